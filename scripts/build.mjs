@@ -1,0 +1,51 @@
+// Builds the addon, then the TypeScript. npm runs this as `prepare` after `npm ci` in a clone, and before packing; it
+// never runs when the published package is installed.
+//
+//   --native-only, --ts-only   one half
+//   --with-examples            also compiles examples/ to build/js
+//   --with-bench               also compiles bench/ to build/js
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bin, onPath, run } from './tools.mjs';
+
+const APT = 'apt-get install -y cmake g++ make';
+const flags = new Set(process.argv.slice(2));
+
+function stop(missing) {
+  console.error(`Millrace cannot be built here: ${missing} (on Debian or Ubuntu: ${APT}).`);
+  process.exit(1);
+}
+
+/** A compiler that only says it knows C++20 is not enough: its library has to have the headers too. */
+function compilesCpp20(compiler) {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-probe-'));
+  try {
+    const source = join(folder, 'probe.cpp');
+    writeFileSync(source, '#include <atomic>\n#include <concepts>\n#include <span>\nint main() { return std::span<int>().size(); }\n');
+    return spawnSync(compiler, ['-std=c++20', '-fsyntax-only', source], { stdio: 'ignore' }).status === 0;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function checkTools() {
+  if (!onPath('cmake')) stop('cmake is not installed');
+  if (!onPath('make', 'ninja')) stop('neither make nor ninja is installed');
+  const compiler = process.env.CXX ?? onPath('c++', 'g++', 'clang++');
+  if (!compiler) stop('there is no C++ compiler');
+  if (!compilesCpp20(compiler)) stop(`the compiler ${compiler} does not understand C++20; GCC 11 or Clang 14 does`);
+}
+
+if (!flags.has('--ts-only')) {
+  checkTools();
+  // "binary.napi_versions" in package.json makes cmake-js take the headers from node-api-headers: nothing is downloaded.
+  run(process.execPath, [bin('cmake-js/bin/cmake-js'), 'build', '--out', 'build/cmake', '--config', 'Release', '--log-level', 'error']);
+}
+if (!flags.has('--native-only')) {
+  const tsc = bin('typescript/bin/tsc');
+  run(process.execPath, [tsc, '-p', 'tsconfig.json']);
+  if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
+  if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
+}

@@ -1,0 +1,189 @@
+// Writes records into the environment's record block: one method per record, each returns the record's size for `submit`.
+//
+// One block serves all streams of a thread, because a record is submitted by the call that wrote it. Everything is
+// written through views that share the block; 64-bit fields as two halves, since BigInt costs more than a launch.
+// Records and their fields are little-endian, as is every machine this runs on.
+// Thread: owner.
+import {
+  AllocRecord,
+  ArgKind,
+  CopyRecord,
+  FillRecord,
+  FreeRecord,
+  LaunchArg,
+  LaunchRecord,
+  MAX_RECORD_BYTES,
+  type MemorySpace,
+  NopRecord,
+  Opcode,
+  RecordHeader,
+  StreamCreateRecord,
+  StreamDestroyRecord,
+  WaitRecord,
+} from './protocol.gen.js';
+
+const TWO_32 = 4294967296;
+/** Bytes to index of a 32-bit view. */
+const WORD = 2;
+const FIRST_ARG_WORD = LaunchRecord.BYTE_SIZE >> WORD;
+const ARG_WORDS = LaunchArg.BYTE_SIZE >> WORD;
+const ARG_HANDLE_WORD = LaunchArg.HANDLE >> WORD;
+const ARG_VALUE_WORD = LaunchArg.VALUE >> WORD;
+const SIZE_SHIFT = LaunchArg.SIZE * 8;
+const ACCESS_SHIFT = LaunchArg.ACCESS * 8;
+
+export class Encoder {
+  /** The record block, as it is given to `openPort`. */
+  readonly block: Uint8Array<ArrayBuffer>;
+  readonly #u16: Uint16Array;
+  readonly #u32: Uint32Array;
+  readonly #f32: Float32Array;
+  readonly #f64: Float64Array;
+
+  constructor() {
+    const buffer = new ArrayBuffer(MAX_RECORD_BYTES);
+    this.block = new Uint8Array(buffer);
+    this.#u16 = new Uint16Array(buffer);
+    this.#u32 = new Uint32Array(buffer);
+    this.#f32 = new Float32Array(buffer);
+    this.#f64 = new Float64Array(buffer);
+  }
+
+  streamCreate(stream: number, priority: number): number {
+    this.#u32[StreamCreateRecord.PRIORITY >> WORD] = priority;
+    return this.#header(Opcode.STREAM_CREATE, StreamCreateRecord.BYTE_SIZE, stream);
+  }
+
+  streamDestroy(stream: number): number {
+    return this.#header(Opcode.STREAM_DESTROY, StreamDestroyRecord.BYTE_SIZE, stream);
+  }
+
+  alloc(stream: number, handle: number, bytes: number): number {
+    this.#u32[AllocRecord.HANDLE >> WORD] = handle;
+    this.#u64(AllocRecord.BYTES, bytes);
+    return this.#header(Opcode.ALLOC, AllocRecord.BYTE_SIZE, stream);
+  }
+
+  free(stream: number, handle: number): number {
+    this.#u32[FreeRecord.HANDLE >> WORD] = handle;
+    return this.#header(Opcode.FREE, FreeRecord.BYTE_SIZE, stream);
+  }
+
+  /** `low` and `high` are the halves of the pattern, which holds the element in its low bytes. */
+  fill(stream: number, handle: number, elementBytes: number, offset: number, count: number, low: number, high: number): number {
+    const u32 = this.#u32;
+    u32[FillRecord.HANDLE >> WORD] = handle;
+    u32[FillRecord.ELEMENT_BYTES >> WORD] = elementBytes;
+    this.#u64(FillRecord.OFFSET, offset);
+    this.#u64(FillRecord.COUNT, count);
+    u32[FillRecord.PATTERN >> WORD] = low;
+    u32[(FillRecord.PATTERN >> WORD) + 1] = high;
+    return this.#header(Opcode.FILL, FillRecord.BYTE_SIZE, stream);
+  }
+
+  copy(
+    stream: number,
+    dstSpace: MemorySpace,
+    dstHandle: number,
+    dstOffset: number,
+    srcSpace: MemorySpace,
+    srcHandle: number,
+    srcOffset: number,
+    bytes: number,
+  ): number {
+    const u32 = this.#u32;
+    u32[CopyRecord.DST_HANDLE >> WORD] = dstHandle;
+    u32[CopyRecord.SRC_HANDLE >> WORD] = srcHandle;
+    this.#u16[CopyRecord.DST_SPACE >> 1] = dstSpace;
+    this.#u16[CopyRecord.SRC_SPACE >> 1] = srcSpace;
+    this.#u64(CopyRecord.DST_OFFSET, dstOffset);
+    this.#u64(CopyRecord.SRC_OFFSET, srcOffset);
+    this.#u64(CopyRecord.BYTES, bytes);
+    return this.#header(Opcode.COPY, CopyRecord.BYTE_SIZE, stream);
+  }
+
+  /** `device` is the channel id of the device that `target` is a stream of. */
+  wait(stream: number, device: number, target: number, ticket: number): number {
+    this.#u32[WaitRecord.DEVICE >> WORD] = device;
+    this.#u32[WaitRecord.TARGET >> WORD] = target;
+    this.#u64(WaitRecord.TICKET, ticket);
+    return this.#header(Opcode.WAIT, WaitRecord.BYTE_SIZE, stream);
+  }
+
+  nop(stream: number): number {
+    return this.#header(Opcode.NOP, NopRecord.BYTE_SIZE, stream);
+  }
+
+  // A launch is written arguments first and header last: the waits that its arrays need are found while its arguments
+  // are written, and a wait record is shorter than a launch's fixed part, so it leaves the arguments alone.
+
+  memoryArg(index: number, access: number, handle: number, offset: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    const u32 = this.#u32;
+    u32[at] = ArgKind.MEMORY | (access << ACCESS_SHIFT);
+    u32[at + ARG_HANDLE_WORD] = handle;
+    u32[at + ARG_VALUE_WORD] = offset;
+    u32[at + ARG_VALUE_WORD + 1] = offset / TWO_32;
+  }
+
+  /** An integer of up to 4 bytes, or a larger one by its halves. */
+  intArg(index: number, size: number, low: number, high: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    const u32 = this.#u32;
+    u32[at] = ArgKind.SCALAR | (size << SIZE_SHIFT);
+    u32[at + ARG_VALUE_WORD] = low;
+    u32[at + ARG_VALUE_WORD + 1] = high;
+  }
+
+  f32Arg(index: number, value: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    this.#u32[at] = ArgKind.SCALAR | (4 << SIZE_SHIFT);
+    this.#f32[at + ARG_VALUE_WORD] = value;
+  }
+
+  f64Arg(index: number, value: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    this.#u32[at] = ArgKind.SCALAR | (8 << SIZE_SHIFT);
+    this.#f64[(at + ARG_VALUE_WORD) >> 1] = value;
+  }
+
+  launch(
+    stream: number,
+    kernel: number,
+    argCount: number,
+    gridX: number,
+    gridY: number,
+    gridZ: number,
+    blockX: number,
+    blockY: number,
+    blockZ: number,
+    sharedBytes: number,
+  ): number {
+    const u32 = this.#u32;
+    u32[LaunchRecord.KERNEL >> WORD] = kernel;
+    u32[LaunchRecord.ARG_COUNT >> WORD] = argCount;
+    u32[LaunchRecord.GRID_X >> WORD] = gridX;
+    u32[LaunchRecord.GRID_Y >> WORD] = gridY;
+    u32[LaunchRecord.GRID_Z >> WORD] = gridZ;
+    u32[LaunchRecord.BLOCK_X >> WORD] = blockX;
+    u32[LaunchRecord.BLOCK_Y >> WORD] = blockY;
+    u32[LaunchRecord.BLOCK_Z >> WORD] = blockZ;
+    u32[LaunchRecord.SHARED_BYTES >> WORD] = sharedBytes;
+    return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE, stream);
+  }
+
+  #header(opcode: Opcode, size: number, stream: number): number {
+    const u32 = this.#u32;
+    // Opcode and flags share a word; no record has flags.
+    u32[RecordHeader.OPCODE >> WORD] = opcode;
+    u32[RecordHeader.SIZE >> WORD] = size;
+    u32[RecordHeader.STREAM >> WORD] = stream;
+    u32[(RecordHeader.STREAM >> WORD) + 1] = 0;
+    return size;
+  }
+
+  #u64(offset: number, value: number): void {
+    this.#u32[offset >> WORD] = value;
+    this.#u32[(offset >> WORD) + 1] = value / TWO_32;
+  }
+}

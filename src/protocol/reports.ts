@@ -1,0 +1,66 @@
+// What the native side tells about itself, as plain data: shared by the addon's binding, the messages of a device's
+// worker and the core, which knows none of the other two.
+import type { Status } from './protocol.gen.js';
+
+export type BackendName = 'cuda' | 'cpu';
+
+/** hal::DeviceInfo. Bytes are numbers: no device comes near 2^53. */
+export interface NativeDeviceInfo {
+  readonly ordinal: number;
+  readonly name: string;
+  readonly totalMemoryBytes: number;
+  readonly computeCapability: readonly [major: number, minor: number];
+  readonly multiprocessors: number;
+  readonly maxThreadsPerBlock: number;
+  readonly maxBlock: readonly [x: number, y: number, z: number];
+  readonly maxGrid: readonly [x: number, y: number, z: number];
+  readonly maxSharedBytes: number;
+  readonly warpSize: number;
+  readonly priorityRange: readonly [least: number, greatest: number];
+}
+
+/** One backend's devices, or why it has none and what the user can do. */
+export interface BackendReport {
+  readonly name: BackendName;
+  readonly devices: readonly NativeDeviceInfo[];
+  readonly reason: string;
+  readonly help: readonly string[];
+  readonly driverVersion: string;
+}
+
+/** One interval of failed tickets of one stream. */
+export interface FailureRecord {
+  /** Unique within the device and never 0. */
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  readonly status: Status;
+  readonly driverStatus: number;
+  readonly note: string;
+  /** UPSTREAM: the id of the failure that spoiled the memory, which other streams may have had; else 0. */
+  readonly cause: number;
+  /** OUT_OF_MEMORY. */
+  readonly requestedBytes: number;
+  readonly freeBytes: number;
+  /** LAUNCH_FAILED, COMPILE, BOUNDS: the kernel's handle. */
+  readonly kernel: number;
+  /** BOUNDS. */
+  readonly fault?: {
+    readonly parameter: number;
+    readonly dimension: number;
+    readonly index: number;
+    readonly limit: number;
+    readonly block: readonly [x: number, y: number, z: number];
+    readonly thread: readonly [x: number, y: number, z: number];
+  };
+}
+
+export interface ChannelStats {
+  /** Records submitted and not yet issued to the backend. */
+  readonly pendingRecords: number;
+  readonly ringBytes: number;
+  readonly liveMemory: number;
+  readonly liveBytes: number;
+  readonly streams: number;
+  readonly parked: readonly { readonly stream: number; readonly reason: string; readonly deferred: number }[];
+}
