@@ -1,0 +1,49 @@
+// The composition root: the only place that knows every backend, and what Node calls when it loads the addon into an
+// environment.
+
+#include <node_api.h>
+
+#include <mutex>
+
+#include "addon/control.h"
+#include "addon/environment.h"
+#include "addon/owner.h"
+#include "addon/values.h"
+#include "cpu/backend.h"
+#include "cuda/backend.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+namespace {
+
+void AddBackends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    Registry::Instance().AddBackend(MakeCudaBackend());
+    Registry::Instance().AddBackend(MakeCpuBackend());
+  });
+}
+
+napi_value ProtocolHash(napi_env env, napi_callback_info) { return StringValue(env, protocol::kHash); }
+
+napi_value Initialize(napi_env env, napi_value exports) {
+  AddBackends();
+  auto* environment = new Environment(env);
+  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Environment*>(data); };
+  if (napi_set_instance_data(env, environment, finalize, nullptr) != napi_ok) {
+    delete environment;
+    return nullptr;
+  }
+  napi_add_env_cleanup_hook(env, Environment::CleanUp, environment);
+  napi_value hash = nullptr;
+  napi_create_function(env, "protocolHash", NAPI_AUTO_LENGTH, ProtocolHash, nullptr, &hash);
+  napi_set_named_property(env, exports, "protocolHash", hash);
+  DefineOwner(env, exports);
+  DefineControl(env, exports);
+  return exports;
+}
+
+}  // namespace
+}  // namespace millrace
+
+NAPI_MODULE_INIT() { return millrace::Initialize(env, exports); }

@@ -1,0 +1,247 @@
+#include "addon/control.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "addon/args.h"
+#include "addon/environment.h"
+#include "addon/off_loop.h"
+#include "addon/values.h"
+#include "cuda/nvrtc.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+namespace {
+
+Environment::Controlled* FindControlled(napi_env env, uint32_t channel) {
+  auto& controlled = Environment::Of(env).controlled;
+  const auto found = controlled.find(channel);
+  return found == controlled.end() ? nullptr : &found->second;
+}
+
+napi_value NotControlled(napi_env env, const char* function) {
+  return ThrowStatus(env, function, Status(StatusCode::kState, "the device was not opened by this thread"));
+}
+
+napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
+  const double capability[] = {static_cast<double>(info.compute_major), static_cast<double>(info.compute_minor)};
+  const double block[] = {static_cast<double>(info.max_block[0]), static_cast<double>(info.max_block[1]), static_cast<double>(info.max_block[2])};
+  const double grid[] = {static_cast<double>(info.max_grid[0]), static_cast<double>(info.max_grid[1]), static_cast<double>(info.max_grid[2])};
+  const double priorities[] = {static_cast<double>(info.least_priority), static_cast<double>(info.greatest_priority)};
+  return ObjectValue(env)
+      .Set("ordinal", info.ordinal)
+      .Set("name", info.name)
+      .Set("totalMemoryBytes", static_cast<double>(info.total_memory_bytes))
+      .Set("computeCapability", NumbersValue(env, capability))
+      .Set("multiprocessors", info.multiprocessors)
+      .Set("maxThreadsPerBlock", info.max_threads_per_block)
+      .Set("maxBlock", NumbersValue(env, block))
+      .Set("maxGrid", NumbersValue(env, grid))
+      .Set("maxSharedBytes", info.max_shared_bytes)
+      .Set("warpSize", info.warp_size)
+      .Set("priorityRange", NumbersValue(env, priorities))
+      .value();
+}
+
+napi_value Enumerate(napi_env env, napi_callback_info) {
+  return ArrayValue(env, Registry::Instance().Enumerate(), [&](const hal::BackendReport& report) {
+    return ObjectValue(env)
+        .Set("name", report.name)
+        .Set("devices", ArrayValue(env, report.devices, [&](const hal::DeviceInfo& info) { return DeviceInfoValue(env, info); }))
+        .Set("reason", report.reason)
+        .Set("help", ArrayValue(env, report.help, [&](const std::string& line) { return StringValue(env, line); }))
+        .Set("driverVersion", report.driver_version)
+        .value();
+  });
+}
+
+napi_value OpenDevice(napi_env env, napi_callback_info info) {
+  Args<4> args(env, info);
+  const std::string name = args.String(0);
+  const uint32_t ordinal = args.U32(1);
+  const uint32_t max_pending = args.U32(3);
+  if (!args.ok()) return args.Throw("openDevice");
+  hal::Backend* backend = Registry::Instance().FindBackend(name);
+  if (backend == nullptr) return args.Throw("openDevice");
+  Environment& self = Environment::Of(env);
+  HeldBytes held = self.Hold(args[2]);
+  if (held.bytes.size() < protocol::kMaxStreams * sizeof(protocol::TimelineSlot)) return args.Throw("openDevice");
+  const std::span timeline(reinterpret_cast<protocol::TimelineSlot*>(held.bytes.data()), protocol::kMaxStreams);
+  auto channel = Registry::Instance().Open(*backend, ordinal, timeline, max_pending);
+  if (!channel.ok()) {
+    self.Release(held);
+    return ThrowStatus(env, "openDevice", channel.status());
+  }
+  const uint32_t id = channel.value()->id();
+  self.controlled[id] = {std::move(channel).value(), held, {}};
+  return NumberValue(env, id);
+}
+
+napi_value CloseDevice(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const uint32_t id = args.U32(0);
+  if (!args.ok()) return args.Throw("closeDevice");
+  Environment::Controlled* controlled = FindControlled(env, id);
+  if (controlled == nullptr) return NotControlled(env, "closeDevice");
+  return OffLoop::Run(
+      env, [channel = controlled->channel] { channel->Close(); },
+      [id](napi_env env) {
+        // Only now does nothing native look at these bytes any more.
+        Environment& self = Environment::Of(env);
+        Environment::Controlled& closed = self.controlled[id];
+        for (auto& [handle, held] : closed.host) self.Release(held);
+        self.Release(closed.timeline);
+        self.controlled.erase(id);
+        Registry::Instance().Remove(id);
+        return Undefined(env);
+      });
+}
+
+bool BoolProperty(napi_env env, napi_value object, const char* name) {
+  napi_value value;
+  bool result = false;
+  return napi_get_named_property(env, object, name, &value) == napi_ok && napi_get_value_bool(env, value, &result) == napi_ok && result;
+}
+
+napi_value InstallKernel(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  const uint32_t handle = args.U32(1);
+  if (!args.ok()) return args.Throw("installKernel");
+  if (controlled == nullptr) return NotControlled(env, "installKernel");
+  napi_value image;
+  napi_value entry;
+  napi_typedarray_type type;
+  size_t length = 0;
+  void* data = nullptr;
+  size_t entry_length = 0;
+  if (napi_get_named_property(env, args[2], "image", &image) != napi_ok ||
+      napi_get_typedarray_info(env, image, &type, &length, &data, nullptr, nullptr) != napi_ok || type != napi_uint8_array ||
+      napi_get_named_property(env, args[2], "entry", &entry) != napi_ok ||
+      napi_get_value_string_utf8(env, entry, nullptr, 0, &entry_length) != napi_ok) {
+    return args.Throw("installKernel");
+  }
+  Channel::KernelInstall install;
+  install.request.image = {static_cast<const std::byte*>(data), length};
+  install.request.entry.resize(entry_length);
+  napi_get_value_string_utf8(env, entry, install.request.entry.data(), entry_length + 1, &entry_length);
+  install.request.is_bounded = BoolProperty(env, args[2], "isBounded");
+  install.is_checked = BoolProperty(env, args[2], "isChecked");
+  const Status status = controlled->channel->InstallKernel(handle, install);
+  return status.ok() ? nullptr : ThrowStatus(env, "installKernel", status);
+}
+
+napi_value FailKernel(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  const uint32_t handle = args.U32(1);
+  const auto status = static_cast<StatusCode>(args.U32(2));
+  if (!args.ok()) return args.Throw("failKernel");
+  if (controlled == nullptr) return NotControlled(env, "failKernel");
+  controlled->channel->FailKernel(handle, Status(status, "the kernel was not built"));
+  return nullptr;
+}
+
+napi_value RegisterHost(napi_env env, napi_callback_info info) {
+  Args<4> args(env, info);
+  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  const uint32_t handle = args.U32(1);
+  const bool page_lock = args.Bool(3);
+  if (!args.ok()) return args.Throw("registerHost");
+  if (controlled == nullptr) return NotControlled(env, "registerHost");
+  HeldBytes held = Environment::Of(env).Hold(args[2]);
+  if (held.reference == nullptr) return args.Throw("registerHost");
+  controlled->host[handle] = held;
+  const Status status = controlled->channel->RegisterHost(handle, held.bytes, page_lock);
+  return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
+}
+
+napi_value UnregisterHost(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  const uint32_t handle = args.U32(1);
+  if (!args.ok()) return args.Throw("unregisterHost");
+  if (controlled == nullptr) return NotControlled(env, "unregisterHost");
+  const Status status = controlled->channel->UnregisterHost(handle);
+  // Kept for ever when the driver would not let go: a leak is better than pages that the driver still maps.
+  if (!status.ok()) return ThrowStatus(env, "unregisterHost", status);
+  if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
+    Environment::Of(env).Release(held->second);
+    controlled->host.erase(held);
+  }
+  return nullptr;
+}
+
+napi_value Nvrtc(napi_env env, napi_callback_info) {
+  const NvrtcInfo* found = NvrtcFind();
+  if (found == nullptr) return Undefined(env);
+  const double version[] = {static_cast<double>(found->major), static_cast<double>(found->minor)};
+  const std::vector<double> architectures(found->architectures.begin(), found->architectures.end());
+  return ObjectValue(env)
+      .Set("version", NumbersValue(env, version))
+      .Set("path", found->path)
+      .Set("architectures", NumbersValue(env, architectures))
+      .value();
+}
+
+napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  std::string source = args.String(0);
+  std::string name = args.String(1);
+  uint32_t count = 0;
+  if (!args.ok() || napi_get_array_length(env, args[2], &count) != napi_ok) return args.Throw("compileNvrtc");
+  std::vector<std::string> options;
+  for (uint32_t n = 0; n < count; ++n) {
+    napi_value option;
+    size_t length = 0;
+    if (napi_get_element(env, args[2], n, &option) != napi_ok ||
+        napi_get_value_string_utf8(env, option, nullptr, 0, &length) != napi_ok) {
+      return args.Throw("compileNvrtc");
+    }
+    std::string text(length, '\0');
+    napi_get_value_string_utf8(env, option, text.data(), length + 1, &length);
+    options.push_back(std::move(text));
+  }
+  auto compiled = std::make_shared<Result<NvrtcResult>>(Status(StatusCode::kInternal, "not compiled yet"));
+  return OffLoop::Run(
+      env,
+      [compiled, source = std::move(source), name = std::move(name), options = std::move(options)] {
+        *compiled = NvrtcCompile(source, name, options);
+      },
+      [compiled](napi_env env) -> napi_value {
+        if (!compiled->ok()) return ThrowStatus(env, "compileNvrtc", compiled->status());
+        const NvrtcResult& result = compiled->value();
+        ObjectValue value(env);
+        value.Set("log", result.log);
+        if (result.ok) {
+          napi_value image = nullptr;
+          napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
+          value.Set("image", image);
+        }
+        return value.value();
+      });
+}
+
+}  // namespace
+
+void DefineControl(napi_env env, napi_value exports) {
+  const auto function = [](const char* name, napi_callback call) {
+    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
+  };
+  const napi_property_descriptor functions[] = {
+      function("enumerate", Enumerate),
+      function("openDevice", OpenDevice),
+      function("closeDevice", CloseDevice),
+      function("installKernel", InstallKernel),
+      function("failKernel", FailKernel),
+      function("registerHost", RegisterHost),
+      function("unregisterHost", UnregisterHost),
+      function("nvrtc", Nvrtc),
+      function("compileNvrtc", CompileNvrtc),
+  };
+  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+}
+
+}  // namespace millrace

@@ -1,0 +1,58 @@
+// What one environment (the main thread's, or a worker's) holds of the addon. One instance each, freed by Node after the
+// clean-up hook ran; nothing of it is global.
+#pragma once
+
+#include <node_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "addon/port.h"
+#include "runtime/channel.h"
+
+namespace millrace {
+
+/// Bytes of a JavaScript view, kept alive by a reference. A reference may die only on its own environment's thread.
+struct HeldBytes {
+  napi_ref reference = nullptr;
+  std::span<std::byte> bytes;
+};
+
+class Environment {
+ public:
+  explicit Environment(napi_env env) : env(env) {}
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  static Environment& Of(napi_env env);
+  /// The clean-up hook: lets go of the port, then ends the devices this environment controls, within a deadline.
+  static void CleanUp(void* environment);
+
+  /// Holds the memory of a view over an ArrayBuffer or SharedArrayBuffer. Empty bytes when it is no such view.
+  HeldBytes Hold(napi_value view);
+  void Release(HeldBytes& held);
+  [[nodiscard]] Channel* FindAttached(uint32_t channel) {
+    return channel < attached.size() ? attached[channel].channel.get() : nullptr;
+  }
+
+  struct Attached {
+    std::shared_ptr<Channel> channel;
+    uint32_t count = 0;
+  };
+  struct Controlled {
+    std::shared_ptr<Channel> channel;
+    HeldBytes timeline;
+    std::unordered_map<uint32_t, HeldBytes> host;  // By handle.
+  };
+
+  const napi_env env;
+  std::shared_ptr<Port> port;
+  HeldBytes record;
+  std::vector<Attached> attached;                         // By channel id: the owner's hot path.
+  std::unordered_map<uint32_t, Controlled> controlled;    // By channel id.
+};
+
+}  // namespace millrace

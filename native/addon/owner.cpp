@@ -1,0 +1,223 @@
+#include "addon/owner.h"
+
+#include "addon/args.h"
+#include "addon/environment.h"
+#include "addon/values.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+namespace {
+
+napi_value ClosedChannel(napi_env env, const char* function) {
+  return ThrowStatus(env, function, Status(StatusCode::kState, "the device is not attached to this thread"));
+}
+
+napi_value OpenPort(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Environment& self = Environment::Of(env);
+  if (!args.ok() || self.port != nullptr) return args.Throw("openPort");
+  self.record = self.Hold(args[0]);
+  if (self.record.bytes.size() < protocol::kMaxRecordBytes) return args.Throw("openPort");
+  self.port = Port::Open(env, args[1]);
+  if (self.port == nullptr) return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "no thread-safe function"));
+  return nullptr;
+}
+
+napi_value ClosePort(napi_env env, napi_callback_info) {
+  Environment& self = Environment::Of(env);
+  if (self.port == nullptr) return nullptr;
+  self.port->Close();
+  self.port = nullptr;
+  self.Release(self.record);
+  return nullptr;
+}
+
+napi_value RefPort(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const bool on = args.Bool(0);
+  Environment& self = Environment::Of(env);
+  if (self.port != nullptr) self.port->Ref(env, on);
+  return nullptr;
+}
+
+napi_value Attach(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const uint32_t id = args.U32(0);
+  if (!args.ok()) return args.Throw("attach");
+  Environment& self = Environment::Of(env);
+  if (id >= self.attached.size()) self.attached.resize(id + 1);
+  auto& attached = self.attached[id];
+  if (attached.channel == nullptr) attached.channel = Registry::Instance().Find(id);
+  if (attached.channel == nullptr) return ClosedChannel(env, "attach");
+  ++attached.count;
+  return nullptr;
+}
+
+napi_value Detach(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const uint32_t id = args.U32(0);
+  Environment& self = Environment::Of(env);
+  if (self.FindAttached(id) == nullptr) return nullptr;
+  if (--self.attached[id].count == 0) self.attached[id].channel.reset();
+  return nullptr;
+}
+
+napi_value ReserveHandles(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t kind = args.U32(1);
+  const uint32_t count = args.U32(2);
+  if (!args.ok() || kind > 2) return args.Throw("reserveHandles");
+  if (channel == nullptr) return ClosedChannel(env, "reserveHandles");
+  return NumberValue(env, channel->ReserveHandles(static_cast<protocol::HandleKind>(kind), count));
+}
+
+napi_value ReserveStream(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Environment& self = Environment::Of(env);
+  Channel* channel = self.FindAttached(args.U32(0));
+  if (channel == nullptr) return ClosedChannel(env, "reserveStream");
+  return NumberValue(env, static_cast<double>(channel->ReserveStream(self.port)));
+}
+
+napi_value LastTicket(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  if (channel == nullptr) return ClosedChannel(env, "lastTicket");
+  return NumberValue(env, static_cast<double>(channel->LastTicket(args.U32(1))));
+}
+
+/// The hot path: no object is made, nothing is thrown.
+napi_value Submit(napi_env env, napi_callback_info info) {
+  size_t count = 2;
+  napi_value argv[2];
+  void* data = nullptr;
+  uint32_t id = 0;
+  uint32_t bytes = 0;
+  napi_get_cb_info(env, info, &count, argv, nullptr, &data);
+  napi_get_value_uint32(env, argv[0], &id);
+  napi_get_value_uint32(env, argv[1], &bytes);
+  auto& self = *static_cast<Environment*>(data);
+  Channel* channel = self.FindAttached(id);
+  double answer = -static_cast<double>(StatusCode::kState);
+  if (channel != nullptr && bytes <= self.record.bytes.size()) {
+    const Channel::Submission submission = channel->Submit(self.record.bytes.first(bytes));
+    answer = submission.refused == StatusCode::kOk ? static_cast<double>(submission.ticket)
+                                                   : -static_cast<double>(submission.refused);
+  }
+  napi_value result = nullptr;
+  napi_create_double(env, answer, &result);
+  return result;
+}
+
+napi_value Arm(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t stream = args.U32(1);
+  const uint64_t ticket = args.U53(2);
+  if (!args.ok()) return args.Throw("arm");
+  return BoolValue(env, channel == nullptr || !channel->Arm(stream, ticket));
+}
+
+napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
+  const double block[] = {static_cast<double>(fault.block_x), static_cast<double>(fault.block_y), static_cast<double>(fault.block_z)};
+  const double thread[] = {static_cast<double>(fault.thread_x), static_cast<double>(fault.thread_y), static_cast<double>(fault.thread_z)};
+  return ObjectValue(env)
+      .Set("parameter", fault.parameter)
+      .Set("dimension", fault.dimension)
+      .Set("index", static_cast<double>(fault.index))
+      .Set("limit", fault.limit)
+      .Set("block", NumbersValue(env, block))
+      .Set("thread", NumbersValue(env, thread))
+      .value();
+}
+
+napi_value Failures(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t stream = args.U32(1);
+  const uint32_t from = args.U32(2);
+  if (!args.ok()) return args.Throw("failures");
+  if (channel == nullptr) return ArrayValue(env, std::vector<Failure>(), [](const Failure&) -> napi_value { return nullptr; });
+  return ArrayValue(env, channel->Failures(stream, from), [&](const Failure& failure) {
+    ObjectValue value(env);
+    value.Set("id", failure.id)
+        .Set("first", static_cast<double>(failure.first))
+        .Set("last", static_cast<double>(failure.last))
+        .Set("status", static_cast<double>(failure.status.code()))
+        .Set("driverStatus", failure.status.driver_code())
+        .Set("note", failure.status.note())
+        .Set("cause", failure.cause)
+        .Set("requestedBytes", static_cast<double>(failure.requested_bytes))
+        .Set("freeBytes", static_cast<double>(failure.free_bytes))
+        .Set("kernel", failure.kernel);
+    if (failure.has_fault) value.Set("fault", FaultValue(env, failure.fault));
+    return value.value();
+  });
+}
+
+napi_value LostStatus(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  return NumberValue(env, static_cast<double>(channel == nullptr ? StatusCode::kState : channel->LostStatus()));
+}
+
+napi_value Stats(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  if (channel == nullptr) return ClosedChannel(env, "stats");
+  const ChannelStats stats = channel->Stats();
+  return ObjectValue(env)
+      .Set("pendingRecords", static_cast<double>(stats.pending_records))
+      .Set("ringBytes", static_cast<double>(stats.ring_bytes))
+      .Set("liveMemory", static_cast<double>(stats.live_memory))
+      .Set("liveBytes", static_cast<double>(stats.live_bytes))
+      .Set("streams", stats.streams)
+      .Set("parked", ArrayValue(env, stats.parked,
+                                [&](const ParkedStream& parked) {
+                                  return ObjectValue(env)
+                                      .Set("stream", parked.stream)
+                                      .Set("reason", ParkReasonName(parked.reason))
+                                      .Set("deferred", static_cast<double>(parked.deferred))
+                                      .value();
+                                }))
+      .value();
+}
+
+napi_value HoldChannel(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const bool on = args.Bool(1);
+  if (!args.ok()) return args.Throw("holdChannel");
+  if (channel == nullptr) return ClosedChannel(env, "holdChannel");
+  channel->Hold(on);
+  return nullptr;
+}
+
+}  // namespace
+
+void DefineOwner(napi_env env, napi_value exports) {
+  Environment* self = &Environment::Of(env);
+  const auto function = [&](const char* name, napi_callback call) {
+    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, self};
+  };
+  const napi_property_descriptor functions[] = {
+      function("openPort", OpenPort),
+      function("closePort", ClosePort),
+      function("refPort", RefPort),
+      function("attach", Attach),
+      function("detach", Detach),
+      function("reserveHandles", ReserveHandles),
+      function("reserveStream", ReserveStream),
+      function("lastTicket", LastTicket),
+      function("submit", Submit),
+      function("arm", Arm),
+      function("failures", Failures),
+      function("lostStatus", LostStatus),
+      function("stats", Stats),
+      function("holdChannel", HoldChannel),
+  };
+  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+}
+
+}  // namespace millrace

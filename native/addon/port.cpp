@@ -1,0 +1,57 @@
+#include "addon/port.h"
+
+#include <utility>
+
+namespace millrace {
+
+std::shared_ptr<Port> Port::Open(napi_env env, napi_value on_wake) {
+  auto port = std::make_shared<Port>();
+  napi_value name;
+  if (napi_create_string_utf8(env, "millrace port", NAPI_AUTO_LENGTH, &name) != napi_ok) return nullptr;
+  // The function keeps its port alive until Node has finalised it, after which no call is under way.
+  auto* held = new std::shared_ptr<Port>(port);
+  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<Port>*>(data); };
+  if (napi_create_threadsafe_function(env, on_wake, nullptr, name, 0, 1, held, finalize, port.get(), CallJs, &port->function_) != napi_ok) {
+    delete held;
+    return nullptr;
+  }
+  napi_unref_threadsafe_function(env, port->function_);
+  return port;
+}
+
+void Port::Ring() noexcept {
+  if (is_rung_.exchange(true, std::memory_order_acq_rel)) return;
+  std::lock_guard lock(mutex_);
+  if (function_ != nullptr) napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking);
+}
+
+void Port::CallJs(napi_env env, napi_value on_wake, void* context, void*) {
+  // Lowered before JavaScript looks, so that what happens while it looks rings again.
+  static_cast<Port*>(context)->is_rung_.store(false, std::memory_order_release);
+  if (env == nullptr) return;
+  napi_value undefined;
+  if (napi_get_undefined(env, &undefined) != napi_ok) return;
+  // A pending exception of the callback is Node's to report.
+  napi_call_function(env, undefined, on_wake, 0, nullptr, nullptr);
+}
+
+void Port::Ref(napi_env env, bool on) {
+  std::lock_guard lock(mutex_);
+  if (function_ == nullptr) return;
+  if (on) {
+    napi_ref_threadsafe_function(env, function_);
+  } else {
+    napi_unref_threadsafe_function(env, function_);
+  }
+}
+
+void Port::Close() {
+  napi_threadsafe_function function;
+  {
+    std::lock_guard lock(mutex_);
+    function = std::exchange(function_, nullptr);
+  }
+  if (function != nullptr) napi_release_threadsafe_function(function, napi_tsfn_abort);
+}
+
+}  // namespace millrace

@@ -1,0 +1,39 @@
+// The way progress reaches an owner: one thread-safe function per environment, rung at most once until it was heard.
+//
+// Rules, each of which was a crash once somewhere:
+//  1. The thread-safe function is called under a mutex with an alive flag, because native threads outlive environments.
+//  2. It is let go of from the environment's clean-up hook, never from a destructor.
+//  3. It is unreferenced at once; only an owner with waiters keeps the process alive.
+#pragma once
+
+#include <node_api.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "runtime/streams.h"
+
+namespace millrace {
+
+class Port final : public WakeTarget {
+ public:
+  /// Thread: the environment's. Null when Node refuses.
+  static std::shared_ptr<Port> Open(napi_env env, napi_value on_wake);
+
+  /// Calls `on_wake` on the environment's thread, once for any number of rings. Thread: any.
+  void Ring() noexcept override;
+  /// Keeps the environment's loop alive, or lets it go. Thread: the environment's.
+  void Ref(napi_env env, bool on);
+  /// No ring reaches JavaScript afterwards. Thread: the environment's.
+  void Close();
+
+ private:
+  static void CallJs(napi_env env, napi_value on_wake, void* context, void* data);
+
+  std::atomic<bool> is_rung_{false};
+  std::mutex mutex_;
+  napi_threadsafe_function function_ = nullptr;  // Guarded by mutex_; null once closed.
+};
+
+}  // namespace millrace

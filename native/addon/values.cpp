@@ -1,0 +1,53 @@
+#include "addon/values.h"
+
+#include <string>
+
+namespace millrace {
+
+ObjectValue& ObjectValue::Set(const char* key, double value) { return Set(key, NumberValue(env_, value)); }
+ObjectValue& ObjectValue::Set(const char* key, std::string_view value) { return Set(key, StringValue(env_, value)); }
+
+napi_value NumberValue(napi_env env, double value) {
+  napi_value result = nullptr;
+  napi_create_double(env, value, &result);
+  return result;
+}
+
+napi_value StringValue(napi_env env, std::string_view value) {
+  napi_value result = nullptr;
+  napi_create_string_utf8(env, value.data(), value.size(), &result);
+  return result;
+}
+
+napi_value BoolValue(napi_env env, bool value) {
+  napi_value result = nullptr;
+  napi_get_boolean(env, value, &result);
+  return result;
+}
+
+napi_value Undefined(napi_env env) {
+  napi_value result = nullptr;
+  napi_get_undefined(env, &result);
+  return result;
+}
+
+napi_value NumbersValue(napi_env env, std::span<const double> values) {
+  return ArrayValue(env, values, [&](double value) { return NumberValue(env, value); });
+}
+
+napi_value FailureValue(napi_env env, const char* what, const Status& status) {
+  std::string text = std::string(what) + ": " + status.note();
+  if (status.driver_code() != 0) text += " (driver code " + std::to_string(status.driver_code()) + ")";
+  napi_value error = nullptr;
+  napi_create_error(env, nullptr, StringValue(env, text), &error);
+  napi_set_named_property(env, error, "status", NumberValue(env, static_cast<double>(status.code())));
+  napi_set_named_property(env, error, "driverStatus", NumberValue(env, status.driver_code()));
+  return error;
+}
+
+napi_value ThrowStatus(napi_env env, const char* what, const Status& status) {
+  napi_throw(env, FailureValue(env, what, status));
+  return nullptr;
+}
+
+}  // namespace millrace

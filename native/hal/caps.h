@@ -1,0 +1,35 @@
+// What a device is and can do: plain data, filled by a backend when it enumerates.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace::hal {
+
+struct DeviceInfo {
+  uint32_t ordinal = 0;
+  std::string name;
+  uint64_t total_memory_bytes = 0;
+  uint32_t compute_major = 0;  // 0.0 on the CPU device.
+  uint32_t compute_minor = 0;
+  uint32_t multiprocessors = 0;  // Pool threads on the CPU device.
+  uint32_t max_threads_per_block = 0;
+  uint32_t max_block[3] = {0, 0, 0};
+  uint32_t max_grid[3] = {0, 0, 0};
+  uint32_t max_shared_bytes = 0;  // Per block, without opting in to more.
+  uint32_t warp_size = 0;
+  int32_t least_priority = 0;
+  int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.
+};
+
+/// One backend's answer to "what is here": its devices, or why there are none.
+struct BackendReport {
+  std::string name;
+  std::vector<DeviceInfo> devices;
+  std::string reason;               // Empty when there are devices.
+  std::vector<std::string> help;    // What the user can do about `reason`.
+  std::string driver_version;       // Empty on the CPU device.
+};
+
+}  // namespace millrace::hal

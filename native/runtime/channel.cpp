@@ -1,0 +1,433 @@
+#include "runtime/channel.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "runtime/watcher.h"
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a channel looks for its next record before it sleeps, where there are cores to spare (4 or more).
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr unsigned kSpinCores = 4;
+/// How often a channel asks a device with unfinished work whether it is still alive. No word moves after a fault.
+constexpr auto kHealthCheck = std::chrono::milliseconds(5);
+/// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
+constexpr uint32_t kProceedBatch = 256;
+
+bool MaySpin() {
+  static const bool may_spin = std::thread::hardware_concurrency() >= kSpinCores;
+  return may_spin;
+}
+
+}  // namespace
+
+Channel::Channel(hal::Backend& backend, std::span<protocol::TimelineSlot> timeline, uint32_t max_pending, uint32_t id)
+    : backend_(backend),
+      id_(id),
+      max_pending_(max_pending),
+      timeline_(timeline),
+      streams_(new std::atomic<StreamState*>[timeline.size()]()) {}
+
+Channel::~Channel() {
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) delete streams_[n].load();
+}
+
+Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, uint32_t ordinal,
+                                               std::span<protocol::TimelineSlot> timeline, uint32_t max_pending,
+                                               uint32_t id) {
+  std::shared_ptr<Channel> channel(new Channel(backend, timeline, max_pending, id));
+  auto device = backend.Open(ordinal, timeline);
+  if (!device.ok()) return device.status();
+  channel->device_ = std::move(device).value();
+  channel->needs_polling_ = channel->device_->NeedsPolling();
+  // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
+  // close and the end of the environment), so its end is a flag and not a join.
+  std::thread([channel] {
+    pthread_setname_np(pthread_self(), "mr-channel");
+    channel->Run();
+  }).detach();
+  Status bound;
+  channel->RunOnChannel([&] { bound = channel->device_->BindChannelThread(); });
+  if (!bound.ok()) {
+    channel->Close();
+    return bound;
+  }
+  return channel;
+}
+
+// ── Owners ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Channel::Submission Channel::Submit(std::span<const std::byte> record) {
+  protocol::RecordHeader header;
+  if (!RecordReader::ReadHeader(record, header) || header.size != record.size()) return {0, StatusCode::kInternal};
+  if (const StatusCode lost = LostStatus(); lost != StatusCode::kOk) return {0, lost};
+  Ticket ticket = 0;
+  {
+    std::lock_guard lock(ring_.producer_mutex());
+    StreamState* stream = FindStream(header.stream);
+    if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
+    if (is_closing_) return {0, StatusCode::kState};
+    if (pending_.load(std::memory_order_relaxed) >= max_pending_) return {0, StatusCode::kLimit};
+    pending_.fetch_add(1, std::memory_order_relaxed);
+    ticket = ++stream->last_ticket;
+    ring_.Publish(record);
+  }
+  bell_.Ring();
+  return {ticket, StatusCode::kOk};
+}
+
+int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
+  std::lock_guard lock(ring_.producer_mutex());
+  const auto slots = static_cast<uint32_t>(timeline_.size());
+  for (uint32_t tried = 0; tried < slots; ++tried) {
+    const uint32_t index = (free_search_ + tried) % slots;
+    StreamState* stream = streams_[index].load(std::memory_order_relaxed);
+    if (stream != nullptr && stream->is_reserved) continue;
+    if (stream == nullptr) {
+      stream = new StreamState(index, timeline_[index]);
+      streams_[index].store(stream, std::memory_order_release);
+      stream_count_.store(std::max(stream_count_.load(), index + 1), std::memory_order_release);
+    }
+    stream->is_reserved = true;
+    stream->SetOwner(std::move(owner));
+    free_search_ = stream->index() + 1;
+    return index;
+  }
+  return -1;
+}
+
+uint32_t Channel::ReserveHandles(protocol::HandleKind kind, uint32_t count) {
+  return next_handle_[static_cast<uint32_t>(kind)].fetch_add(count, std::memory_order_relaxed);
+}
+
+Ticket Channel::LastTicket(uint32_t stream) {
+  std::lock_guard lock(ring_.producer_mutex());
+  StreamState* state = FindStream(stream);
+  return state == nullptr ? 0 : state->last_ticket;
+}
+
+bool Channel::Arm(uint32_t stream, Ticket ticket) {
+  StreamState* state = FindStream(stream);
+  if (state == nullptr || !state->ArmOwner(ticket) || LostStatus() != StatusCode::kOk) return false;
+  if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), *state);
+  return true;
+}
+
+std::vector<Failure> Channel::Failures(uint32_t stream, uint32_t from) {
+  StreamState* state = FindStream(stream);
+  if (state == nullptr) return {};
+  if (std::atomic_ref(state->slot().fault).load(std::memory_order_acquire) != 0) CollectFaults(*state);
+  return state->failures.From(from);
+}
+
+ChannelStats Channel::Stats() {
+  ChannelStats stats;
+  stats.pending_records = pending_.load(std::memory_order_relaxed);
+  stats.ring_bytes = ring_.HeldBytes();
+  stats.live_memory = live_memory_.load(std::memory_order_relaxed);
+  stats.live_bytes = live_bytes_.load(std::memory_order_relaxed);
+  std::lock_guard lock(ring_.producer_mutex());
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    const StreamState& stream = *streams_[n].load();
+    if (!stream.is_reserved) continue;
+    ++stats.streams;
+    const ParkReason reason = stream.park.load(std::memory_order_relaxed);
+    if (reason != ParkReason::kNone) stats.parked.push_back({n, reason, stream.last_ticket - stream.Issued()});
+  }
+  return stats;
+}
+
+void Channel::Hold(bool on) {
+  is_held_.store(on, std::memory_order_seq_cst);
+  bell_.Ring();
+}
+
+// ── Control ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Status Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
+  auto kernel = device_->LoadKernel(install.request);
+  if (!kernel.ok()) return kernel.status();
+  Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
+    KernelEntry& entry = kernels_.FindOrBind(handle);
+    entry.state = ResourceState::kReady;
+    entry.kernel = loaded;
+    entry.is_checked = is_checked;
+    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
+  });
+  return {};
+}
+
+void Channel::FailKernel(uint32_t handle, Status why) {
+  Post([this, handle, why] {
+    KernelEntry& entry = kernels_.FindOrBind(handle);
+    entry.state = ResourceState::kFailed;
+    entry.failure = why;
+    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
+  });
+}
+
+Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
+  const Status status = page_lock ? device_->RegisterHost(bytes) : Status();
+  Post([this, handle, bytes, page_lock, status] {
+    HostEntry& entry = host_.FindOrBind(handle);
+    entry.state = status.ok() ? ResourceState::kReady : ResourceState::kFailed;
+    entry.bytes = bytes;
+    entry.is_page_locked = page_lock && status.ok();
+    entry.failure = status;
+    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
+  });
+  return status;
+}
+
+Status Channel::UnregisterHost(uint32_t handle) {
+  HostEntry entry;
+  RunOnChannel([&] {
+    if (HostEntry* found = host_.Find(handle)) entry = std::move(*found);
+    host_.Release(handle);
+  });
+  return entry.is_page_locked ? device_->UnregisterHost(entry.bytes) : Status();
+}
+
+void Channel::Close() {
+  {
+    std::lock_guard lock(ring_.producer_mutex());
+    is_closing_ = true;
+  }
+  stop_when_drained_.store(true, std::memory_order_seq_cst);
+  Hold(false);
+  std::unique_lock lock(exit_mutex_);
+  exit_.wait(lock, [&] { return has_exited_; });
+}
+
+void Channel::Abandon(std::chrono::milliseconds deadline) {
+  {
+    std::lock_guard lock(ring_.producer_mutex());
+    is_closing_ = true;
+  }
+  MarkLost(Status(StatusCode::kState, "the device's thread was ended"));
+  is_abandoned_.store(true, std::memory_order_seq_cst);
+  bell_.Ring();
+  std::unique_lock lock(exit_mutex_);
+  exit_.wait_for(lock, deadline, [&] { return has_exited_; });
+}
+
+// ── Other threads ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+StreamState* Channel::FindStream(uint32_t stream) {
+  return stream < stream_count_.load(std::memory_order_acquire) ? streams_[stream].load(std::memory_order_acquire) : nullptr;
+}
+
+void Channel::WakeStream(uint32_t stream) noexcept {
+  StreamState* state = FindStream(stream);
+  if (state == nullptr || state->is_notified.exchange(true)) return;
+  {
+    std::lock_guard lock(notice_mutex_);
+    wakes_.push_back(stream);
+  }
+  has_notices_.store(true, std::memory_order_release);
+  bell_.Ring();
+}
+
+void Channel::Post(std::function<void()> change) {
+  {
+    std::lock_guard lock(notice_mutex_);
+    changes_.push_back(std::move(change));
+  }
+  has_notices_.store(true, std::memory_order_release);
+  bell_.Ring();
+}
+
+void Channel::RunOnChannel(std::function<void()> change) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_done = false;
+  Post([&] {
+    change();
+    // Notified under the lock: the waiter's locals are gone as soon as it sees `is_done`.
+    std::lock_guard lock(mutex);
+    is_done = true;
+    changed.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return is_done; });
+}
+
+void Channel::MarkLost(Status why) {
+  StatusCode none = StatusCode::kOk;
+  if (!lost_.compare_exchange_strong(none, why.code())) return;
+  for (uint32_t n = 0; n < stream_count_.load(std::memory_order_acquire); ++n) streams_[n].load()->WakeAll();
+  bell_.Ring();
+}
+
+// ── The loop ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void Channel::Run() {
+  bool is_recent = false;
+  while (true) {
+    bool has_worked = DrainNotices();
+    if (is_abandoned_.load(std::memory_order_acquire)) break;
+    has_worked |= DrainRing();
+    if (has_worked) {
+      is_recent = true;
+      continue;
+    }
+    is_draining_ = stop_when_drained_.load(std::memory_order_acquire);
+    if (is_draining_ && IsDrained()) break;
+    Idle(std::exchange(is_recent, false));
+  }
+  Finish();
+}
+
+bool Channel::DrainNotices() {
+  if (!has_notices_.load(std::memory_order_acquire)) return false;
+  std::vector<uint32_t> wakes;
+  std::vector<std::function<void()>> changes;
+  {
+    std::lock_guard lock(notice_mutex_);
+    has_notices_.store(false, std::memory_order_relaxed);
+    wakes.swap(wakes_);
+    changes.swap(changes_);
+  }
+  for (auto& change : changes) change();
+  for (const uint32_t index : wakes) {
+    StreamState& stream = *FindStream(index);
+    stream.is_notified.store(false);
+    Proceed(stream);
+  }
+  SignalDirty();
+  return true;
+}
+
+bool Channel::DrainRing() {
+  if (is_held_.load(std::memory_order_acquire)) return false;
+  uint32_t read = 0;
+  for (; read < protocol::kMarkEvery; ++read) {
+    const std::span<const std::byte> bytes = ring_.Front();
+    if (bytes.empty()) break;
+    protocol::RecordHeader header;
+    MR_CHECK(RecordReader::ReadHeader(bytes, header));  // Submit let it through.
+    const auto record = bytes.first(header.size);
+    StreamState& stream = *FindStream(header.stream);
+    if (stream.HasDeferred() || Issue(stream, record) == Outcome::kParked) stream.Defer(record);
+    ring_.Advance(header.size);
+    // A change posted before a record was submitted must be seen before that record is read.
+    if (has_notices_.load(std::memory_order_acquire)) {
+      ++read;
+      break;
+    }
+  }
+  if (read > 0) SignalDirty();
+  return read > 0;
+}
+
+void Channel::Proceed(StreamState& stream) {
+  for (uint32_t n = 0; stream.HasDeferred(); ++n) {
+    if (n == kProceedBatch) {
+      WakeStream(stream.index());
+      return;
+    }
+    const std::span<const std::byte> bytes(stream.deferred.data() + stream.deferred_at, stream.deferred.size() - stream.deferred_at);
+    protocol::RecordHeader header;
+    MR_CHECK(RecordReader::ReadHeader(bytes, header));
+    if (Issue(stream, bytes.first(header.size)) == Outcome::kParked) return;
+    stream.DropDeferred(header.size);
+  }
+}
+
+void Channel::SignalDirty() {
+  for (StreamState* stream : dirty_) {
+    stream->is_dirty = false;
+    if (stream->backend == nullptr) continue;
+    const Status status = stream->backend->Signal();
+    if (status.code() == StatusCode::kDeviceLost) MarkLost(status);
+  }
+  dirty_.clear();
+}
+
+bool Channel::PollUnfinished() {
+  if (!needs_polling_ || LostStatus() != StatusCode::kOk) return false;
+  bool is_unfinished = false;
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    StreamState& stream = *streams_[n].load();
+    if (stream.backend == nullptr || stream.Completed() >= stream.Issued()) continue;
+    const auto completed = stream.backend->Resolve(stream.Issued());
+    if (completed.status().code() == StatusCode::kDeviceLost) {
+      MarkLost(completed.status());
+      return false;
+    }
+    stream.Progress(stream.Completed());
+    is_unfinished |= stream.Completed() < stream.Issued();
+  }
+  return is_unfinished;
+}
+
+bool Channel::IsDrained() {
+  if (LostStatus() != StatusCode::kOk) return ring_.Empty();
+  if (!ring_.Empty()) return false;
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    StreamState& stream = *streams_[n].load();
+    if (stream.HasDeferred()) return false;
+    if (stream.Completed() < stream.Issued() && stream.AddWaiter(stream.Issued(), true, shared_from_this(), n)) return false;
+  }
+  return true;
+}
+
+bool Channel::HasWork() {
+  if (has_notices_.load(std::memory_order_acquire) || is_abandoned_.load(std::memory_order_acquire)) return true;
+  if (!is_held_.load(std::memory_order_acquire) && !ring_.Empty()) return true;
+  return stop_when_drained_.load(std::memory_order_acquire) && !is_draining_;
+}
+
+void Channel::Idle(bool is_recent) {
+  if (is_recent && MaySpin()) {
+    for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
+      if (HasWork()) return;
+      __builtin_ia32_pause();
+    }
+  }
+  const auto timeout = PollUnfinished() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
+  bell_.Sleep([&] { return HasWork(); }, timeout);
+}
+
+void Channel::AwaitIssued() {
+  // Only on the way out, where nobody is left to be woken; whoever joins has a deadline.
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    const StreamState& stream = *streams_[n].load();
+    while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.Issued()) {
+      if (stream.backend != nullptr && !stream.backend->Resolve(stream.Issued()).ok()) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+void Channel::Finish() {
+  AwaitIssued();
+  MarkLost(Status(StatusCode::kState, "the device was closed"));
+  {
+    std::lock_guard lock(access_mutex_);
+    is_closed_ = true;
+    for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->backend.reset();
+  }
+  // Waiters hold their channels, this one too.
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->WakeAll();
+  host_.ForEach([&](HostEntry& entry) {
+    // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
+    if (entry.is_page_locked) static_cast<void>(device_->UnregisterHost(entry.bytes));
+  });
+  host_.Clear();
+  memory_.Clear();
+  kernels_.Clear();
+  device_->Close();
+  std::lock_guard lock(exit_mutex_);
+  has_exited_ = true;
+  exit_.notify_all();
+}
+
+}  // namespace millrace

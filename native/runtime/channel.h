@@ -1,0 +1,221 @@
+// The way records reach a device, and the one thread that takes them there.
+//
+//   owners ── Submit ──► ring ──► Run: read, resolve handles, park or issue ──► hal::Stream
+//
+// A channel never blocks. A record that cannot be issued yet parks its stream: it and the stream's later records wait
+// in the stream's own list, and the channel goes on with the others. Whoever takes the reason away calls WakeStream, or
+// posts a change of the channel's tables, and rings the bell.
+//
+// Which waits are right across channels: a wait names a point that was submitted before it, possibly to a channel that
+// has not got so far. If the point is not issued there, the stream parks until it is; the oldest record that nobody
+// issued yet waits for nothing, so there is no deadlock.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "hal/hal.h"
+#include "runtime/bell.h"
+#include "runtime/handle_table.h"
+#include "runtime/memory_entry.h"
+#include "runtime/record_reader.h"
+#include "runtime/ring.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+struct ParkedStream {
+  uint32_t stream;
+  ParkReason reason;
+  uint64_t deferred;  // Records submitted and not issued.
+};
+
+struct ChannelStats {
+  uint64_t pending_records = 0;
+  uint64_t ring_bytes = 0;
+  uint64_t live_memory = 0;
+  uint64_t live_bytes = 0;
+  uint32_t streams = 0;
+  std::vector<ParkedStream> parked;
+};
+
+class Channel final : public StreamWaker, public std::enable_shared_from_this<Channel> {
+ public:
+  /// Opens the device and starts its thread. Thread: control. Blocks while the device opens.
+  static Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, uint32_t ordinal,
+                                               std::span<protocol::TimelineSlot> timeline, uint32_t max_pending,
+                                               uint32_t id);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel();
+
+  [[nodiscard]] uint32_t id() const { return id_; }
+  [[nodiscard]] const hal::Backend& backend() const { return backend_; }
+  [[nodiscard]] const hal::DeviceInfo& info() const { return device_->info(); }
+
+  // ── Owners. Thread: any. ──
+  struct Submission {
+    Ticket ticket = 0;
+    StatusCode refused = StatusCode::kOk;  // With nothing claimed and nothing queued.
+  };
+  Submission Submit(std::span<const std::byte> record);
+  /// A free timeline slot, or -1.
+  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner);
+  uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count);
+  Ticket LastTicket(uint32_t stream);
+  /// Asks for a wake at `ticket`; false when there is nothing to wait for.
+  bool Arm(uint32_t stream, Ticket ticket);
+  std::vector<Failure> Failures(uint32_t stream, uint32_t from);
+  [[nodiscard]] StatusCode LostStatus() const { return lost_.load(std::memory_order_acquire); }
+  [[nodiscard]] ChannelStats Stats();
+  void Hold(bool on);
+
+  // ── Control. Thread: control. ──
+  struct KernelInstall {
+    hal::KernelRequest request;
+    bool is_checked = false;
+  };
+  Status InstallKernel(uint32_t handle, const KernelInstall& install);
+  void FailKernel(uint32_t handle, Status why);
+  Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
+  /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.
+  Status UnregisterHost(uint32_t handle);
+  /// Refuses new records, runs the queued ones to their end, closes the device and waits for its thread to end.
+  void Close();
+  /// Gives up what is queued and waits for the thread until `deadline`; after it the thread and all it uses are left to
+  /// themselves.
+  void Abandon(std::chrono::milliseconds deadline);
+
+  // ── Other channels and the watcher. Thread: any. ──
+  void WakeStream(uint32_t stream) noexcept override;
+  /// Held while somebody else uses this channel's backend streams, and by this channel while it makes or destroys one.
+  [[nodiscard]] std::mutex& access_mutex() { return access_mutex_; }
+  /// Null once the device is closed. `access_mutex` is held.
+  [[nodiscard]] hal::Device* device() { return is_closed_ ? nullptr : device_.get(); }
+  [[nodiscard]] StreamState* FindStream(uint32_t stream);
+  void MarkLost(Status why);
+
+ private:
+  enum class Outcome : uint8_t { kIssued, kParked };
+  enum class ResourceState : uint8_t { kPending, kReady, kFailed };
+
+  struct KernelEntry {
+    ResourceState state = ResourceState::kPending;
+    std::shared_ptr<hal::Kernel> kernel;
+    bool is_checked = false;
+    Status failure;
+    std::vector<uint32_t> parked;
+  };
+  struct HostEntry {
+    ResourceState state = ResourceState::kPending;
+    std::span<std::byte> bytes;
+    bool is_page_locked = false;
+    Status failure;
+    std::vector<uint32_t> parked;
+  };
+  using MemoryRef = std::shared_ptr<MemoryEntry>;
+
+  Channel(hal::Backend& backend, std::span<protocol::TimelineSlot> timeline, uint32_t max_pending, uint32_t id);
+
+  // channel.cpp: the loop.
+  void Run();
+  bool DrainNotices();
+  bool DrainRing();
+  void Proceed(StreamState& stream);
+  void SignalDirty();
+  bool PollUnfinished();
+  bool IsDrained();
+  void Idle(bool is_recent);
+  void Post(std::function<void()> change);
+  void RunOnChannel(std::function<void()> change);
+  bool HasWork();
+  void AwaitIssued();
+  void Finish();
+
+  // issue.cpp: one record.
+  Outcome Issue(StreamState& stream, std::span<const std::byte> record);
+  Outcome IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header, RecordReader& reader);
+  Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueDestroy(StreamState& stream, Ticket ticket);
+  Outcome IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader);
+
+  Outcome Park(StreamState& stream, ParkReason reason);
+  Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs);
+  /// As Fail, unless the driver's answer is that the device is lost.
+  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, std::span<MemoryRef* const> outputs);
+  Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs);
+  Outcome FailMalformed(StreamState& stream, Ticket ticket);
+  uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs);
+  static Status NoStream();
+  /// True when memory may yet come back from frees that are under way; the stream is then woken.
+  bool WaitsForFrees(StreamState& stream);
+  void CloseTicket(StreamState& stream, Ticket ticket);
+  /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
+  bool WaitsForMemory(StreamState& stream, uint32_t handle);
+  void BindMemory(uint32_t handle, MemoryRef memory);
+  void CollectFaults(StreamState& stream);
+
+  hal::Backend& backend_;
+  const uint32_t id_;
+  const uint32_t max_pending_;
+  const std::span<protocol::TimelineSlot> timeline_;
+  std::unique_ptr<hal::Device> device_;
+  bool needs_polling_ = false;
+
+  // Guarded by the ring's producer mutex.
+  Ring ring_;
+  bool is_closing_ = false;
+  uint32_t free_search_ = 0;
+
+  std::unique_ptr<std::atomic<StreamState*>[]> streams_;
+  std::atomic<uint32_t> stream_count_{0};  // Slots ever used: streams_[0 .. n) are not null.
+  std::atomic<uint32_t> next_handle_[3] = {};
+  std::atomic<uint64_t> pending_{0};
+  std::atomic<StatusCode> lost_{StatusCode::kOk};
+  std::atomic<uint32_t> next_failure_{1};
+  std::atomic<uint64_t> live_memory_{0};
+  std::atomic<uint64_t> live_bytes_{0};
+
+  Bell bell_;
+  std::atomic<bool> has_notices_{false};
+  std::mutex notice_mutex_;
+  // Guarded by notice_mutex_.
+  std::vector<uint32_t> wakes_;
+  std::vector<std::function<void()>> changes_;
+
+  // Channel thread only.
+  HandleTable<MemoryRef> memory_;
+  HandleTable<HostEntry> host_;
+  HandleTable<KernelEntry> kernels_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> memory_waits_;
+  std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
+  std::vector<StreamState*> dirty_;
+  std::vector<MemoryRef*> outputs_scratch_;
+  std::vector<std::pair<MemoryRef*, uint32_t>> overwritten_scratch_;  // Spoiled arrays that a launch writes whole.
+  bool is_draining_ = false;  // It has seen that it is to stop.
+
+  std::atomic<bool> is_held_{false};
+  std::atomic<bool> stop_when_drained_{false};
+  std::atomic<bool> is_abandoned_{false};
+
+  std::mutex access_mutex_;
+  bool is_closed_ = false;  // Guarded by access_mutex_.
+
+  std::mutex exit_mutex_;
+  std::condition_variable exit_;
+  bool has_exited_ = false;  // Guarded by exit_mutex_.
+};
+
+}  // namespace millrace

@@ -1,0 +1,419 @@
+// One record: resolve what it names, park the stream or hand the work to the backend, say what failed.
+//
+// A record is decided whole before anything changes: it parks untouched, or it is accepted, or it fails and spoils
+// what it would have written. A failed record still completes its ticket, in stream order.
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/registry.h"
+#include "runtime/watcher.h"
+
+namespace millrace {
+
+using protocol::Access;
+using protocol::ArgKind;
+using protocol::MemorySpace;
+using protocol::Opcode;
+
+namespace {
+
+constexpr bool Reads(uint8_t access) { return (access & static_cast<uint8_t>(Access::kRead)) != 0; }
+constexpr bool Writes(uint8_t access) { return (access & static_cast<uint8_t>(Access::kWrite)) != 0; }
+
+/// True when [offset, offset + bytes) lies inside `size`, without overflow.
+constexpr bool Fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
+
+uint32_t SpoiledBy(const std::shared_ptr<MemoryEntry>& entry) { return entry->spoiled_by.load(std::memory_order_acquire); }
+
+}  // namespace
+
+Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> record) {
+  const Ticket ticket = stream.Issued() + 1;
+  Outcome outcome = Outcome::kIssued;
+  // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
+  if (LostStatus() == StatusCode::kOk) {
+    if (std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0) CollectFaults(stream);
+    RecordReader reader(record);
+    protocol::RecordHeader header;
+    MR_CHECK(RecordReader::ReadHeader(record, header));
+    outcome = IssueKnown(stream, ticket, header, reader);
+  }
+  if (outcome == Outcome::kParked) return outcome;
+  stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+  stream.MarkIssued(ticket);
+  if (needs_polling_ && !std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
+  return outcome;
+}
+
+Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header,
+                                     RecordReader& reader) {
+  const auto opcode = static_cast<Opcode>(header.opcode);
+  if (opcode == Opcode::kStreamCreate) return IssueCreate(stream, ticket, reader);
+  if (opcode == Opcode::kStreamDestroy) return IssueDestroy(stream, ticket);
+  if (stream.doomed_by != 0) {
+    return Fail(stream, ticket, {.status = Status(StatusCode::kDeviceLost, "the stream waited for a lost device"), .cause = stream.doomed_by}, {});
+  }
+  if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow) {
+    if (stream.AddWaiter(ticket - protocol::kStreamWindow / 2, true, shared_from_this(), stream.index())) {
+      SignalDirty();  // Or the word the stream waits for might never be written.
+      if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), stream);
+      return Park(stream, ParkReason::kWindow);
+    }
+  }
+  switch (opcode) {
+    case Opcode::kAlloc: return IssueAlloc(stream, ticket, reader);
+    case Opcode::kFree: return IssueFree(stream, ticket, reader);
+    case Opcode::kFill: return IssueFill(stream, ticket, reader);
+    case Opcode::kCopy: return IssueCopy(stream, ticket, reader);
+    case Opcode::kLaunch: return IssueLaunch(stream, ticket, reader);
+    case Opcode::kWait: return IssueWait(stream, ticket, reader);
+    case Opcode::kNop:
+      CloseTicket(stream, ticket);
+      return Outcome::kIssued;
+    default: return FailMalformed(stream, ticket);
+  }
+}
+
+// ── Streams ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::StreamCreateRecord record;
+  if (!reader.Read(record) || stream.backend != nullptr) return FailMalformed(stream, ticket);
+  const hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
+  auto created = device_->CreateStream(request);
+  if (!created.ok()) return Fail(stream, ticket, {.status = created.status()}, {});
+  {
+    std::lock_guard lock(access_mutex_);
+    stream.backend = std::move(created).value();
+  }
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
+Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
+  if (stream.Completed() < ticket - 1 && stream.AddWaiter(ticket - 1, true, shared_from_this(), stream.index())) {
+    SignalDirty();
+    if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), stream);
+    return Park(stream, ParkReason::kDrain);
+  }
+  {
+    std::lock_guard lock(access_mutex_);
+    stream.backend.reset();
+  }
+  stream.doomed_by = 0;
+  std::erase_if(pending_frees_, [&](const auto& pending) { return pending.first == &stream; });
+  stream.CompleteOnHost(ticket);
+  std::lock_guard lock(ring_.producer_mutex());
+  stream.is_reserved = false;
+  return Outcome::kIssued;
+}
+
+// ── Memory ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void Channel::BindMemory(uint32_t handle, MemoryRef memory) {
+  memory_.Bind(handle, std::move(memory));
+  if (const auto waiting = memory_waits_.extract(handle)) {
+    for (const uint32_t stream : waiting.mapped()) WakeStream(stream);
+  }
+}
+
+bool Channel::WaitsForMemory(StreamState& stream, uint32_t handle) {
+  if (memory_.Find(handle) != nullptr || !memory_.MayBeBoundLater(handle)) return false;
+  memory_waits_[handle].push_back(stream.index());
+  return true;
+}
+
+Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::AllocRecord record;
+  if (!reader.Read(record) || memory_.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
+  auto entry = std::make_shared<MemoryEntry>();
+  entry->bytes = record.bytes;
+  Status status(StatusCode::kState, "the stream could not be created");
+  if (stream.backend != nullptr) {
+    auto allocated = stream.backend->Allocate(ticket, record.bytes);
+    if (allocated.ok()) {
+      entry->memory = std::move(allocated).value();
+      live_memory_.fetch_add(1, std::memory_order_relaxed);
+      live_bytes_.fetch_add(record.bytes, std::memory_order_relaxed);
+      BindMemory(record.handle, std::move(entry));
+      return Outcome::kIssued;
+    }
+    status = allocated.status();
+    if (status.code() == StatusCode::kOutOfMemory && WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
+  }
+  const uint64_t free_bytes = status.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
+  BindMemory(record.handle, entry);
+  MemoryRef* outputs[] = {&entry};
+  return Fail(stream, ticket, {.status = status, .requested_bytes = record.bytes, .free_bytes = free_bytes}, outputs);
+}
+
+bool Channel::WaitsForFrees(StreamState& stream) {
+  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
+  if (pending_frees_.empty()) return false;
+  auto [freeing, ticket] = pending_frees_.front();
+  if (!freeing->AddWaiter(ticket, true, shared_from_this(), stream.index())) {
+    WakeStream(stream.index());  // It ended just now: try again at once.
+    return true;
+  }
+  SignalDirty();
+  if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), *freeing);
+  return true;
+}
+
+Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::FreeRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  MemoryRef* found = memory_.Find(record.handle);
+  if (found == nullptr) return FailMalformed(stream, ticket);
+  const MemoryRef entry = std::move(*found);
+  memory_.Release(record.handle);
+  if (entry->memory == nullptr || stream.backend == nullptr) {
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  live_memory_.fetch_sub(1, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
+  constexpr size_t kPruneAt = 256;
+  if (pending_frees_.size() >= kPruneAt) {
+    std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
+  }
+  pending_frees_.emplace_back(&stream, ticket);
+  const Status status = stream.backend->Free(ticket, std::move(entry->memory));
+  return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
+}
+
+Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::FillRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  MemoryRef* entry = memory_.Find(record.handle);
+  const uint32_t size = record.element_bytes;
+  if (entry == nullptr || (size != 1 && size != 2 && size != 4 && size != 8) || record.count > UINT64_MAX / size ||
+      !Fits(record.offset, record.count * size, (*entry)->bytes) || record.offset % size != 0) {
+    return FailMalformed(stream, ticket);
+  }
+  const bool is_whole = record.offset == 0 && record.count * size == (*entry)->bytes;
+  MemoryRef* outputs[] = {entry};
+  if ((*entry)->memory == nullptr) return FailUpstream(stream, ticket, SpoiledBy(*entry), outputs);
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  std::byte* const dst = (*entry)->memory->address() + record.offset;
+  const Status status = stream.backend->Fill(ticket, dst, size, record.pattern, record.count);
+  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
+  if (is_whole) (*entry)->spoiled_by.store(0, std::memory_order_release);
+  return Outcome::kIssued;
+}
+
+Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::CopyRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  struct Side {
+    std::byte* address = nullptr;
+    MemoryRef* entry = nullptr;
+  };
+  Side sides[2];
+  const auto spaces = {record.dst_space, record.src_space};
+  const uint32_t handles[2] = {record.dst_handle, record.src_handle};
+  const uint64_t offsets[2] = {record.dst_offset, record.src_offset};
+  for (int n = 0; const uint16_t space : spaces) {
+    Side& side = sides[n];
+    if (static_cast<MemorySpace>(space) == MemorySpace::kDevice) {
+      if (WaitsForMemory(stream, handles[n])) return Park(stream, ParkReason::kPoint);
+      side.entry = memory_.Find(handles[n]);
+      if (side.entry == nullptr || !Fits(offsets[n], record.bytes, (*side.entry)->bytes)) return FailMalformed(stream, ticket);
+      if ((*side.entry)->memory != nullptr) side.address = (*side.entry)->memory->address() + offsets[n];
+    } else {
+      HostEntry& host = host_.FindOrBind(handles[n]);
+      if (host.state == ResourceState::kPending) {
+        host.parked.push_back(stream.index());
+        return Park(stream, ParkReason::kPin);
+      }
+      if (!Fits(offsets[n], record.bytes, host.bytes.size())) return FailMalformed(stream, ticket);
+      // Memory that could not be page-locked still copies, only slower; the owner was told.
+      side.address = host.bytes.data() + offsets[n];
+    }
+    ++n;
+  }
+  MemoryRef* const dst = sides[0].entry;
+  MemoryRef* const src = sides[1].entry;
+  const std::span<MemoryRef* const> outputs = dst == nullptr ? std::span<MemoryRef* const>() : std::span<MemoryRef* const>(&dst, 1);
+  if (src != nullptr && SpoiledBy(*src) != 0) return FailUpstream(stream, ticket, SpoiledBy(*src), outputs);
+  if (dst != nullptr && (*dst)->memory == nullptr) return FailUpstream(stream, ticket, SpoiledBy(*dst), outputs);
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  const Status status = stream.backend->Copy(ticket, sides[0].address, sides[1].address, record.bytes);
+  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
+  const bool is_whole = dst != nullptr && record.dst_offset == 0 && record.bytes == (*dst)->bytes;
+  if (is_whole) (*dst)->spoiled_by.store(0, std::memory_order_release);
+  return Outcome::kIssued;
+}
+
+// ── Kernels ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::LaunchRecord record;
+  if (!reader.Read(record) || record.arg_count > protocol::kMaxLaunchArgs) return FailMalformed(stream, ticket);
+  KernelEntry& kernel = kernels_.FindOrBind(record.kernel);
+  if (kernel.state == ResourceState::kPending) {
+    kernel.parked.push_back(stream.index());
+    return Park(stream, ParkReason::kBuild);
+  }
+
+  uint64_t values[protocol::kMaxLaunchArgs + 2];
+  void* params[protocol::kMaxLaunchArgs + 2];
+  uint32_t cause = 0;
+  outputs_scratch_.clear();
+  overwritten_scratch_.clear();
+  for (uint32_t n = 0; n < record.arg_count; ++n) {
+    protocol::LaunchArg arg;
+    if (!reader.Read(arg)) return FailMalformed(stream, ticket);
+    params[n] = &values[n];
+    values[n] = arg.value;
+    if (static_cast<ArgKind>(arg.kind) == ArgKind::kScalar) continue;
+    if (WaitsForMemory(stream, arg.handle)) return Park(stream, ParkReason::kPoint);
+    MemoryRef* entry = memory_.Find(arg.handle);
+    if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
+    if (Writes(arg.access)) outputs_scratch_.push_back(entry);
+    if (const uint32_t spoiled = SpoiledBy(*entry); spoiled != 0) {
+      if (Reads(arg.access) || (*entry)->memory == nullptr) {
+        cause = cause == 0 ? spoiled : cause;
+      } else {
+        overwritten_scratch_.emplace_back(entry, spoiled);
+      }
+    }
+    if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
+  }
+  const std::span<MemoryRef* const> outputs(outputs_scratch_);
+  if (kernel.state == ResourceState::kFailed) return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
+  if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
+
+  uint32_t count = record.arg_count;
+  if (kernel.is_checked) {
+    protocol::FaultSlot* const slot = stream.faults.Begin(*device_, ticket, stream.Completed(), record.kernel, outputs_scratch_);
+    if (slot == nullptr) {
+      return Fail(stream, ticket, {.status = Status(StatusCode::kOutOfMemory, "no memory for fault reports"), .kernel = record.kernel}, outputs);
+    }
+    values[count] = reinterpret_cast<uintptr_t>(slot);
+    values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
+    params[count] = &values[count];
+    params[count + 1] = &values[count + 1];
+    count += 2;
+  }
+  const hal::LaunchRequest request{
+      .kernel = kernel.kernel.get(),
+      .grid = {record.grid_x, record.grid_y, record.grid_z},
+      .block = {record.block_x, record.block_y, record.block_z},
+      .shared_bytes = record.shared_bytes,
+      .params = {params, count},
+  };
+  const Status status = stream.backend->Launch(ticket, request);
+  if (!status.ok()) return FailDriver(stream, ticket, status, record.kernel, outputs);
+  for (auto [entry, spoiled] : overwritten_scratch_) (*entry)->spoiled_by.compare_exchange_strong(spoiled, 0);
+  return Outcome::kIssued;
+}
+
+void Channel::CollectFaults(StreamState& stream) {
+  std::atomic_ref(stream.slot().fault).store(0, std::memory_order_seq_cst);
+  stream.faults.Collect([&](FaultWatch::Launch& launch, const protocol::FaultSlot& slot) {
+    const Failure failure{.id = next_failure_.fetch_add(1), .first = launch.ticket, .last = launch.ticket,
+                    .status = Status(StatusCode::kBounds, "an array access is out of bounds"), .kernel = launch.kernel,
+                    .has_fault = true, .fault = slot};
+    const uint32_t id = stream.failures.Add(failure, stream.slot());
+    for (const MemoryRef& output : launch.outputs) output->spoiled_by.store(id, std::memory_order_release);
+    launch.outputs.clear();
+  });
+}
+
+// ── Waits ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::WaitRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  const std::shared_ptr<Channel> other = record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
+  StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
+  // A device that is closed ran everything that was submitted to it.
+  if (target == nullptr || target->Completed() >= record.ticket) {
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  if (const StatusCode lost = other->LostStatus(); lost == StatusCode::kDeviceLost) {
+    const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
+    stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  if (target->Issued() < record.ticket) {
+    if (target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) return Park(stream, ParkReason::kPoint);
+  }
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
+  {
+    std::lock_guard lock(other->access_mutex());
+    if (other->device() == nullptr || target->backend == nullptr) {
+      CloseTicket(stream, ticket);
+      return Outcome::kIssued;
+    }
+    if (&other->backend() == &backend_) {
+      const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
+      return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
+    }
+  }
+  // Devices of two kinds know nothing of each other's streams: the channel waits in their place.
+  if (!target->AddWaiter(record.ticket, true, shared_from_this(), stream.index())) {
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  if (other->needs_polling_) Watcher::Instance().Watch(other, *target);
+  return Park(stream, ParkReason::kPoint);
+}
+
+// ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Status Channel::NoStream() { return Status(StatusCode::kState, "the stream could not be created"); }
+
+Channel::Outcome Channel::Park(StreamState& stream, ParkReason reason) {
+  stream.park.store(reason, std::memory_order_relaxed);
+  return Outcome::kParked;
+}
+
+Channel::Outcome Channel::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs) {
+  return Fail(stream, ticket, {.status = Status(StatusCode::kUpstream, "it reads what an earlier failure spoiled"), .cause = cause}, outputs);
+}
+
+Channel::Outcome Channel::FailMalformed(StreamState& stream, Ticket ticket) {
+  return Fail(stream, ticket, {.status = Status(StatusCode::kInternal, "malformed record")}, {});
+}
+
+Channel::Outcome Channel::FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, std::span<MemoryRef* const> outputs) {
+  if (status.code() != StatusCode::kDeviceLost) return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
+  MarkLost(status);
+  return Outcome::kIssued;
+}
+
+Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs) {
+  RecordFailure(stream, ticket, failure, outputs);
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
+uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs) {
+  failure.id = next_failure_.fetch_add(1);
+  failure.first = failure.last = ticket;
+  const uint32_t id = stream.failures.Add(failure, stream.slot());
+  // Readers learn the first cause, however long the chain.
+  for (MemoryRef* output : outputs) (*output)->spoiled_by.store(failure.cause != 0 ? failure.cause : id, std::memory_order_release);
+  return id;
+}
+
+void Channel::CloseTicket(StreamState& stream, Ticket ticket) {
+  if (stream.backend == nullptr) {
+    stream.CompleteOnHost(ticket);
+    return;
+  }
+  const Status status = stream.backend->Nop(ticket);
+  if (!status.ok()) MarkLost(Status(StatusCode::kDeviceLost, status.note(), status.driver_code()));
+}
+
+}  // namespace millrace

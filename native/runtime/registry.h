@@ -1,0 +1,40 @@
+// Process-wide: the backends there are and the channels that are open, by id.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "hal/hal.h"
+#include "runtime/channel.h"
+
+namespace millrace {
+
+class Registry {
+ public:
+  /// Never destroyed: native threads may outlive every static object.
+  static Registry& Instance();
+
+  /// Best first. Called once, by the composition root.
+  void AddBackend(std::unique_ptr<hal::Backend> backend);
+  [[nodiscard]] hal::Backend* FindBackend(std::string_view name);
+  [[nodiscard]] std::vector<hal::BackendReport> Enumerate();
+
+  Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, uint32_t ordinal,
+                                        std::span<protocol::TimelineSlot> timeline, uint32_t max_pending);
+  /// Null when the device is not open any more.
+  [[nodiscard]] std::shared_ptr<Channel> Find(uint32_t channel);
+  void Remove(uint32_t channel);
+
+ private:
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::vector<std::unique_ptr<hal::Backend>> backends_;
+  std::unordered_map<uint32_t, std::shared_ptr<Channel>> channels_;
+  uint32_t next_id_ = 1;
+};
+
+}  // namespace millrace

@@ -1,0 +1,55 @@
+#include "runtime/ring.h"
+
+#include <utility>
+
+namespace millrace {
+
+Ring::Ring() : tail_(new Segment), head_(tail_) {}
+
+Ring::~Ring() {
+  while (head_ != nullptr) delete std::exchange(head_, head_->next.load(std::memory_order_relaxed));
+}
+
+Ring::Segment* Ring::TakeSegment() {
+  ++segments_;
+  if (spare_.empty()) return new Segment;
+  Segment* segment = spare_.back().release();
+  spare_.pop_back();
+  segment->committed.store(0, std::memory_order_relaxed);
+  segment->next.store(nullptr, std::memory_order_relaxed);
+  return segment;
+}
+
+void Ring::Publish(std::span<const std::byte> record) {
+  uint32_t at = tail_->committed.load(std::memory_order_relaxed);
+  if (at + record.size() > kSegmentBytes) {
+    Segment* segment = TakeSegment();
+    tail_->next.store(segment, std::memory_order_release);
+    tail_ = segment;
+    at = 0;
+  }
+  std::memcpy(tail_->data + at, record.data(), record.size());
+  tail_->committed.store(at + static_cast<uint32_t>(record.size()), std::memory_order_release);
+}
+
+std::span<const std::byte> Ring::Front() {
+  while (true) {
+    // `next` is read first: once it is there, nothing is added to this segment any more.
+    Segment* next = head_->next.load(std::memory_order_acquire);
+    const uint32_t committed = head_->committed.load(std::memory_order_acquire);
+    if (read_at_ < committed) return {head_->data + read_at_, committed - read_at_};
+    if (next == nullptr) return {};
+    std::unique_ptr<Segment> done(std::exchange(head_, next));
+    read_at_ = 0;
+    std::lock_guard lock(mutex_);
+    --segments_;
+    if (spare_.size() < kSpareSegments) spare_.push_back(std::move(done));
+  }
+}
+
+size_t Ring::HeldBytes() {
+  std::lock_guard lock(mutex_);
+  return (segments_ + spare_.size()) * sizeof(Segment);
+}
+
+}  // namespace millrace

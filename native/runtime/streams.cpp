@@ -1,0 +1,133 @@
+#include "runtime/streams.h"
+
+#include <utility>
+
+namespace millrace {
+
+const char* ParkReasonName(ParkReason reason) {
+  switch (reason) {
+    case ParkReason::kNone: return "running";
+    case ParkReason::kPoint: return "point";
+    case ParkReason::kBuild: return "build";
+    case ParkReason::kPin: return "pin";
+    case ParkReason::kWindow: return "window";
+    case ParkReason::kMemory: return "memory";
+    case ParkReason::kDrain: return "drain";
+  }
+  return "";
+}
+
+void StreamState::DropDeferred(size_t bytes) {
+  // Bytes are moved down only when that is rare, and a flood's memory is given back once it drained.
+  constexpr size_t kCompactBytes = 1 << 20;
+  deferred_at += bytes;
+  if (deferred_at == deferred.size()) {
+    deferred_at = 0;
+    if (deferred.capacity() > kCompactBytes) {
+      std::vector<std::byte>().swap(deferred);
+    } else {
+      deferred.clear();
+    }
+  } else if (deferred_at > kCompactBytes && deferred_at > deferred.size() / 2) {
+    deferred.erase(deferred.begin(), deferred.begin() + static_cast<ptrdiff_t>(deferred_at));
+    deferred_at = 0;
+  }
+}
+
+void StreamState::MarkIssued(Ticket ticket) {
+  issued_.store(ticket, std::memory_order_seq_cst);
+  std::atomic_ref(slot_.issued).store(ticket, std::memory_order_relaxed);
+  const Ticket wanted = wanted_issued_.load(std::memory_order_seq_cst);
+  if (wanted != 0 && wanted <= ticket) FireWaiters(false, ticket);
+}
+
+void StreamState::CompleteOnHost(Ticket ticket) {
+  std::atomic_ref(slot_.host_word).store(ticket, std::memory_order_release);
+  Progress(ticket);
+}
+
+void StreamState::Progress(Ticket completed) noexcept {
+  // The word was stored before; whoever arms stores his wish and then reads the word. The fence makes one of us see.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Ticket wanted = wanted_by_owner_.load(std::memory_order_relaxed);
+  if (wanted != 0 && wanted <= completed && wanted_by_owner_.compare_exchange_strong(wanted, 0)) {
+    std::shared_ptr<WakeTarget> owner;
+    {
+      std::lock_guard lock(mutex_);
+      owner = owner_;
+    }
+    if (owner != nullptr) owner->Ring();
+  }
+  const Ticket waited = wanted_completed_.load(std::memory_order_relaxed);
+  if (waited != 0 && waited <= completed) FireWaiters(true, completed);
+}
+
+bool StreamState::ArmOwner(Ticket ticket) {
+  wanted_by_owner_.store(ticket, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (Completed() < ticket) return true;
+  wanted_by_owner_.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+void StreamState::SetOwner(std::shared_ptr<WakeTarget> owner) {
+  std::lock_guard lock(mutex_);
+  owner_ = std::move(owner);
+}
+
+bool StreamState::AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker, uint32_t stream) {
+  std::lock_guard lock(mutex_);
+  waiters_.push_back({ticket, until_completed, std::move(waker), stream});
+  RefreshWanted();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if ((until_completed ? Completed() : Issued()) < ticket) return true;
+  // Nobody fired it meanwhile: firing takes the lock that is held here.
+  waiters_.pop_back();
+  RefreshWanted();
+  return false;
+}
+
+void StreamState::RefreshWanted() {
+  Ticket issued = 0;
+  Ticket completed = 0;
+  for (const Waiter& waiter : waiters_) {
+    Ticket& lowest = waiter.until_completed ? completed : issued;
+    if (lowest == 0 || waiter.ticket < lowest) lowest = waiter.ticket;
+  }
+  wanted_issued_.store(issued, std::memory_order_seq_cst);
+  wanted_completed_.store(completed, std::memory_order_seq_cst);
+}
+
+void StreamState::FireWaiters(bool completed, Ticket reached) {
+  std::vector<Waiter> fired;
+  {
+    std::lock_guard lock(mutex_);
+    const auto is_reached = [&](const Waiter& w) { return w.until_completed == completed && w.ticket <= reached; };
+    for (Waiter& waiter : waiters_) {
+      if (is_reached(waiter)) fired.push_back(waiter);
+    }
+    std::erase_if(waiters_, is_reached);
+    RefreshWanted();
+  }
+  for (Waiter& waiter : fired) waiter.waker->WakeStream(waiter.stream);
+}
+
+void StreamState::WakeAll() {
+  FireWaiters(true, UINT64_MAX);
+  FireWaiters(false, UINT64_MAX);
+  std::shared_ptr<WakeTarget> owner;
+  {
+    std::lock_guard lock(mutex_);
+    owner = owner_;
+  }
+  wanted_by_owner_.store(0, std::memory_order_relaxed);
+  if (owner != nullptr) owner->Ring();
+}
+
+Ticket StreamState::Wanted() const {
+  const Ticket owner = wanted_by_owner_.load(std::memory_order_seq_cst);
+  const Ticket channels = wanted_completed_.load(std::memory_order_seq_cst);
+  return owner == 0 ? channels : channels == 0 ? owner : std::min(owner, channels);
+}
+
+}  // namespace millrace

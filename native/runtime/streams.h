@@ -1,0 +1,132 @@
+// One timeline slot of a channel: the stream that has it now, how far it is submitted, issued and completed, why it is
+// parked, and who waits for it.
+//
+// A StreamState lives as long as its channel and serves one stream after another; tickets go on counting, so that a
+// point of an earlier stream stays completed for ever.
+//
+//   submitted   `last_ticket`, claimed under the ring's producer mutex
+//   issued      stored after the backend accepted the record; waits on other channels read it
+//   completed   the larger of the timeline slot's two words
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hal/hal.h"
+#include "runtime/failures.h"
+#include "runtime/faults.h"
+
+namespace millrace {
+
+using hal::Ticket;
+
+/// Somebody on a JavaScript thread who can be woken. Thread: any.
+class WakeTarget {
+ public:
+  virtual ~WakeTarget() = default;
+  virtual void Ring() noexcept = 0;
+};
+
+/// A channel that goes on with one of its streams when told. Thread: any.
+class StreamWaker {
+ public:
+  virtual void WakeStream(uint32_t stream) noexcept = 0;
+
+ protected:
+  ~StreamWaker() = default;
+};
+
+enum class ParkReason : uint8_t {
+  kNone,    // Running.
+  kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
+  kBuild,   // A kernel is not built yet.
+  kPin,     // Host memory is not registered yet.
+  kWindow,  // Too many records of it are in flight.
+  kMemory,  // Out of memory while frees are pending.
+  kDrain,   // It is being destroyed and drains first.
+};
+[[nodiscard]] const char* ParkReasonName(ParkReason reason);
+
+class StreamState final : public hal::ProgressSink {
+ public:
+  StreamState(uint32_t index, protocol::TimelineSlot& slot) : index_(index), slot_(slot) {}
+
+  [[nodiscard]] uint32_t index() const { return index_; }
+  [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
+
+  // ── Submission. Guarded by the ring's producer mutex. ──
+  Ticket last_ticket = 0;
+  bool is_reserved = false;
+
+  // ── Channel thread only. ──
+  std::unique_ptr<hal::Stream> backend;
+  bool is_dirty = false;           // Issued since the last Signal.
+  uint32_t doomed_by = 0;          // It waited for a lost device: the failure that every later record repeats.
+  std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
+  size_t deferred_at = 0;
+  [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
+  void Defer(std::span<const std::byte> record) { deferred.insert(deferred.end(), record.begin(), record.end()); }
+  void DropDeferred(size_t bytes);
+
+  // ── Any thread. ──
+  FailureLog failures;
+  FaultWatch faults;
+  std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by whoever asks what is going on.
+  std::atomic<bool> is_watched{false};  // On the watcher's list.
+  std::atomic<bool> is_notified{false};  // On its channel's list of streams to go on with.
+
+  [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] Ticket Completed() const {
+    return std::max(std::atomic_ref(slot_.device_word).load(std::memory_order_acquire),
+                    std::atomic_ref(slot_.host_word).load(std::memory_order_acquire));
+  }
+  /// Thread: channel. Lets go of whoever waited for this record to be issued.
+  void MarkIssued(Ticket ticket);
+  /// Completes tickets without a backend. Thread: channel.
+  void CompleteOnHost(Ticket ticket);
+  /// hal::ProgressSink: wakes the owner and the channels that wait for no more than `completed`.
+  void Progress(Ticket completed) noexcept override;
+
+  /// Asks for a wake of the owner at `ticket`; false when it is reached already. Thread: owner.
+  [[nodiscard]] bool ArmOwner(Ticket ticket);
+  void SetOwner(std::shared_ptr<WakeTarget> owner);
+
+  /// Asks for `waker->WakeStream(stream)` once `ticket` was issued, or completed; false when it already was.
+  /// Thread: any channel.
+  [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker, uint32_t stream);
+  /// Wakes everybody, reached or not: the device is lost or closed.
+  void WakeAll();
+
+  /// The ticket that somebody wants completed, 0 when nobody waits. Thread: any.
+  [[nodiscard]] Ticket Wanted() const;
+
+ private:
+  struct Waiter {
+    Ticket ticket;
+    bool until_completed;
+    std::shared_ptr<StreamWaker> waker;
+    uint32_t stream;
+  };
+  void FireWaiters(bool completed, Ticket reached);
+  void RefreshWanted();
+
+  const uint32_t index_;
+  protocol::TimelineSlot& slot_;
+  std::atomic<Ticket> issued_{0};
+  std::atomic<Ticket> wanted_by_owner_{0};
+  // Lowest ticket of a waiter of each kind, 0 when there is none.
+  std::atomic<Ticket> wanted_issued_{0};
+  std::atomic<Ticket> wanted_completed_{0};
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::shared_ptr<WakeTarget> owner_;
+  std::vector<Waiter> waiters_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,109 @@
+#include "runtime/watcher.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+#include <vector>
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr auto kLongestSleep = std::chrono::nanoseconds(1'000'000);
+/// Of the time waited so far, one part in so many is slept before the next look: 5 %.
+constexpr int kSleepShare = 20;
+
+}  // namespace
+
+struct Watcher::State {
+  struct Watched {
+    std::shared_ptr<Channel> channel;
+    StreamState* stream;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex.
+  std::vector<Watched> arrived;
+};
+
+Watcher& Watcher::Instance() {
+  static auto* instance = new Watcher;
+  return *instance;
+}
+
+Watcher::Watcher() : state_(new State) {
+  std::thread([this] {
+    pthread_setname_np(pthread_self(), "mr-watcher");
+    Run();
+  }).detach();
+}
+
+void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
+  if (stream.is_watched.exchange(true)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->arrived.push_back({std::move(channel), &stream});
+  state_->changed.notify_one();
+}
+
+void Watcher::Run() {
+  const bool may_spin = std::thread::hardware_concurrency() >= 4;
+  std::vector<State::Watched> watched;
+  auto since = Clock::now();
+
+  // Looks at one stream; false when it need not be watched any more.
+  const auto look = [&](State::Watched& item) {
+    StreamState& stream = *item.stream;
+    const Ticket wanted = stream.Wanted();
+    if (wanted != 0 && item.channel->LostStatus() == StatusCode::kOk) {
+      Status status;
+      {
+        std::lock_guard access(item.channel->access_mutex());
+        if (stream.backend == nullptr) {
+          stream.is_watched.store(false);
+          return false;
+        }
+        const auto resolved = stream.backend->Resolve(std::min(wanted, stream.Issued()));
+        if (!resolved.ok()) status = resolved.status();
+      }
+      if (status.code() == StatusCode::kDeviceLost) item.channel->MarkLost(status);
+      const Ticket completed = stream.Completed();
+      if (completed >= wanted) since = Clock::now();
+      stream.Progress(completed);
+      return true;
+    }
+    // Whoever wants something now calls Watch after it is asked for; the flag is let go of first, so one of us sees.
+    stream.is_watched.store(false, std::memory_order_seq_cst);
+    if (stream.Wanted() == 0 || item.channel->LostStatus() != StatusCode::kOk) return false;
+    return !stream.is_watched.exchange(true);
+  };
+
+  while (true) {
+    {
+      std::unique_lock lock(state_->mutex);
+      if (watched.empty() && state_->arrived.empty()) {
+        state_->changed.wait(lock, [&] { return !state_->arrived.empty(); });
+      }
+      if (!state_->arrived.empty()) since = Clock::now();
+      for (auto& item : state_->arrived) watched.push_back(std::move(item));
+      state_->arrived.clear();
+    }
+    std::erase_if(watched, [&](State::Watched& item) { return !look(item); });
+    if (watched.empty()) continue;
+    const auto waited = Clock::now() - since;
+    if (may_spin && waited < kSpin) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    const auto nap = std::min<std::chrono::nanoseconds>(waited / kSleepShare + std::chrono::microseconds(1), kLongestSleep);
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, nap, [&] { return !state_->arrived.empty(); });
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,28 @@
+// The process's one watcher: asks devices whose work ends elsewhere how far they came, while somebody waits.
+//
+// It spins at most 50 us, and only where there are cores to spare; then it sleeps a twentieth of the time waited so far,
+// a millisecond at most. While nobody waits it sleeps for good.
+#pragma once
+
+#include <memory>
+
+#include "runtime/channel.h"
+
+namespace millrace {
+
+class Watcher {
+ public:
+  /// Never destroyed: its thread may outlive every static object.
+  static Watcher& Instance();
+
+  /// Watches a stream until nothing of it is wanted any more. Thread: any.
+  void Watch(std::shared_ptr<Channel> channel, StreamState& stream);
+
+ private:
+  struct State;
+  Watcher();
+  void Run();
+  State* state_;
+};
+
+}  // namespace millrace
