@@ -1,0 +1,133 @@
+#include "cpu/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+namespace millrace::cpu {
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+// Smaller blocks come from malloc, which keeps its own warm pages.
+constexpr uint64_t kMapBytes = 64 << 10;
+// From here on a block holds whole huge pages, with which the first touch of 64 MiB took 25 ms and not 36.
+constexpr uint64_t kHugeBytes = 4 << 20;
+
+constexpr uint64_t RoundUp(uint64_t bytes, uint64_t step) {
+  return (bytes + step - 1) / step * step;
+}
+
+// Four sizes to each power of two: similar arrays share blocks. The surplus costs address space only, since pages that
+// nobody touches are never made.
+constexpr uint64_t BlockBytes(uint64_t bytes) {
+  if (bytes < kMapBytes) return RoundUp(std::max<uint64_t>(bytes, 1), kAlignment);
+  return RoundUp(bytes, std::bit_floor(bytes) / 4);
+}
+
+std::byte* MapBlock(uint64_t block_bytes) {
+  if (block_bytes < kMapBytes) return static_cast<std::byte*>(std::aligned_alloc(kAlignment, block_bytes));
+  void* address =
+      mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  // Best effort: where the system refuses, the pages are small ones.
+  if (block_bytes >= kHugeBytes) madvise(address, block_bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(address);
+}
+
+void UnmapBlock(std::byte* address, uint64_t block_bytes) {
+  if (block_bytes < kMapBytes) {
+    std::free(address);
+  } else {
+    munmap(address, block_bytes);
+  }
+}
+
+}  // namespace
+
+Heap::~Heap() {
+  for (auto& [block_bytes, addresses] : cache_) {
+    for (std::byte* address : addresses) UnmapBlock(address, block_bytes);
+  }
+}
+
+Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
+  constexpr Status kNoMemory{StatusCode::kOutOfMemory, "allocating memory of the CPU device"};
+  // Also keeps the rounding below from overflowing.
+  if (bytes > budget_bytes_) return kNoMemory;
+  const uint64_t block_bytes = BlockBytes(bytes);
+  std::vector<Block> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    if (used_bytes_ + block_bytes > budget_bytes_) return kNoMemory;
+    used_bytes_ += block_bytes;
+    const uint64_t room = budget_bytes_ - used_bytes_;
+    // A block of this size may be in the cache; it is taken before the cache gives way.
+    if (std::byte* address = Take(block_bytes)) {
+      return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
+    }
+    Evict(room, dropped);
+  }
+  for (const Block& block : dropped) UnmapBlock(block.address, block.bytes);
+
+  std::byte* address = MapBlock(block_bytes);
+  if (address == nullptr) {
+    dropped.clear();
+    {
+      std::lock_guard lock(mutex_);
+      Evict(0, dropped);
+    }
+    for (const Block& block : dropped) UnmapBlock(block.address, block.bytes);
+    address = MapBlock(block_bytes);
+  }
+  if (address == nullptr) {
+    std::lock_guard lock(mutex_);
+    used_bytes_ -= block_bytes;
+    return kNoMemory;
+  }
+  return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
+}
+
+uint64_t Heap::FreeBytes() const {
+  std::lock_guard lock(mutex_);
+  return budget_bytes_ - used_bytes_;
+}
+
+std::byte* Heap::Take(uint64_t block_bytes) {
+  auto found = cache_.find(block_bytes);
+  if (found == cache_.end()) return nullptr;
+  std::byte* address = found->second.back();
+  found->second.pop_back();
+  if (found->second.empty()) cache_.erase(found);
+  cached_bytes_ -= block_bytes;
+  return address;
+}
+
+void Heap::Release(Block block) {
+  std::vector<Block> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    used_bytes_ -= block.bytes;
+    if (block.bytes < kMapBytes || block.bytes > kMaxCachedBytes) {
+      dropped.push_back(block);
+    } else {
+      // Older blocks of other sizes give way, so that a change of sizes does not leave the cache full of the past.
+      Evict(kMaxCachedBytes - block.bytes, dropped);
+      cache_[block.bytes].push_back(block.address);
+      cached_bytes_ += block.bytes;
+    }
+  }
+  for (const Block& old : dropped) UnmapBlock(old.address, old.bytes);
+}
+
+void Heap::Evict(uint64_t kept_bytes, std::vector<Block>& dropped) {
+  while (cached_bytes_ > kept_bytes) {
+    const uint64_t block_bytes = std::prev(cache_.end())->first;
+    dropped.push_back({Take(block_bytes), block_bytes});
+  }
+}
+
+}  // namespace millrace::cpu

@@ -1,0 +1,65 @@
+// Compiled kernels: shared objects that the kernel builder made.
+//
+// For each kernel an image exports two symbols:
+//   void mr_entry_<entry>(const MrCpuLaunch*, unsigned long long first_block, unsigned long long end_block);
+//   const unsigned mr_params_<entry>[] = {count, size of parameter 0, size of parameter 1, ...};
+// An entry runs whole blocks, numbered linearly with x fastest, so a grid can be cut anywhere between blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hal/hal.h"
+
+namespace millrace::cpu {
+
+/// What an entry is told. Its layout is shared with the text that kernels are compiled with.
+struct CpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+
+using EntryFunction = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
+
+/// Largest parameter: what an entry of a launch record can carry.
+inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
+
+/// A loaded shared object. It stays loaded while a kernel handle or a launch holds it.
+class Image {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
+  explicit Image(void* library) : library_(library) {}
+  ~Image();
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  [[nodiscard]] void* Find(const std::string& symbol) const;
+
+ private:
+  void* const library_;
+};
+
+class CpuKernel final : public hal::Kernel {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<hal::Kernel>> Load(const hal::KernelRequest& request);
+  CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded)
+      : image_(std::move(image)), function_(function), param_bytes_(std::move(param_bytes)), is_bounded_(is_bounded) {}
+
+  [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }
+  [[nodiscard]] EntryFunction function() const { return function_; }
+  [[nodiscard]] const std::vector<uint32_t>& param_bytes() const { return param_bytes_; }
+  [[nodiscard]] bool is_bounded() const { return is_bounded_; }
+
+ private:
+  const std::shared_ptr<Image> image_;
+  const EntryFunction function_;
+  const std::vector<uint32_t> param_bytes_;
+  const bool is_bounded_;
+};
+
+}  // namespace millrace::cpu

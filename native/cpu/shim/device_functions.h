@@ -1,0 +1,167 @@
+// Integer intrinsics, cached loads and stores, clocks, printf and assert.
+#pragma once
+
+#include "conversions.h"
+
+MR_INLINE int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
+MR_INLINE int __popcll(unsigned long long x) {
+  return __builtin_popcountll(x);
+}
+MR_INLINE int __clz(int x) {
+  return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x));
+}
+MR_INLINE int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
+MR_INLINE int __ffs(int x) {
+  return __builtin_ffs(x);
+}
+MR_INLINE int __ffsll(long long x) {
+  return __builtin_ffsll(x);
+}
+MR_INLINE unsigned __brev(unsigned x) {
+  x = __builtin_bswap32(x);
+  x = ((x & 0x0f0f0f0fu) << 4) | ((x >> 4) & 0x0f0f0f0fu);
+  x = ((x & 0x33333333u) << 2) | ((x >> 2) & 0x33333333u);
+  return ((x & 0x55555555u) << 1) | ((x >> 1) & 0x55555555u);
+}
+MR_INLINE unsigned long long __brevll(unsigned long long x) {
+  return (static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32) |
+         __brev(static_cast<unsigned>(x >> 32));
+}
+/// Four bytes of the eight in y:x, each chosen by the low three bits of a nibble; its high bit spreads the byte's sign.
+MR_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long bytes = (static_cast<unsigned long long>(y) << 32) | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned nibble = (selector >> (4 * i)) & 15u;
+    unsigned byte = static_cast<unsigned>(bytes >> (8 * (nibble & 7u))) & 255u;
+    if (nibble & 8u) byte = byte & 128u ? 255u : 0u;
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+MR_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((((static_cast<unsigned long long>(high) << 32) | low) << (shift & 31u)) >> 32);
+}
+MR_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32) | low) >> (shift & 31u));
+}
+MR_INLINE int __mul24(int x, int y) {
+  return static_cast<int>(static_cast<unsigned>((x << 8) >> 8) * static_cast<unsigned>((y << 8) >> 8));
+}
+MR_INLINE unsigned __umul24(unsigned x, unsigned y) {
+  return (x & 0xffffffu) * (y & 0xffffffu);
+}
+MR_INLINE int __mulhi(int x, int y) {
+  return static_cast<int>((static_cast<long long>(x) * y) >> 32);
+}
+MR_INLINE unsigned __umulhi(unsigned x, unsigned y) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(x) * y) >> 32);
+}
+MR_INLINE long long __mul64hi(long long x, long long y) {
+  return static_cast<long long>((static_cast<__int128>(x) * y) >> 64);
+}
+MR_INLINE unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(x) * y) >> 64);
+}
+MR_INLINE unsigned __usad(unsigned x, unsigned y, unsigned z) {
+  return z + (x < y ? y - x : x - y);
+}
+MR_INLINE unsigned __sad(int x, int y, unsigned z) {
+  return z + (x < y ? static_cast<unsigned>(y) - static_cast<unsigned>(x)
+                    : static_cast<unsigned>(x) - static_cast<unsigned>(y));
+}
+MR_INLINE int __hadd(int x, int y) {
+  return static_cast<int>((static_cast<long long>(x) + y) >> 1);
+}
+MR_INLINE unsigned __uhadd(unsigned x, unsigned y) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(x) + y) >> 1);
+}
+
+// Cache hints have no counterpart.
+#define MR_LOAD(name)                  \
+  template <class T>                   \
+  MR_INLINE T name(const T* address) { \
+    return *address;                   \
+  }
+MR_LOAD(__ldg)
+MR_LOAD(__ldcg)
+MR_LOAD(__ldca)
+MR_LOAD(__ldcs)
+MR_LOAD(__ldlu)
+MR_LOAD(__ldcv)
+#undef MR_LOAD
+#define MR_STORE(name)                                      \
+  template <class T>                                        \
+  MR_INLINE void name(T* address, mr_identity_t<T> value) { \
+    *address = value;                                       \
+  }
+MR_STORE(__stwb)
+MR_STORE(__stcg)
+MR_STORE(__stcs)
+MR_STORE(__stwt)
+#undef MR_STORE
+
+#if !defined(__clang__)
+#define __builtin_assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
+#endif
+#define __trap __builtin_trap
+
+#if defined(__x86_64__)
+MR_INLINE long long clock64() {
+  return static_cast<long long>(__builtin_ia32_rdtsc());
+}
+#else
+/// Nanoseconds of CLOCK_MONOTONIC (1).
+extern "C" int mr_clock_gettime(int, long*) __asm__("clock_gettime");
+MR_INLINE long long clock64() {
+  long time[2];
+  mr_clock_gettime(1, time);
+  return time[0] * 1000000000ll + time[1];
+}
+#endif
+MR_INLINE clock_t clock() {
+  return clock64();
+}
+
+extern "C" int mr_nanosleep(const long* seconds_and_nanoseconds, long* remaining) __asm__("nanosleep");
+MR_INLINE void __nanosleep(unsigned ns) {
+  const long time[2] = {static_cast<long>(ns / 1000000000u), static_cast<long>(ns % 1000000000u)};
+  mr_nanosleep(time, nullptr);
+}
+
+// One write per call: lines of different threads do not mix, and nothing waits in a buffer for the process to end.
+extern "C" int mr_dprintf(int file, const char* format, ...) __asm__("dprintf");
+/// What a variadic function may be given: the indices are class objects.
+template <class T>
+MR_INLINE T mr_printable(T value) {
+  return value;
+}
+MR_INLINE unsigned mr_printable(mr_index value) {
+  return value;
+}
+MR_INLINE unsigned mr_printable(mr_product value) {
+  return value;
+}
+template <class... Values>
+MR_INLINE int printf(const char* format, Values... values) {
+  return mr_dprintf(1, format, mr_printable(values)...);
+}
+
+extern "C" [[noreturn]] void mr_abort() __asm__("abort");
+/// As on a GPU, a failed assertion is the end of the process's use of the device: here, of the process.
+[[noreturn]] __attribute__((noinline, cold)) inline void mr_assertion_failed(const char* text, const char* file,
+                                                                             int line, uint3 block, uint3 thread) {
+  mr_dprintf(2, "%s:%d: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, block.x, block.y,
+             block.z, thread.x, thread.y, thread.z, text);
+  mr_abort();
+}
+#if defined(NDEBUG)
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) \
+  ((condition) ? (void)0 : mr_assertion_failed(#condition, __FILE__, __LINE__, blockIdx, threadIdx))
+#endif

@@ -1,0 +1,2 @@
+// The shim declares what this header has for device code.
+#pragma once

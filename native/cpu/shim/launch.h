@@ -1,0 +1,120 @@
+// From a kernel to an image: MR_KERNEL(name) exports
+//   mr_entry_<name>(launch, first, end)   runs the blocks [first, end), numbered with x fastest; any thread, several at
+//   once mr_params_<name>                      the number of parameters, then the size of each in bytes
+// The parameter types come from the kernel's own type, so that the name is all it takes.
+#pragma once
+
+#include "index.h"
+
+struct MrCpuLaunch {
+  /// Points to each argument's value.
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+
+/// Every thread of every block. The x loop is innermost and holds nothing but the kernel: it is the one that
+/// vectorises.
+template <bool IsPassedIndices, auto Kernel, class... Args>
+static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                                    Args... args) {
+  const int width = static_cast<int>(launch->block[0]);
+  const int height = static_cast<int>(launch->block[1]);
+  const int depth = static_cast<int>(launch->block[2]);
+  const int columns = static_cast<int>(launch->grid[0]);
+  const int rows = static_cast<int>(launch->grid[1]);
+  const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(depth)};
+  const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_dynamic_shared = launch->dynamic_shared;
+  blockDim = block_dim;
+  gridDim = grid_dim;
+  int column = static_cast<int>(first % columns);
+  int row = static_cast<int>(first / columns % rows);
+  int layer = static_cast<int>(first / columns / rows);
+  for (unsigned long long block = first; block < end; ++block) {
+    const mr_index3 block_index{mr_index(column), mr_index(row), mr_index(layer)};
+    blockIdx = block_index;
+    for (int z = 0; z < depth; ++z) {
+      for (int y = 0; y < height; ++y) {
+        threadIdx.y.value = y;
+        threadIdx.z.value = z;
+        for (int x = 0; x < width; ++x) {
+          threadIdx.x.value = x;
+          if constexpr (IsPassedIndices) {
+            Kernel(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim, args...);
+          } else {
+            Kernel(args...);
+          }
+        }
+      }
+    }
+    if (++column == columns) {
+      column = 0;
+      if (++row == rows) {
+        row = 0;
+        ++layer;
+      }
+    }
+  }
+}
+
+/// An argument's bytes are 8-byte aligned at most, whatever its type asks for.
+template <class T>
+static MR_INLINE T mr_argument(const void* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <unsigned... Numbers>
+struct mr_numbers {};
+#if defined(__clang__)
+template <class T, T... Numbers>
+using mr_numbers_of = mr_numbers<Numbers...>;
+template <unsigned Count>
+using mr_count_to = __make_integer_seq<mr_numbers_of, unsigned, Count>;
+#else
+template <unsigned Count>
+using mr_count_to = mr_numbers<__integer_pack(Count)...>;
+#endif
+
+template <bool IsPassedIndices, class... Params>
+struct mr_signature_of {
+  struct Table {
+    unsigned count;
+    /// One more than there are parameters: an array of none is not C++.
+    unsigned sizes[sizeof...(Params) + 1];
+  };
+  static constexpr Table table = {sizeof...(Params), {sizeof(Params)...}};
+
+  template <auto Kernel, unsigned... Number>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                            mr_numbers<Number...>) {
+    mr_run_blocks<IsPassedIndices, Kernel, Params...>(launch, first, end,
+                                                      mr_argument<Params>(launch->params[Number])...);
+  }
+  template <auto Kernel>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+    run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
+  }
+};
+
+template <class Function>
+struct mr_signature;
+template <class... Params>
+struct mr_signature<void(Params...)> : mr_signature_of<false, Params...> {};
+template <class... Params>
+struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, Params...)> : mr_signature_of<true, Params...> {};
+
+// Names of parameters are ours too: a kernel may be called `first`.
+#define MR_KERNEL(name)                                                                             \
+  extern "C" {                                                                                      \
+  MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \
+                                 unsigned long long mr_end) {                                       \
+    mr_signature<decltype(name)>::run<&name>(mr_launch, mr_first, mr_end);                          \
+  }                                                                                                 \
+  MR_EXPORT_DATA extern const mr_signature<decltype(name)>::Table mr_params_##name;                 \
+  const mr_signature<decltype(name)>::Table mr_params_##name = mr_signature<decltype(name)>::table; \
+  }

@@ -1,0 +1,378 @@
+// Mathematics: C's functions for double and float, the float and integer overloads that C++ has, and CUDA's own.
+//
+// The prototypes are libm's, so that the compiler knows them as built-ins and uses instructions where there are some.
+#pragma once
+
+#include "index.h"
+
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define HUGE_VAL __builtin_huge_val()
+#define HUGE_VALF __builtin_huge_valf()
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+
+/// One argument: name(double), namef(float), name(float), and name(integer) in double.
+#define MR_MATH_1(name)                                            \
+  extern "C" double name(double) noexcept;                         \
+  extern "C" float name##f(float) noexcept;                        \
+  MR_INLINE float name(float x) { return name##f(x); }             \
+  template <class T, class = mr_enable_if_t<mr_is_integral<T>, T>> \
+  MR_INLINE double name(T x) {                                     \
+    return name(static_cast<double>(x));                           \
+  }
+MR_MATH_1(sqrt)
+MR_MATH_1(cbrt)
+MR_MATH_1(exp)
+MR_MATH_1(exp2)
+MR_MATH_1(expm1)
+MR_MATH_1(log)
+MR_MATH_1(log2)
+MR_MATH_1(log10)
+MR_MATH_1(log1p)
+MR_MATH_1(sin)
+MR_MATH_1(cos)
+MR_MATH_1(tan)
+MR_MATH_1(asin)
+MR_MATH_1(acos)
+MR_MATH_1(atan)
+MR_MATH_1(sinh)
+MR_MATH_1(cosh)
+MR_MATH_1(tanh)
+MR_MATH_1(asinh)
+MR_MATH_1(acosh)
+MR_MATH_1(atanh)
+MR_MATH_1(floor)
+MR_MATH_1(ceil)
+MR_MATH_1(round)
+MR_MATH_1(trunc)
+MR_MATH_1(rint)
+MR_MATH_1(nearbyint)
+MR_MATH_1(fabs)
+MR_MATH_1(erf)
+MR_MATH_1(erfc)
+MR_MATH_1(tgamma)
+MR_MATH_1(lgamma)
+MR_MATH_1(logb)
+#undef MR_MATH_1
+
+/// What C++ makes of two arithmetic arguments: float if neither is wider, else double.
+template <class T, class U>
+struct mr_wider {
+  using type = double;
+};
+template <>
+struct mr_wider<float, float> {
+  using type = float;
+};
+
+/// Two arguments, in any mixture of types. CUDA counts float with an integer as float, for pow(x, 2).
+#define MR_MATH_2(name)                                            \
+  extern "C" double name(double, double) noexcept;                 \
+  extern "C" float name##f(float, float) noexcept;                 \
+  MR_INLINE float name(float x, float y) { return name##f(x, y); } \
+  template <class T, class U>                                      \
+  MR_INLINE typename mr_wider<T, U>::type name(T x, U y) {         \
+    return name(static_cast<double>(x), static_cast<double>(y));   \
+  }
+MR_MATH_2(pow)
+MR_MATH_2(atan2)
+MR_MATH_2(hypot)
+MR_MATH_2(fmod)
+MR_MATH_2(remainder)
+MR_MATH_2(copysign)
+MR_MATH_2(fdim)
+MR_MATH_2(nextafter)
+#undef MR_MATH_2
+
+MR_INLINE float pow(float x, int y) {
+  return powf(x, static_cast<float>(y));
+}
+
+extern "C" double fma(double, double, double) noexcept;
+extern "C" float fmaf(float, float, float) noexcept;
+MR_INLINE float fma(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+extern "C" double ldexp(double, int) noexcept;
+extern "C" float ldexpf(float, int) noexcept;
+MR_INLINE float ldexp(float x, int e) {
+  return ldexpf(x, e);
+}
+extern "C" double scalbn(double, int) noexcept;
+extern "C" float scalbnf(float, int) noexcept;
+extern "C" double frexp(double, int*) noexcept;
+extern "C" float frexpf(float, int*) noexcept;
+extern "C" double modf(double, double*) noexcept;
+extern "C" float modff(float, float*) noexcept;
+extern "C" void sincos(double, double*, double*) noexcept;
+extern "C" void sincosf(float, float*, float*) noexcept;
+extern "C" long lround(double) noexcept;
+extern "C" long lroundf(float) noexcept;
+extern "C" long lrint(double) noexcept;
+extern "C" long lrintf(float) noexcept;
+extern "C" long long llround(double) noexcept;
+extern "C" long long llrint(double) noexcept;
+
+template <class T>
+MR_INLINE bool isnan(T x) {
+  return __builtin_isnan(x);
+}
+template <class T>
+MR_INLINE bool isinf(T x) {
+  return __builtin_isinf(x);
+}
+template <class T>
+MR_INLINE bool isfinite(T x) {
+  return __builtin_isfinite(x);
+}
+template <class T>
+MR_INLINE bool signbit(T x) {
+  return __builtin_signbit(x);
+}
+
+MR_INLINE float rsqrtf(float x) {
+  return 1.0f / sqrtf(x);
+}
+MR_INLINE double rsqrt(double x) {
+  return 1.0 / sqrt(x);
+}
+MR_INLINE float rsqrt(float x) {
+  return rsqrtf(x);
+}
+MR_INLINE float rcbrtf(float x) {
+  return 1.0f / cbrtf(x);
+}
+MR_INLINE double rcbrt(double x) {
+  return 1.0 / cbrt(x);
+}
+MR_INLINE float exp10f(float x) {
+  return powf(10.0f, x);
+}
+MR_INLINE double exp10(double x) {
+  return pow(10.0, x);
+}
+MR_INLINE float sinpif(float x) {
+  return static_cast<float>(sin(M_PI * x));
+}
+MR_INLINE float cospif(float x) {
+  return static_cast<float>(cos(M_PI * x));
+}
+MR_INLINE double sinpi(double x) {
+  return sin(M_PI * x);
+}
+MR_INLINE double cospi(double x) {
+  return cos(M_PI * x);
+}
+MR_INLINE float norm3df(float x, float y, float z) {
+  return sqrtf(x * x + y * y + z * z);
+}
+MR_INLINE double norm3d(double x, double y, double z) {
+  return sqrt(x * x + y * y + z * z);
+}
+MR_INLINE float rhypotf(float x, float y) {
+  return 1.0f / hypotf(x, y);
+}
+
+// The fast forms are the exact ones here: nothing is gained by less precision.
+MR_INLINE float __expf(float x) {
+  return expf(x);
+}
+MR_INLINE float __exp10f(float x) {
+  return exp10f(x);
+}
+MR_INLINE float __logf(float x) {
+  return logf(x);
+}
+MR_INLINE float __log2f(float x) {
+  return log2f(x);
+}
+MR_INLINE float __log10f(float x) {
+  return log10f(x);
+}
+MR_INLINE float __sinf(float x) {
+  return sinf(x);
+}
+MR_INLINE float __cosf(float x) {
+  return cosf(x);
+}
+MR_INLINE float __tanf(float x) {
+  return tanf(x);
+}
+MR_INLINE void __sincosf(float x, float* s, float* c) {
+  sincosf(x, s, c);
+}
+MR_INLINE float __powf(float x, float y) {
+  return powf(x, y);
+}
+MR_INLINE float __fdividef(float x, float y) {
+  return x / y;
+}
+MR_INLINE float fdividef(float x, float y) {
+  return x / y;
+}
+MR_INLINE float __saturatef(float x) {
+  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+}
+
+/// Keeps a product out of a fused multiply-add, which is what these intrinsics are for.
+template <class T>
+MR_INLINE T mr_rounded(T x) {
+#if defined(__clang__) || __GNUC__ < 12
+  __asm__("" : "+x"(x));
+  return x;
+#else
+  return __builtin_assoc_barrier(x);
+#endif
+}
+MR_INLINE float __fadd_rn(float x, float y) {
+  return mr_rounded(mr_rounded(x) + mr_rounded(y));
+}
+MR_INLINE float __fsub_rn(float x, float y) {
+  return mr_rounded(mr_rounded(x) - mr_rounded(y));
+}
+MR_INLINE float __fmul_rn(float x, float y) {
+  return mr_rounded(x * y);
+}
+MR_INLINE float __fdiv_rn(float x, float y) {
+  return x / y;
+}
+MR_INLINE float __fsqrt_rn(float x) {
+  return sqrtf(x);
+}
+MR_INLINE float __frsqrt_rn(float x) {
+  return rsqrtf(x);
+}
+MR_INLINE float __frcp_rn(float x) {
+  return 1.0f / x;
+}
+MR_INLINE float __fmaf_rn(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+MR_INLINE double __dadd_rn(double x, double y) {
+  return mr_rounded(mr_rounded(x) + mr_rounded(y));
+}
+MR_INLINE double __dsub_rn(double x, double y) {
+  return mr_rounded(mr_rounded(x) - mr_rounded(y));
+}
+MR_INLINE double __dmul_rn(double x, double y) {
+  return mr_rounded(x * y);
+}
+MR_INLINE double __ddiv_rn(double x, double y) {
+  return x / y;
+}
+MR_INLINE double __dsqrt_rn(double x) {
+  return sqrt(x);
+}
+MR_INLINE double __fma_rn(double x, double y, double z) {
+  return fma(x, y, z);
+}
+
+// A comparison vectorises; libm's call does not. A NaN loses against a number, as in libm and on a GPU.
+MR_INLINE float fminf(float x, float y) {
+  return x < y || y != y ? x : y;
+}
+MR_INLINE float fmaxf(float x, float y) {
+  return x > y || y != y ? x : y;
+}
+MR_INLINE double fmin(double x, double y) {
+  return x < y || y != y ? x : y;
+}
+MR_INLINE double fmax(double x, double y) {
+  return x > y || y != y ? x : y;
+}
+MR_INLINE float fmin(float x, float y) {
+  return fminf(x, y);
+}
+MR_INLINE float fmax(float x, float y) {
+  return fmaxf(x, y);
+}
+MR_INLINE float min(float x, float y) {
+  return fminf(x, y);
+}
+MR_INLINE float max(float x, float y) {
+  return fmaxf(x, y);
+}
+MR_INLINE double min(double x, double y) {
+  return fmin(x, y);
+}
+MR_INLINE double max(double x, double y) {
+  return fmax(x, y);
+}
+MR_INLINE double min(float x, double y) {
+  return min(static_cast<double>(x), y);
+}
+MR_INLINE double max(float x, double y) {
+  return max(static_cast<double>(x), y);
+}
+MR_INLINE double min(double x, float y) {
+  return min(x, static_cast<double>(y));
+}
+MR_INLINE double max(double x, float y) {
+  return max(x, static_cast<double>(y));
+}
+
+template <class T>
+MR_INLINE T mr_least(T x, T y) {
+  return x < y ? x : y;
+}
+template <class T>
+MR_INLINE T mr_greatest(T x, T y) {
+  return x < y ? y : x;
+}
+/// Integers: of two types, unsigned wins, as CUDA has it.
+#define MR_MIN_MAX(R, A, B)                               \
+  MR_INLINE R min(A x, B y) { return mr_least<R>(x, y); } \
+  MR_INLINE R max(A x, B y) { return mr_greatest<R>(x, y); }
+MR_MIN_MAX(int, int, int)
+MR_MIN_MAX(unsigned, unsigned, unsigned)
+MR_MIN_MAX(unsigned, int, unsigned)
+MR_MIN_MAX(unsigned, unsigned, int)
+MR_MIN_MAX(long, long, long)
+MR_MIN_MAX(unsigned long, unsigned long, unsigned long)
+MR_MIN_MAX(unsigned long, long, unsigned long)
+MR_MIN_MAX(unsigned long, unsigned long, long)
+MR_MIN_MAX(long long, long long, long long)
+MR_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
+MR_MIN_MAX(unsigned long long, long long, unsigned long long)
+MR_MIN_MAX(unsigned long long, unsigned long long, long long)
+#undef MR_MIN_MAX
+MR_INLINE unsigned umin(unsigned x, unsigned y) {
+  return min(x, y);
+}
+MR_INLINE unsigned umax(unsigned x, unsigned y) {
+  return max(x, y);
+}
+
+MR_INLINE int abs(int x) {
+  return x < 0 ? -x : x;
+}
+MR_INLINE long abs(long x) {
+  return x < 0 ? -x : x;
+}
+MR_INLINE long long abs(long long x) {
+  return x < 0 ? -x : x;
+}
+MR_INLINE long labs(long x) {
+  return abs(x);
+}
+MR_INLINE long long llabs(long long x) {
+  return abs(x);
+}
+MR_INLINE float abs(float x) {
+  return fabsf(x);
+}
+MR_INLINE double abs(double x) {
+  return fabs(x);
+}

@@ -1,0 +1,87 @@
+// Keywords of CUDA C++, fixed-width names, and the few type traits that the other headers need.
+#pragma once
+
+// Neither __CUDACC__ nor __CUDA_ARCH__: a text that asks for them gets its portable branch.
+#define MILLRACE_CPU_DEVICE 1
+
+#define MR_INLINE inline __attribute__((always_inline))
+#if defined(__clang__)
+#define MR_EXPORT __attribute__((visibility("default"), flatten))
+#define MR_EXPORT_DATA __attribute__((visibility("default")))
+#else
+// Seen from outside although the unit is compiled as a whole program, which lets g++ keep everything else in registers.
+#define MR_EXPORT __attribute__((visibility("default"), externally_visible, flatten))
+#define MR_EXPORT_DATA __attribute__((visibility("default"), externally_visible))
+#endif
+
+// A kernel has to be inlined into its thread loop, or the loop cannot be vectorised.
+#define __global__ inline __attribute__((always_inline))
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+// A block never leaves its pool thread, and that thread runs one block at a time.
+#define __shared__ static thread_local
+
+#define NULL __null
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef __INT8_TYPE__ int8_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __INT16_TYPE__ int16_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INTPTR_TYPE__ intptr_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+typedef long long clock_t;
+
+#define INT8_MAX __INT8_MAX__
+#define INT16_MAX __INT16_MAX__
+#define INT32_MAX __INT32_MAX__
+#define INT64_MAX __INT64_MAX__
+#define INT8_MIN (-INT8_MAX - 1)
+#define INT16_MIN (-INT16_MAX - 1)
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT8_MAX __UINT8_MAX__
+#define UINT16_MAX __UINT16_MAX__
+#define UINT32_MAX __UINT32_MAX__
+#define UINT64_MAX __UINT64_MAX__
+
+template <class T, class U>
+inline constexpr bool mr_is_same = false;
+template <class T>
+inline constexpr bool mr_is_same<T, T> = true;
+
+template <class T>
+struct mr_identity {
+  using type = T;
+};
+/// Keeps a parameter out of template argument deduction.
+template <class T>
+using mr_identity_t = typename mr_identity<T>::type;
+
+template <bool Condition, class T>
+struct mr_enable_if {};
+template <class T>
+struct mr_enable_if<true, T> {
+  using type = T;
+};
+template <bool Condition, class T>
+using mr_enable_if_t = typename mr_enable_if<Condition, T>::type;
+
+template <class T>
+inline constexpr bool mr_is_integral =
+    mr_is_same<T, bool> || mr_is_same<T, char> || mr_is_same<T, signed char> || mr_is_same<T, unsigned char> ||
+    mr_is_same<T, short> || mr_is_same<T, unsigned short> || mr_is_same<T, int> || mr_is_same<T, unsigned> ||
+    mr_is_same<T, long> || mr_is_same<T, unsigned long> || mr_is_same<T, long long> ||
+    mr_is_same<T, unsigned long long>;

@@ -1,0 +1,266 @@
+#include "cpu/stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cpu/module.h"
+
+namespace millrace::cpu {
+namespace {
+
+using hal::Ticket;
+
+// What a visitor runs itself: less work than the wake of a thread that would do it.
+constexpr uint64_t kLightBytes = 4 << 10;
+constexpr uint64_t kLightThreads = 256;
+constexpr uint64_t kLightFreeBytes = 1 << 20;
+// A visitor has something else to do, so it leaves a longer row of light items to the pool.
+constexpr uint32_t kVisitorItems = 32;
+// Light items between two looks for a rival; after anything else there is always a look.
+constexpr uint32_t kTurnItems = 32;
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+// The words are read by other threads, by JavaScript too.
+std::atomic_ref<uint64_t> Word(uint64_t& word) {
+  return std::atomic_ref<uint64_t>(word);
+}
+
+template <typename T>
+void FillElements(const StreamCore::Fill& fill) {
+  std::fill_n(reinterpret_cast<T*>(fill.dst), fill.count, static_cast<T>(fill.pattern));
+}
+
+void RunFill(const StreamCore::Fill& fill) {
+  switch (fill.element_bytes) {
+    case 1:
+      return FillElements<uint8_t>(fill);
+    case 2:
+      return FillElements<uint16_t>(fill);
+    case 4:
+      return FillElements<uint32_t>(fill);
+    case 8:
+      return FillElements<uint64_t>(fill);
+    default:
+      MR_CHECK(false);
+  }
+}
+
+}  // namespace
+
+StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
+    : Runnable(request.priority), pool_(std::move(pool)), slot_(request.slot), sink_(request.sink) {
+  MR_CHECK(request.priority >= kGreatestPriority && request.priority <= kLeastPriority);
+  MR_CHECK(slot_ != nullptr && sink_ != nullptr);
+}
+
+void StreamCore::Submit(Ticket ticket, Work work) {
+  {
+    std::lock_guard lock(mutex_);
+    // Rule 3. The first ticket may be any: a slot's tickets go on when its next stream begins.
+    MR_CHECK(accepted_ == 0 ? ticket > 0 : ticket == accepted_ + 1);
+    accepted_ = ticket;
+    items_.push_back({ticket, std::move(work)});
+    if (is_driven_) return;
+    is_driven_ = true;
+  }
+  Visit();
+}
+
+void StreamCore::WaitUntilIdle() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return !is_driven_; });
+}
+
+bool StreamCore::HasAccepted(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  return ticket <= accepted_;
+}
+
+Ticket StreamCore::Completed() const {
+  return std::max(Word(slot_->device_word).load(std::memory_order_acquire),
+                  Word(slot_->host_word).load(std::memory_order_acquire));
+}
+
+void StreamCore::Run() {
+  Cores released;
+  Drive(Driver::kPoolThread, released);
+  DriveReleased(released);
+}
+
+void StreamCore::Visit() {
+  Cores released;
+  Drive(Driver::kVisitor, released);
+  DriveReleased(released);
+}
+
+// Drives streams whose waits this thread ended. They may end the waits of more, which join the list: a chain of any
+// length costs no stack.
+void StreamCore::DriveReleased(Cores& released) {
+  while (!released.empty()) {
+    std::shared_ptr<StreamCore> stream = std::move(released.back());
+    released.pop_back();
+    stream->Drive(Driver::kVisitor, released);
+  }
+}
+
+// The calling thread drives this stream, and does no more once this returns. `is_driven_` is true.
+void StreamCore::Drive(Driver driver, Cores& released) {
+  if (!has_current_ && !TakeNext(released)) return;
+  for (uint32_t run = 1;; ++run) {
+    const bool is_light = IsLight();
+    if (driver == Driver::kVisitor && (!is_light || run > kVisitorItems)) {
+      pool_->Schedule(shared_from_this());
+      return;
+    }
+    if (!RunItem(driver)) return;
+    Report();
+    const bool is_driven = TakeNext(released);
+    // Others go on before this stream's next item, which may take long. A visitor's caller does it.
+    if (driver == Driver::kPoolThread) DriveReleased(released);
+    if (!is_driven) return;
+    if (driver == Driver::kPoolThread && (!is_light || run % kTurnItems == 0) && pool_->HasRival(priority())) {
+      pool_->PutBack(shared_from_this());
+      return;
+    }
+  }
+}
+
+bool StreamCore::IsLight() const {
+  return std::visit(Overloaded{
+                        [](const Nop&) { return true; },
+                        [](const Fill& fill) { return fill.count * fill.element_bytes <= kLightBytes; },
+                        [](const Copy& copy) { return copy.bytes <= kLightBytes; },
+                        // Giving many pages back to the system takes a while.
+                        [](const Free& free) { return free.memory->bytes() <= kLightFreeBytes; },
+                        [](const Wait&) { return true; },
+                        [](const Launch& grid) { return grid->is_bounded() && grid->thread_count() <= kLightThreads; },
+                    },
+                    current_.work);
+}
+
+// True: the item is over. False: another thread drives this stream now, or will.
+bool StreamCore::RunItem(Driver driver) {
+  return std::visit(Overloaded{
+                        [](Nop&) { return true; },
+                        [](Fill& fill) {
+                          RunFill(fill);
+                          return true;
+                        },
+                        [](Copy& copy) {
+                          if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
+                          return true;
+                        },
+                        [](Free& free) {
+                          free.memory.reset();
+                          return true;
+                        },
+                        [this](Wait& wait) { return RunWait(wait); },
+                        [this, driver](Launch&) { return RunLaunch(driver); },
+                    },
+                    current_.work);
+}
+
+// Once registered, another thread may drive this stream before the call returns and destroy `wait`.
+bool StreamCore::RunWait(const Wait& wait) {
+  const std::shared_ptr<StreamCore> other = wait.other;
+  return !other->WakeAt(wait.until, shared_from_this());
+}
+
+bool StreamCore::RunLaunch(Driver driver) {
+  const std::shared_ptr<Grid> grid = std::get<Launch>(current_.work);
+  // The thread that finished a shared grid comes here again.
+  if (grid->IsFinished()) return true;
+  if (driver == Driver::kPoolThread) return grid->RunOn(*pool_, shared_from_this());
+  grid->RunHere();
+  return true;
+}
+
+// The item's effects are published by the word, before anybody is told.
+void StreamCore::Report() {
+  const Ticket ticket = current_.ticket;
+  current_.work = Nop{};
+  has_current_ = false;
+  completed_.store(ticket, std::memory_order_release);
+  Word(slot_->device_word).store(ticket, std::memory_order_release);
+  sink_->Progress(ticket);
+}
+
+// Collects the streams whose points are reached, and takes the next item. False: there is none, and the stream is no
+// longer driven. `completed_` is stored before the lock is taken and WakeAt reads it under the lock, so that no waiter
+// falls between.
+bool StreamCore::TakeNext(Cores& released) {
+  const Ticket completed = completed_.load(std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  while (!waiters_.empty() && waiters_.front().until <= completed) {
+    std::pop_heap(waiters_.begin(), waiters_.end());
+    released.push_back(std::move(waiters_.back().stream));
+    waiters_.pop_back();
+  }
+  has_current_ = !items_.empty();
+  if (!has_current_) {
+    is_driven_ = false;
+    idle_.notify_all();
+    return false;
+  }
+  current_ = std::move(items_.front());
+  items_.pop_front();
+  return true;
+}
+
+// Passes the driving of `stream` to the thread that completes `until` here. False: it is completed already.
+bool StreamCore::WakeAt(Ticket until, std::shared_ptr<StreamCore> stream) {
+  std::lock_guard lock(mutex_);
+  if (completed_.load(std::memory_order_acquire) >= until) return false;
+  waiters_.push_back({until, std::move(stream)});
+  std::push_heap(waiters_.begin(), waiters_.end());
+  return true;
+}
+
+Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
+  // The declared parameters are the user's word; the image knows what its text takes.
+  if (static_cast<const CpuKernel*>(request.kernel)->param_bytes().size() != request.params.size()) {
+    return {StatusCode::kLaunchFailed, "launching a kernel whose text takes another number of parameters"};
+  }
+  core_->Submit(ticket, std::make_shared<Grid>(request, core_->priority()));
+  return {};
+}
+
+Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
+  core_->Submit(ticket, StreamCore::Copy{dst, src, bytes});
+  return {};
+}
+
+Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
+  core_->Submit(ticket, StreamCore::Fill{dst, element_bytes, pattern, count});
+  return {};
+}
+
+Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
+  const std::shared_ptr<StreamCore>& core = static_cast<CpuStream&>(other).core_;
+  MR_CHECK(core->HasAccepted(until));
+  core_->Submit(ticket, StreamCore::Wait{core, until});
+  return {};
+}
+
+Status CpuStream::Nop(Ticket ticket) {
+  core_->Submit(ticket, StreamCore::Nop{});
+  return {};
+}
+
+Result<std::unique_ptr<hal::Memory>> CpuStream::Allocate(Ticket ticket, uint64_t bytes) {
+  Result<std::unique_ptr<hal::Memory>> memory = heap_->Allocate(bytes);
+  if (memory.ok()) core_->Submit(ticket, StreamCore::Nop{});
+  return memory;
+}
+
+Status CpuStream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
+  core_->Submit(ticket, StreamCore::Free{std::move(memory)});
+  return {};
+}
+
+}  // namespace millrace::cpu

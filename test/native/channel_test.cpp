@@ -1,0 +1,350 @@
+// The runtime against a backend that records: what is issued when, what parks a stream and what lets it go on, what a
+// failure spoils, and that order and wakes survive many threads.
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "recording_backend.h"
+#include "runtime/registry.h"
+#include "testing.h"
+
+namespace millrace {
+namespace {
+
+using protocol::MemorySpace;
+using protocol::Opcode;
+using testing::Eventually;
+using testing::RecordingBackend;
+using hal::Ticket;
+
+constexpr uint32_t Handle(uint32_t index, uint32_t generation = 1) { return index | (generation << protocol::kHandleIndexBits); }
+
+template <typename T>
+std::span<const std::byte> Bytes(const T& record) {
+  return std::as_bytes(std::span(&record, 1));
+}
+
+/// A device of a recording backend, with short names for what tests submit.
+class Rig {
+ public:
+  explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
+      : timeline_(protocol::kMaxStreams), backend_(backend) {
+    auto opened = Registry::Instance().Open(backend, ordinal, timeline_, max_pending);
+    MR_CHECK(opened.ok());
+    channel = opened.value();
+  }
+  ~Rig() {
+    channel->Close();
+    Registry::Instance().Remove(channel->id());
+  }
+
+  uint32_t Stream() {
+    const auto index = static_cast<uint32_t>(channel->ReserveStream(nullptr));
+    protocol::StreamCreateRecord record{};
+    Head(record, index);
+    channel->Submit(Bytes(record));
+    return index;
+  }
+  template <typename T>
+  void Head(T& record, uint32_t stream) {
+    protocol::RecordHeader header{static_cast<uint16_t>(T::kOpcode), 0, sizeof(T), stream, 0};
+    std::memcpy(&record, &header, sizeof(header));
+  }
+  Channel::Submission Nop(uint32_t stream) {
+    protocol::NopRecord record{};
+    Head(record, stream);
+    return channel->Submit(Bytes(record));
+  }
+  Ticket Wait(uint32_t stream, const Rig& device, uint32_t target, Ticket ticket) {
+    protocol::WaitRecord record{};
+    Head(record, stream);
+    record.device = device.channel->id();
+    record.target = target;
+    record.ticket = ticket;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Alloc(uint32_t stream, uint32_t handle, uint64_t bytes) {
+    protocol::AllocRecord record{};
+    Head(record, stream);
+    record.handle = handle;
+    record.bytes = bytes;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Free(uint32_t stream, uint32_t handle) {
+    protocol::FreeRecord record{};
+    Head(record, stream);
+    record.handle = handle;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Fill(uint32_t stream, uint32_t handle, uint64_t count) {
+    protocol::FillRecord record{};
+    Head(record, stream);
+    record.handle = handle;
+    record.element_bytes = 1;
+    record.count = count;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Copy(uint32_t stream, uint32_t dst, uint32_t src, uint64_t bytes, MemorySpace dst_space = MemorySpace::kDevice) {
+    protocol::CopyRecord record{};
+    Head(record, stream);
+    record.dst_handle = dst;
+    record.src_handle = src;
+    record.dst_space = static_cast<uint16_t>(dst_space);
+    record.src_space = static_cast<uint16_t>(MemorySpace::kDevice);
+    record.bytes = bytes;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access) {
+    struct {
+      protocol::LaunchRecord launch;
+      protocol::LaunchArg arg;
+    } record{};
+    protocol::RecordHeader header{static_cast<uint16_t>(Opcode::kLaunch), 0, sizeof(record), stream, 0};
+    std::memcpy(&record, &header, sizeof(header));
+    record.launch.kernel = kernel;
+    record.launch.arg_count = 1;
+    record.arg.kind = static_cast<uint8_t>(protocol::ArgKind::kMemory);
+    record.arg.size = 8;
+    record.arg.access = static_cast<uint8_t>(access);
+    record.arg.handle = memory;
+    return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Completed(uint32_t stream) { return channel->FindStream(stream)->Completed(); }
+  bool Completes(uint32_t stream, Ticket ticket) {
+    return Eventually([&] { return Completed(stream) >= ticket; });
+  }
+  bool Parks(uint32_t stream, ParkReason reason) {
+    return Eventually([&] {
+      for (const ParkedStream& parked : channel->Stats().parked) {
+        if (parked.stream == stream && parked.reason == reason) return true;
+      }
+      return false;
+    });
+  }
+  std::vector<Failure> Failures(uint32_t stream) { return channel->Failures(stream, 0); }
+  testing::RecordingStream& Backend(uint32_t index) { return *backend_.devices.back()->streams[index]; }
+
+  std::shared_ptr<Channel> channel;
+
+ private:
+  std::vector<protocol::TimelineSlot> timeline_;
+  RecordingBackend& backend_;
+};
+
+MR_TEST(a_wait_that_overtakes_the_record_it_names_parks_its_stream) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  Rig second(backend, 1);
+  const uint32_t a = first.Stream();
+  const uint32_t b = second.Stream();
+  MR_EXPECT(first.Completes(a, 1) && second.Completes(b, 1));
+  first.channel->Hold(true);
+  const Ticket recorded = first.Nop(a).ticket;
+  const Ticket waited = second.Wait(b, first, a, recorded);
+  MR_EXPECT(second.Parks(b, ParkReason::kPoint));
+  MR_EXPECT(backend.controls.log.Find("b0 2 wait a0 2") == -1);
+  backend.controls.completes_at_once = false;
+  first.channel->Hold(false);
+  MR_EXPECT(Eventually([&] { return backend.controls.log.Find("b0 2 wait a0 2") >= 0; }));
+  MR_EXPECT(backend.controls.log.Find("a0 2 nop") < backend.controls.log.Find("b0 2 wait a0 2"));
+  backend.devices[0]->streams[0]->Complete(recorded);
+  backend.devices[1]->streams[0]->Complete(waited);
+  MR_EXPECT(second.Completes(b, waited));
+}
+
+MR_TEST(a_parked_stream_stops_no_other_and_keeps_its_order) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  rig.Alloc(a, Handle(0), 16);
+  const Ticket launched = rig.Launch(a, Handle(0), Handle(0), protocol::Access::kReadWrite);
+  const Ticket last = rig.Fill(a, Handle(0), 16);
+  const Ticket other = rig.Nop(b).ticket;
+  MR_EXPECT(rig.Parks(a, ParkReason::kBuild));
+  MR_EXPECT(rig.Completes(b, other));
+  MR_EXPECT(rig.Completed(a) < launched);
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  MR_EXPECT(rig.Completes(a, last));
+  MR_EXPECT(backend.controls.log.Find("a0 3 launch") < backend.controls.log.Find("a0 4 fill"));
+}
+
+MR_TEST(a_copy_parks_until_its_host_memory_is_registered) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  std::array<std::byte, 16> host{};
+  rig.Alloc(a, Handle(0), 16);
+  const Ticket copied = rig.Copy(a, Handle(0), Handle(0), 16, MemorySpace::kHost);
+  MR_EXPECT(rig.Parks(a, ParkReason::kPin));
+  MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, true).ok());
+  MR_EXPECT(rig.Completes(a, copied));
+  MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());
+}
+
+MR_TEST(a_flooded_stream_parks_at_its_window) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(rig.Completes(b, 1) && rig.Completes(a, 1));
+  backend.controls.completes_at_once = false;
+  Ticket last = 0;
+  for (uint32_t n = 0; n < protocol::kStreamWindow + 100; ++n) last = rig.Nop(a).ticket;
+  MR_EXPECT(rig.Parks(a, ParkReason::kWindow));
+  MR_EXPECT(rig.channel->FindStream(a)->Issued() == protocol::kStreamWindow + 1);
+  rig.Backend(0).Complete(protocol::kStreamWindow);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(a)->Issued() == last; }));
+  rig.Backend(0).Complete(last);
+}
+
+MR_TEST(memory_of_a_parked_stream_is_waited_for_and_a_stale_handle_is_not) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  rig.Alloc(a, Handle(1), 8);
+  rig.Launch(a, Handle(7), Handle(1), protocol::Access::kWrite);  // Never built so far: parks a.
+  rig.Alloc(a, Handle(0), 8);
+  const Ticket filled = rig.Fill(b, Handle(0), 8);
+  MR_EXPECT(rig.Parks(b, ParkReason::kPoint));
+  MR_EXPECT(rig.channel->InstallKernel(Handle(7), {}).ok());
+  MR_EXPECT(rig.Completes(b, filled));
+  MR_EXPECT(rig.Failures(b).empty());
+  rig.Free(b, Handle(0));
+  const Ticket stale = rig.Fill(b, Handle(0), 8);
+  MR_EXPECT(rig.Completes(b, stale));
+  MR_EXPECT(rig.Failures(b).at(0).status.code() == StatusCode::kInternal);
+}
+
+MR_TEST(a_failure_spoils_what_it_would_have_written_and_an_overwrite_heals) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  rig.Alloc(a, Handle(0), 16);
+  const Ticket allocated = rig.Alloc(a, Handle(1), 16);
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  MR_EXPECT(rig.Completes(a, allocated));
+  backend.controls.refuse_launches = 1;
+  const Ticket failed = rig.Launch(a, Handle(0), Handle(0), protocol::Access::kWrite);
+  MR_EXPECT(rig.Completes(a, failed));
+  const Ticket read = rig.Copy(b, Handle(1), Handle(0), 16);
+  const Ticket chained = rig.Copy(b, Handle(0), Handle(1), 16);
+  MR_EXPECT(rig.Completes(b, chained));
+  const auto first = rig.Failures(a);
+  const auto second = rig.Failures(b);
+  MR_EXPECT(first.size() == 1 && first[0].first == failed && first[0].status.code() == StatusCode::kLaunchFailed && first[0].status.driver_code() == 7);
+  MR_EXPECT(second.size() == 1 && second[0].first == read && second[0].last == chained);
+  MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
+  rig.Fill(b, Handle(0), 8);  // Half of it heals nothing.
+  const Ticket still = rig.Copy(b, Handle(1), Handle(0), 16);
+  MR_EXPECT(rig.Completes(b, still));
+  MR_EXPECT(rig.Failures(b).back().last == still);
+  rig.Fill(b, Handle(0), 16);
+  const Ticket healed = rig.Copy(b, Handle(1), Handle(0), 16);
+  MR_EXPECT(rig.Completes(b, healed));
+  MR_EXPECT(rig.Failures(b).back().last == still);
+}
+
+MR_TEST(out_of_memory_waits_for_pending_frees_and_then_fails) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  backend.controls.free_bytes = 100;
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(0), 80)) && rig.Completes(b, 1));
+  backend.controls.completes_at_once = false;
+  const Ticket freed = rig.Free(a, Handle(0));
+  const Ticket second = rig.Alloc(b, Handle(1), 60);
+  MR_EXPECT(rig.Parks(b, ParkReason::kMemory));
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(freed);
+  MR_EXPECT(rig.Completes(b, second));
+  MR_EXPECT(rig.Failures(b).empty());
+  const Ticket third = rig.Alloc(b, Handle(2), 60);
+  MR_EXPECT(rig.Completes(b, third));
+  const auto failures = rig.Failures(b);
+  MR_EXPECT(failures.size() == 1 && failures[0].status.code() == StatusCode::kOutOfMemory);
+  MR_EXPECT(failures[0].requested_bytes == 60 && failures[0].free_bytes == 40);
+}
+
+MR_TEST(the_limit_refuses_without_claiming_and_a_slot_is_reused_after_its_last_ticket) {
+  RecordingBackend backend;
+  Rig rig(backend, 0, 10);
+  const uint32_t a = rig.Stream();
+  MR_EXPECT(rig.Completes(a, 1));
+  rig.channel->Hold(true);
+  for (int n = 0; n < 10; ++n) MR_EXPECT(rig.Nop(a).refused == StatusCode::kOk);
+  MR_EXPECT(rig.Nop(a).refused == StatusCode::kLimit);
+  MR_EXPECT(rig.channel->LastTicket(a) == 11);
+  rig.channel->Hold(false);
+  MR_EXPECT(rig.Completes(a, 11));
+  protocol::StreamDestroyRecord destroy{};
+  rig.Head(destroy, a);
+  const Ticket destroyed = rig.channel->Submit(Bytes(destroy)).ticket;
+  MR_EXPECT(rig.Completes(a, destroyed));
+  MR_EXPECT(Eventually([&] { return rig.Nop(a).refused == StatusCode::kInternal; }));  // Nobody's slot.
+}
+
+MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  uint32_t seed = 12345;
+  const auto random = [&] { return seed = seed * 1664525u + 1013904223u; };
+  std::vector<std::byte> record(512);
+  for (int n = 0; n < 20000; ++n) {
+    for (std::byte& byte : record) byte = static_cast<std::byte>(random() >> 24);
+    const protocol::RecordHeader header{static_cast<uint16_t>(random() % 12), 0, (16 + random() % 30 * 8), a, 0};
+    std::memcpy(record.data(), &header, sizeof(header));
+    // Parks for ever otherwise: no random handle shall be one that may come.
+    if (header.opcode == static_cast<uint16_t>(Opcode::kLaunch) || header.opcode == static_cast<uint16_t>(Opcode::kCopy) ||
+        header.opcode == static_cast<uint16_t>(Opcode::kStreamDestroy)) {
+      continue;
+    }
+    const uint32_t no_handle = 5;  // Generation 0.
+    std::memcpy(record.data() + sizeof(header), &no_handle, sizeof(no_handle));
+    if (header.opcode == static_cast<uint16_t>(Opcode::kAlloc)) continue;
+    static_cast<void>(rig.channel->Submit(std::span(record).first(header.size)));
+  }
+  MR_EXPECT(rig.channel->Submit(std::span(record).first(7)).refused == StatusCode::kInternal);
+  const Ticket last = rig.Nop(a).ticket;
+  MR_EXPECT(rig.Completes(a, last));
+}
+
+MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  Rig second(backend, 1);
+  constexpr int kRounds = 3000;
+  const std::array<Rig*, 2> rigs{&first, &second};
+  std::array<std::array<uint32_t, 2>, 2> streams{};
+  for (int d = 0; d < 2; ++d) {
+    for (int s = 0; s < 2; ++s) streams[d][s] = rigs[d]->Stream();
+  }
+  std::array<std::array<std::atomic<Ticket>, 2>, 2> points{};
+  std::vector<std::thread> threads;
+  for (int d = 0; d < 2; ++d) {
+    for (int s = 0; s < 2; ++s) {
+      threads.emplace_back([&, d, s] {
+        for (int n = 0; n < kRounds; ++n) {
+          points[d][s] = rigs[d]->Nop(streams[d][s]).ticket;
+          const int od = (n & 1) != 0 ? d : 1 - d;
+          const Ticket point = points[od][1 - s].load();
+          if (point != 0) rigs[d]->Wait(streams[d][s], *rigs[od], streams[od][1 - s], point);
+        }
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int d = 0; d < 2; ++d) {
+    for (int s = 0; s < 2; ++s) MR_EXPECT(rigs[d]->Completes(streams[d][s], rigs[d]->channel->LastTicket(streams[d][s])));
+  }
+}
+
+}  // namespace
+}  // namespace millrace
+
+MR_TEST_MAIN()

@@ -1,0 +1,188 @@
+// What the tests of the CPU backend share: kernels, compiled here and now, and streams that count their own tickets.
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "cpu/device.h"
+#include "testing.h"
+
+namespace millrace {
+
+using hal::Ticket;
+using testing::Eventually;
+
+inline constexpr char kKernels[] = R"(
+#include <atomic>
+#include <cstdint>
+#include <unistd.h>
+struct MrCpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+#define KERNEL(name, ...)                                      \
+  extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
+  extern "C" void mr_entry_##name(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end)
+template <typename T> T Param(const MrCpuLaunch* launch, int i) { return *static_cast<T*>(launch->params[i]); }
+using Flag = std::atomic<uint32_t>*;
+
+// words[i] = words[i] * factor + term: the order of launches shows in the result.
+KERNEL(affine, 3, 8, 4, 4) {
+  auto* word = Param<uint32_t*>(launch, 0);
+  for (auto block = first; block < end; ++block) word[block] = word[block] * Param<uint32_t>(launch, 1) + Param<uint32_t>(launch, 2);
+}
+// Arrives, then spins until `parties` have.
+KERNEL(meet, 2, 8, 4) {
+  auto flag = Param<Flag>(launch, 0);
+  flag->fetch_add(1);
+  while (flag->load() < Param<uint32_t>(launch, 1)) {}
+}
+// Spins until the host opens the gate.
+KERNEL(gate, 1, 8) {
+  while (Param<Flag>(launch, 0)->load() == 0) {}
+}
+// Says which thread ran.
+KERNEL(whoami, 1, 8) {
+  for (auto block = first; block < end; ++block) Param<int32_t*>(launch, 0)[block] = gettid();
+}
+// A block of a millisecond, counted; the thread goes into a second array.
+KERNEL(slow, 2, 8, 8) {
+  for (auto block = first; block < end; ++block) {
+    usleep(1000);
+    Param<Flag>(launch, 0)[block].fetch_add(1);
+    Param<int32_t*>(launch, 1)[block] = gettid();
+  }
+}
+// Many short blocks, each counted.
+KERNEL(busy, 1, 8) {
+  for (auto block = first; block < end; ++block) {
+    for (volatile int i = 0; i < 3000;) i = i + 1;
+    Param<Flag>(launch, 0)[block].fetch_add(1);
+  }
+}
+KERNEL(shared, 1, 8) {
+  uint32_t aligned = reinterpret_cast<uintptr_t>(launch->dynamic_shared) % 256 == 0;
+  for (unsigned i = 0; i < launch->shared_bytes; ++i) launch->dynamic_shared[i] = char(i);
+  *Param<uint32_t*>(launch, 0) = aligned;
+}
+KERNEL(wide, 1, 16) {}
+extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
+)";
+
+// The kernels' shared object, in a folder that goes when the program ends.
+class KernelImage {
+ public:
+  KernelImage() {
+    char folder[] = "/tmp/millrace-cpu-test-XXXXXX";
+    MR_CHECK(mkdtemp(folder) != nullptr);
+    folder_ = folder;
+    path_ = folder_ + "/kernels.so";
+    const std::string source = folder_ + "/kernels.cpp";
+    std::ofstream(source) << kKernels;
+    const std::string command = "c++ -std=c++20 -O1 -shared -fPIC -w -o " + path_ + ' ' + source;
+    MR_CHECK(std::system(command.c_str()) == 0);
+  }
+  ~KernelImage() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string folder_;
+  std::string path_;
+};
+
+inline const std::string& KernelPath() {
+  static const KernelImage image;
+  return image.path();
+}
+
+inline hal::KernelRequest Request(const std::string& path, const char* entry, bool is_bounded = false) {
+  return {std::as_bytes(std::span(path.data(), path.size())), entry, is_bounded};
+}
+
+class Sink final : public hal::ProgressSink {
+ public:
+  void Progress(Ticket completed) noexcept override {
+    // The word is moved before anybody is told, and both only grow.
+    if (completed <= last_.exchange(completed)) ++disorders_;
+    if (std::atomic_ref(slot_.device_word).load() < completed) ++disorders_;
+    last_thread_.store(gettid());
+  }
+  [[nodiscard]] Ticket last() const { return last_.load(); }
+  [[nodiscard]] int disorders() const { return disorders_.load(); }
+  [[nodiscard]] pid_t last_thread() const { return last_thread_.load(); }
+  [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
+
+ private:
+  alignas(64) protocol::TimelineSlot slot_{};
+  std::atomic<Ticket> last_{0};
+  std::atomic<int> disorders_{0};
+  std::atomic<pid_t> last_thread_{0};
+};
+
+// A stream with its sink, and tickets that count themselves.
+struct Lane {
+  explicit Lane(hal::Device& device, int32_t priority = 0)
+      : sink(std::make_unique<Sink>()), stream(Make(device, *sink, priority)) {}
+  Lane(Lane&&) = default;
+  ~Lane() {
+    if (!sink) return;
+    MR_EXPECT(Drained());
+    stream.reset();
+    MR_EXPECT_EQ(sink->disorders(), 0);
+    MR_EXPECT_EQ(sink->last(), last);
+  }
+
+  static std::unique_ptr<hal::Stream> Make(hal::Device& device, Sink& sink, int32_t priority) {
+    return std::move(device.CreateStream({priority, &sink.slot(), &sink}).value());
+  }
+  template <typename... Params>
+  Ticket Launch(const std::shared_ptr<hal::Kernel>& kernel, hal::Dim3 grid, Params... params) {
+    std::array<void*, sizeof...(Params)> pointers{&params...};
+    MR_EXPECT(stream->Launch(++last, {kernel.get(), grid, {1, 1, 1}, shared_bytes, pointers}).ok());
+    return last;
+  }
+  Ticket Nop() {
+    MR_EXPECT(stream->Nop(++last).ok());
+    return last;
+  }
+  Ticket Wait(Lane& other, Ticket until) {
+    MR_EXPECT(stream->Wait(++last, *other.stream, until).ok());
+    return last;
+  }
+  bool Drained() {
+    return Eventually([&] { return stream->Completed() == last; }, 60000);
+  }
+
+  std::unique_ptr<Sink> sink;
+  std::unique_ptr<hal::Stream> stream;
+  Ticket last = 0;
+  uint32_t shared_bytes = 0;
+};
+
+inline std::unique_ptr<hal::Device> OpenDevice(uint32_t threads = 2, uint64_t memory_bytes = 1 << 30) {
+  hal::DeviceInfo info;
+  info.multiprocessors = threads;
+  info.total_memory_bytes = memory_bytes;
+  return std::move(cpu::CpuDevice::Open(info).value());
+}
+
+inline std::shared_ptr<hal::Kernel> LoadKernel(hal::Device& device, const char* entry, bool is_bounded = false) {
+  return device.LoadKernel(Request(KernelPath(), entry, is_bounded)).value();
+}
+
+}  // namespace millrace

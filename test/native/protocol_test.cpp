@@ -1,0 +1,32 @@
+// What the generated header does not assert by itself: relations between its limits.
+#include "hal/hal.h"
+#include "protocol/protocol.gen.h"
+#include "testing.h"
+
+namespace millrace {
+namespace {
+
+MR_TEST(TheLargestLaunchFitsARecord) {
+  const uint64_t largest =
+      sizeof(protocol::LaunchRecord) + uint64_t{protocol::kMaxLaunchArgs} * sizeof(protocol::LaunchArg);
+  MR_EXPECT(largest <= protocol::kMaxRecordBytes);
+}
+
+MR_TEST(ATimelineSlotFillsOneCacheLine) {
+  MR_EXPECT_EQ(sizeof(protocol::TimelineSlot), 64u);
+}
+
+MR_TEST(AFailedStatusLeavesTheFunction) {
+  const auto fails = []() -> Status {
+    MR_TRY(Status(StatusCode::kOutOfMemory, "probe", 2));
+    return Status();
+  };
+  const Status status = fails();
+  MR_EXPECT(status.code() == StatusCode::kOutOfMemory);
+  MR_EXPECT_EQ(status.driver_code(), 2);
+}
+
+}  // namespace
+}  // namespace millrace
+
+MR_TEST_MAIN()

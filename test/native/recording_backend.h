@@ -1,0 +1,179 @@
+// A backend that does nothing but write down what it was asked, and completes work when the test says so. Points, parks
+// and failures of the runtime are tested on it without a device and without luck.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hal/hal.h"
+
+namespace millrace::testing {
+
+class RecordingBackend;
+
+/// The log of all devices of a backend, in the order of the calls.
+class CallLog {
+ public:
+  void Add(std::string line) {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+  }
+  [[nodiscard]] std::vector<std::string> Lines() {
+    std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  /// Position of the first line that equals `line`, or -1.
+  [[nodiscard]] int Find(const std::string& line) {
+    std::lock_guard lock(mutex_);
+    for (size_t n = 0; n < lines_.size(); ++n) {
+      if (lines_[n] == line) return static_cast<int>(n);
+    }
+    return -1;
+  }
+  [[nodiscard]] size_t Size() {
+    std::lock_guard lock(mutex_);
+    return lines_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+struct BackendControls {
+  CallLog log;
+  std::atomic<bool> completes_at_once{true};
+  std::atomic<int> refuse_launches{0};      // The next so many launches are refused.
+  std::atomic<uint64_t> free_bytes{UINT64_MAX};
+};
+
+class RecordingMemory final : public hal::Memory {
+ public:
+  explicit RecordingMemory(uint64_t bytes) : storage_(bytes == 0 ? 1 : bytes), bytes_(bytes) {}
+  [[nodiscard]] std::byte* address() const override { return const_cast<std::byte*>(storage_.data()); }
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+
+ private:
+  std::vector<std::byte> storage_;
+  uint64_t bytes_;
+};
+
+class RecordingStream final : public hal::Stream {
+ public:
+  RecordingStream(BackendControls& controls, std::string name, const hal::StreamRequest& request)
+      : controls_(controls), name_(std::move(name)), slot_(request.slot), sink_(request.sink) {}
+
+  Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override {
+    if (controls_.refuse_launches.load() > 0) {
+      controls_.refuse_launches.fetch_sub(1);
+      return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
+    }
+    return Take(ticket, "launch");
+  }
+  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t) override { return Take(ticket, "copy"); }
+  Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Take(ticket, "fill"); }
+  Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override {
+    return Take(ticket, "wait " + static_cast<RecordingStream&>(other).name_ + " " + std::to_string(until));
+  }
+  Status Nop(hal::Ticket ticket) override { return Take(ticket, "nop"); }
+  Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override {
+    if (bytes > controls_.free_bytes.load()) return Status(StatusCode::kOutOfMemory, "no room");
+    controls_.free_bytes.fetch_sub(bytes);
+    static_cast<void>(Take(ticket, "alloc"));
+    return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
+  }
+  Status Free(hal::Ticket ticket, std::unique_ptr<hal::Memory> memory) override {
+    {
+      std::lock_guard lock(mutex_);
+      freed_bytes_[ticket] = memory->bytes();
+    }
+    return Take(ticket, "free");
+  }
+  Status Signal() override { return {}; }
+  [[nodiscard]] hal::Ticket Completed() const noexcept override {
+    return std::atomic_ref(slot_->device_word).load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return Completed(); }
+
+  /// Completes everything up to `ticket`, as a device would.
+  void Complete(hal::Ticket ticket) {
+    {
+      std::lock_guard lock(mutex_);
+      for (auto freed = freed_bytes_.begin(); freed != freed_bytes_.end() && freed->first <= ticket;) {
+        controls_.free_bytes.fetch_add(freed->second);
+        freed = freed_bytes_.erase(freed);
+      }
+    }
+    std::atomic_ref(slot_->device_word).store(ticket, std::memory_order_release);
+    sink_->Progress(ticket);
+  }
+
+ private:
+  Status Take(hal::Ticket ticket, const std::string& what) {
+    controls_.log.Add(name_ + " " + std::to_string(ticket) + " " + what);
+    if (controls_.completes_at_once.load()) Complete(ticket);
+    return {};
+  }
+
+  BackendControls& controls_;
+  std::string name_;
+  protocol::TimelineSlot* slot_;
+  hal::ProgressSink* sink_;
+  std::mutex mutex_;
+  std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
+};
+
+class RecordingKernel final : public hal::Kernel {};
+
+class RecordingDevice final : public hal::Device {
+ public:
+  RecordingDevice(BackendControls& controls, uint32_t ordinal) : controls_(controls), ordinal_(ordinal) {
+    info_.ordinal = ordinal;
+  }
+  [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] bool NeedsPolling() const override { return false; }
+  Status BindChannelThread() override { return {}; }
+  Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override {
+    std::string name(1, static_cast<char>('a' + ordinal_));
+    name += std::to_string(streams.size());
+    auto stream = std::make_unique<RecordingStream>(controls_, name, request);
+    streams.push_back(stream.get());
+    return std::unique_ptr<hal::Stream>(std::move(stream));
+  }
+  Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest&) override {
+    return std::shared_ptr<hal::Kernel>(new RecordingKernel);
+  }
+  Status RegisterHost(std::span<std::byte>) override { return {}; }
+  Status UnregisterHost(std::span<std::byte>) override { return {}; }
+  Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override {
+    return std::unique_ptr<hal::Memory>(new RecordingMemory(count * sizeof(protocol::FaultSlot)));
+  }
+  [[nodiscard]] uint64_t FreeBytes() const override { return controls_.free_bytes.load(); }
+  void Close() override {}
+
+  std::vector<RecordingStream*> streams;  // In the order they were made; read when the channel is quiet.
+
+ private:
+  BackendControls& controls_;
+  uint32_t ordinal_;
+  hal::DeviceInfo info_;
+};
+
+class RecordingBackend final : public hal::Backend {
+ public:
+  [[nodiscard]] const char* name() const override { return "recording"; }
+  [[nodiscard]] hal::BackendReport Enumerate() override { return {}; }
+  Result<std::unique_ptr<hal::Device>> Open(uint32_t ordinal, std::span<protocol::TimelineSlot>) override {
+    auto device = std::make_unique<RecordingDevice>(controls, ordinal);
+    devices.push_back(device.get());
+    return std::unique_ptr<hal::Device>(std::move(device));
+  }
+
+  BackendControls controls;
+  std::vector<RecordingDevice*> devices;
+};
+
+}  // namespace millrace::testing

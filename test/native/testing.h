@@ -1,0 +1,107 @@
+// The little that native tests need: named cases, expectations that print both sides, one line a case.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace millrace::testing {
+
+struct Case {
+  const char* name;
+  void (*body)();
+};
+
+inline std::vector<Case>& Cases() {
+  static std::vector<Case> cases;
+  return cases;
+}
+
+inline int& FailedExpectations() {
+  static int count = 0;
+  return count;
+}
+
+inline bool Register(const char* name, void (*body)()) {
+  Cases().push_back({name, body});
+  return true;
+}
+
+inline void Fail(const char* file, int line, const std::string& what) {
+  ++FailedExpectations();
+  std::printf("  %s:%d: %s\n", file, line, what.c_str());
+}
+
+template <typename T>
+std::string Show(const T& value) {
+  std::ostringstream out;
+  if constexpr (requires { out << value; }) {
+    out << value;
+  } else {
+    out << static_cast<long long>(value);
+  }
+  return out.str();
+}
+
+template <typename A, typename B>
+void ExpectEqual(const A& actual, const B& expected, const char* text, const char* file, int line) {
+  if (!(actual == expected)) Fail(file, line, std::string(text) + ": " + Show(actual) + ", expected " + Show(expected));
+}
+
+/// True once `condition` holds; false when it does not within `limit_ms`. Time is only ever the upper bound of a test.
+inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 5000) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+inline int RunAll() {
+  int passed = 0;
+  int failed = 0;
+  for (const Case& test : Cases()) {
+    const int before = FailedExpectations();
+    test.body();
+    const bool ok = FailedExpectations() == before;
+    ++(ok ? passed : failed);
+    std::printf("%s %s\n", ok ? "ok" : "FAILED", test.name);
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 && passed > 0 ? 0 : 1;
+}
+
+}  // namespace millrace::testing
+
+/// MR_TEST(RingWrapsAround) { ... }
+#define MR_TEST(name)                                                                                    \
+  static void name();                                                                                    \
+  [[maybe_unused]] static const bool name##_is_registered = ::millrace::testing::Register(#name, &name); \
+  static void name()
+
+#define MR_EXPECT(condition)                                                                  \
+  do {                                                                                        \
+    if (!(condition)) ::millrace::testing::Fail(__FILE__, __LINE__, "not true: " #condition); \
+  } while (false)
+
+#define MR_EXPECT_EQ(actual, expected) \
+  ::millrace::testing::ExpectEqual((actual), (expected), #actual, __FILE__, __LINE__)
+
+/// Leaves the test when going on would make no sense.
+#define MR_REQUIRE(condition)                                                              \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      ::millrace::testing::Fail(__FILE__, __LINE__, "required and not true: " #condition); \
+      return;                                                                              \
+    }                                                                                      \
+  } while (false)
+
+#define MR_TEST_MAIN() \
+  int main() { return ::millrace::testing::RunAll(); }
