@@ -1,0 +1,134 @@
+// The two changes that a CUDA text needs before a C++ compiler takes it for the CPU device. Line numbers stay.
+import { TEXT_NAME } from './diagnostics.js';
+import { closing, namespaceScope, tokenize, type Token } from './text.js';
+
+/** One `__global__ ... name(params)`, declared or defined. Token indices. */
+interface KernelText {
+  readonly name: string;
+  readonly open: number;
+  readonly close: number;
+  /** Of the body; 0 for a declaration. */
+  readonly bodyEnd: number;
+}
+
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
+/** In the order of the shim's launch.h. */
+const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
+
+/** Every kernel at namespace scope, templates left out: they are instantiated by others and never launched by name. */
+function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): KernelText[] {
+  const kernels: KernelText[] = [];
+  for (let i = 0; i < tokens.length; i++) {
+    if (tokens[i]!.text !== '__global__' || !isOutside[i] || isTemplate(tokens, i)) continue;
+    let at = i + 1;
+    while (at < tokens.length && !(tokens[at]!.kind === 'name' && tokens[at + 1]?.text === '(' && !ATTRIBUTES.has(tokens[at]!.text))) {
+      // `__launch_bounds__(256)` has parentheses of its own.
+      at = tokens[at + 1]?.text === '(' ? closing(tokens, at + 1) + 1 : at + 1;
+    }
+    const close = closing(tokens, at + 1);
+    if (close >= tokens.length) break;
+    const bodyEnd = tokens[close + 1]?.text === '{' ? closing(tokens, close + 1) : 0;
+    kernels.push({ name: tokens[at]!.text, open: at + 1, close, bodyEnd });
+    i = close;
+  }
+  return kernels;
+}
+
+function isTemplate(tokens: readonly Token[], at: number): boolean {
+  for (let i = at - 1; i >= 0 && !';{}'.includes(tokens[i]!.text); i--) {
+    if (tokens[i]!.text === 'template') return true;
+  }
+  return false;
+}
+
+/** Names of the kernels that can be launched. */
+export function kernelNames(source: string): string[] {
+  const { tokens } = tokenize(source);
+  return [...new Set(kernelsOf(tokens, namespaceScope(tokens)).map(({ name }) => name))];
+}
+
+/** The text with both changes. */
+export function rewriteForCpu(source: string): string {
+  const { tokens } = tokenize(source);
+  const isOutside = namespaceScope(tokens);
+  const edits = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside)].toSorted((a, b) => a.start - b.start);
+  let result = '';
+  let copied = 0;
+  for (const { start, end, text } of edits) {
+    result += source.slice(copied, start) + text;
+    copied = end;
+  }
+  return result + source.slice(copied);
+}
+
+/**
+ * Indices as parameters in front of a kernel's own (index.h of the shim says why). Not where the body has a scope that
+ * sees global names and no parameters: a class, or a lambda without captures.
+ */
+function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
+  const kernels = kernelsOf(tokens, isOutside);
+  const left = new Set(kernels.filter(({ close, bodyEnd }) => hasInnerScope(tokens.slice(close, bodyEnd))).map(({ name }) => name));
+  return kernels
+    .filter(({ name }) => !left.has(name))
+    .map(({ open, close }) => {
+      const paren = tokens[open]!;
+      const isVoid = close === open + 2 && tokens[open + 1]!.text === 'void';
+      const isEmpty = close === open + 1 || isVoid;
+      const next = isEmpty ? tokens[close]! : paren;
+      const column = isEmpty ? next.column : paren.column + 1;
+      // On a line of their own: what follows keeps its line and its column in the compiler's messages.
+      const text = `\n${INDICES}${isEmpty ? '' : ','}\n#line ${next.line} "${TEXT_NAME}"\n${' '.repeat(column - 1)}`;
+      return { start: paren.end, end: isEmpty ? next.start : paren.end, text };
+    });
+}
+
+function hasInnerScope(body: readonly Token[]): boolean {
+  return body.some(
+    ({ text }, i) =>
+      text === 'struct' ||
+      text === 'class' ||
+      text === 'union' ||
+      (text === '[' && body[i + 1]?.text === ']' && '({'.includes(body[i + 2]?.text ?? ' ')),
+  );
+}
+
+/**
+ * `extern __shared__ T name[];` as C++ that compiles: a pointer to the launch's dynamic shared memory. Inside a function
+ * it is a real pointer; outside, where nothing runs yet, an object that converts to one.
+ */
+function dynamicShared(source: string, tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
+  const edits: Edit[] = [];
+  for (let i = 0; i < tokens.length; i++) {
+    if (tokens[i]!.text !== 'extern' || tokens[i + 1]?.kind === 'string') continue;
+    const last = tokens.findIndex((token, at) => at > i && token.text === ';');
+    const declaration = tokens.slice(i, last);
+    const bracket = declaration.findIndex((token) => token.text === '[');
+    if (last < 0 || bracket < 1 || !declaration.some((token) => token.text === '__shared__')) continue;
+    const name = declaration[bracket - 1]!.text;
+    const type = elementType(declaration.slice(0, bracket - 1));
+    const [start, end] = [tokens[i]!.start, tokens[last]!.end];
+    const text = isOutside[i]
+      ? `static const mr_dynamic_array<${type}> ${name}{};`
+      : `${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic_shared);`;
+    edits.push({ start, end, text: text + '\n'.repeat(source.slice(start, end).split('\n').length - 1) });
+    i = last;
+  }
+  return edits;
+}
+
+function elementType(tokens: readonly Token[]): string {
+  const words: string[] = [];
+  for (let i = 0; i < tokens.length; i++) {
+    const { text } = tokens[i]!;
+    if (text === 'extern' || text === '__shared__') continue;
+    if (text === '__align__' || text === 'alignas' || text === '__attribute__') i = closing(tokens, i + 1);
+    else words.push(text);
+  }
+  return words.join(' ').replaceAll(' : : ', '::');
+}

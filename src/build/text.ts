@@ -1,0 +1,98 @@
+// CUDA C++ as tokens: enough to look for a name outside comments and strings, and to say where it stands. Whoever
+// needs more than tokens asks the compiler.
+
+export interface Token {
+  readonly kind: 'name' | 'number' | 'string' | 'punctuation';
+  readonly text: string;
+  /** Offset into the text. */
+  readonly start: number;
+  readonly end: number;
+  /** 1-based. After a line marker, as the marker counts. */
+  readonly line: number;
+  /** 1-based. */
+  readonly column: number;
+}
+
+export interface Tokens {
+  readonly tokens: readonly Token[];
+  /** A directive may hide or make tokens: only a preprocessor knows. */
+  readonly hasMacros: boolean;
+}
+
+/** Comment, raw string, string or character, directive, name, number, anything else. Directives only at the start of a line. */
+const PIECE =
+  /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?\)\1"|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\\r?\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
+const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
+
+/** Directives yield no tokens; line markers, which a preprocessor leaves, set the count of lines. */
+export function tokenize(source: string): Tokens {
+  const tokens: Token[] = [];
+  let hasMacros = false;
+  let line = 1;
+  let lineStart = 0;
+  let scanned = 0;
+  const advance = (to: number): void => {
+    for (let at = source.indexOf('\n', scanned); at >= 0 && at < to; at = source.indexOf('\n', at + 1)) {
+      line++;
+      lineStart = at + 1;
+    }
+    scanned = to;
+  };
+  for (const match of source.matchAll(PIECE)) {
+    const text = match[0];
+    const start = match.index;
+    advance(start);
+    const trimmed = text.trimStart();
+    if (trimmed.startsWith('//') || trimmed.startsWith('/*')) continue;
+    if (trimmed.startsWith('#') && trimmed.length > 1) {
+      const marker = LINE_MARKER.exec(text);
+      if (marker) {
+        advance(start + text.length);
+        line = Number(marker[1]) - 1;
+      } else if (/^#\s*(?:define|include)\b/.test(trimmed)) {
+        hasMacros = true;
+      }
+      continue;
+    }
+    tokens.push({ kind: kindOf(text), text, start, end: start + text.length, line, column: start - lineStart + 1 });
+  }
+  return { tokens, hasMacros };
+}
+
+function kindOf(text: string): Token['kind'] {
+  if (/^[A-Za-z_$][\w$]*$/.test(text)) return 'name';
+  if (text.length > 1 && /["']$/.test(text)) return 'string';
+  return /^\.?\d/.test(text) ? 'number' : 'punctuation';
+}
+
+/** The index of the bracket that closes the one at `open`, or the number of tokens. */
+export function closing(tokens: readonly Token[], open: number): number {
+  let depth = 0;
+  for (let i = open; i < tokens.length; i++) {
+    const { text } = tokens[i]!;
+    if (text === '(' || text === '[' || text === '{') depth++;
+    if ((text === ')' || text === ']' || text === '}') && --depth === 0) return i;
+  }
+  return tokens.length;
+}
+
+/** For each token, whether it stands at namespace scope: outside every brace but those of namespaces and `extern "C"`. */
+export function namespaceScope(tokens: readonly Token[]): boolean[] {
+  const braces: boolean[] = [];
+  return tokens.map((token, i) => {
+    const isOutside = braces.every((isNamespace) => isNamespace);
+    if (token.text === '{') {
+      const before = tokens[i - 1]?.text;
+      braces.push(before === '"C"' || before === 'namespace' || tokens[i - 2]?.text === 'namespace' || isNestedNamespace(tokens, i));
+    }
+    if (token.text === '}') braces.pop();
+    return isOutside;
+  });
+}
+
+/** `namespace a::b {` */
+function isNestedNamespace(tokens: readonly Token[], brace: number): boolean {
+  let i = brace - 1;
+  while (i > 0 && (tokens[i]!.text === ':' || tokens[i]!.kind === 'name') && tokens[i]!.text !== 'namespace') i--;
+  return tokens[i]?.text === 'namespace';
+}

@@ -1,0 +1,147 @@
+// cudaKernel(): CUDA C++ text with a typed parameter list. The list is compared with the text here, where a mistake has
+// the user's stack; the text itself is checked by the device's compiler when it is built.
+import type { BuildSpec } from '../core/build.js';
+import type { Kernel, Param, Params } from '../core/kernel.js';
+import { checkName, checkParams, IDENTIFIER, refuseArgument } from './arguments.js';
+import { findEntry, type TextEntry, type TextParameter, withoutComments } from './cuda-signature.js';
+import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from './diagnostics.js';
+
+export interface CudaOptions {
+  /** Extra options for the device's compiler, as NVRTC spells them. */
+  readonly options?: readonly string[];
+}
+
+/** A kernel from CUDA C++ text. `params` are in the order of the text's parameter list. */
+export function cudaKernel<const P extends Params>(name: string, params: P, source: string, opts: CudaOptions = {}): Kernel<P> {
+  const site = callSite(cudaKernel);
+  checkName(name);
+  if (!IDENTIFIER.test(name) || name.includes('$'))
+    refuseArgument(`The name (${name}) must be a C identifier: the function in the text has it.`, 'name', name);
+  checkParams(params);
+  if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
+  const options = checkedOptions(opts.options ?? []);
+  const text = withoutComments(source);
+  const entry = requireEntry(text, source, name, site);
+  if (entry.parameters) compare(name, params, entry.parameters);
+  const made: Kernel<P> = {
+    name,
+    params: Object.freeze({ ...params }),
+    source,
+    build: buildSpec(name, params, source, text, options, site),
+    abi: 'plain',
+    indexRank: 0,
+  };
+  return Object.freeze(made);
+}
+
+function checkedOptions(options: readonly string[]): readonly string[] {
+  if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
+    refuseArgument('options must be an array of strings.', 'options', options);
+  return Object.freeze([...options]);
+}
+
+function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
+  const entry = findEntry(text, name);
+  const found = [...text.matchAll(/__global__\b[^;{}()]*?(\w+)\s*\(/g)]
+    .map((match) => match[1]!)
+    .filter((other) => other !== '__launch_bounds__');
+  if (!entry) {
+    const others = found.length === 0 ? 'The text has no __global__ function.' : `The text has ${found.join(', ')}.`;
+    throw toCompileError(
+      new KernelTextError(
+        'K005',
+        { start: 0, end: 1 },
+        `The text has no kernel named '${name}'.`,
+        `${others} Write: extern "C" __global__ void ${name}(...).`,
+      ),
+      name,
+      source,
+      site,
+    );
+  }
+  if (!entry.isExternC && !text.includes('#define')) {
+    const at = text.lastIndexOf('__global__', entry.at);
+    throw toCompileError(
+      new KernelTextError(
+        'K005',
+        { start: at, end: entry.at },
+        `The kernel '${name}' is not extern "C", so it cannot be found by its name.`,
+        `Write: extern "C" __global__ void ${name}(...).`,
+      ),
+      name,
+      source,
+      site,
+    );
+  }
+  return entry;
+}
+
+function described(param: Param): string {
+  return param.kind === 'scalar' ? param.dtype : `${param.dtype}*`;
+}
+
+/** Throws ArgumentError where the list in `params` is not the list in the text. */
+function compare(name: string, params: Params, list: readonly TextParameter[]): void {
+  const entries = Object.entries(params);
+  if (entries.length !== list.length) {
+    const shown = list.map((parameter) => parameter.text).join(', ');
+    refuseArgument(
+      `params has ${entries.length} entries, and '${name}' takes ${list.length} in the text: (${shown}).`,
+      'params',
+      entries.length,
+      list.length,
+    );
+  }
+  entries.forEach(([key, param], at) => {
+    const problem = mismatch(param, list[at]!);
+    if (problem === undefined) return;
+    refuseArgument(
+      `The parameter '${key}' (${described(param)}) is '${list[at]!.text}' in the text, at position ${at + 1}: ${problem}.`,
+      `params.${key}`,
+      described(param),
+      list[at]!.text,
+    );
+  });
+}
+
+function mismatch(param: Param, parameter: TextParameter): string | undefined {
+  if (parameter.dtype === undefined) return undefined;
+  const isArray = param.kind === 'array';
+  if (isArray !== parameter.isPointer) return isArray ? 'an array needs a pointer' : 'a scalar cannot be a pointer';
+  if (!areSame(param.dtype, parameter.dtype)) return 'the element type differs';
+  if (isArray && param.access !== 'in' && parameter.isConst) return `an ${param.access} array cannot be const`;
+  return undefined;
+}
+
+/** Types of one layout that texts use for each other: bool as a byte, half as its bits, plain char. */
+function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
+  if (declared === text) return true;
+  return (declared === 'bool' && text === 'u8') || (declared === 'f16' && text === 'u16');
+}
+
+function buildSpec(name: string, params: Params, source: string, text: string, options: readonly string[], site: CallSite): BuildSpec {
+  const lines = placeOf(source, source.length).line;
+  return {
+    source,
+    entry: name,
+    name,
+    options,
+    fmad: true,
+    isBounded: isBounded(text),
+    isChecked: false,
+    signature: Object.values(params).map(described),
+    // The text is taken to begin on the line of the call, where template literals usually do.
+    mapping: {
+      file: site.file ?? name,
+      lines: Array.from({ length: lines }, (_unused, at) => (site.line === 0 ? at + 1 : site.line + at)),
+    },
+  };
+}
+
+/** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */
+function isBounded(text: string): boolean {
+  return (
+    !/\b(?:for|while|do|goto|asm|__device__|__syncthreads\w*|\w+_sync|template|operator)\b|^\s*#/m.test(text) &&
+    (text.match(/__global__/g) ?? []).length === 1
+  );
+}

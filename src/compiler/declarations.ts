@@ -1,0 +1,133 @@
+// Declarations: what a name is bound to, and how a `let` without a type gets one.
+import type { AnyNode, Expression, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
+import { type Context, fail, type LocalName, pinned, textOf, type Value } from './context.js';
+import { evaluate, lowerExpr } from './expressions.js';
+import { type Expr, isStable, type Variable } from './ir.js';
+import { environmentValue } from './names.js';
+import { leading } from './statements.js';
+import { convert, convertsTo, isUntyped, settle, typeName } from './types.js';
+
+export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void {
+  if (node.kind !== 'const' && node.kind !== 'let')
+    fail('K301', node, `'${node.kind}' is not part of the kernel language.`, 'Write const or let.');
+  for (const declarator of node.declarations) {
+    if (declarator.id.type === 'ObjectPattern') destructure(ctx, declarator);
+    else if (declarator.id.type !== 'Identifier')
+      fail('K301', declarator.id, `'${textOf(ctx, declarator.id)}': only plain names can be declared.`);
+    else if (declarator.init) declare(ctx, declarator, declarator.id.name, declarator.init, node.kind === 'const');
+    else declareEmpty(ctx, declarator, declarator.id.name);
+  }
+}
+
+function destructure(ctx: Context, declarator: VariableDeclarator): void {
+  const from = declarator.init ? evaluate(ctx, declarator.init) : undefined;
+  if (declarator.id.type !== 'ObjectPattern' || (from?.kind !== 'args' && from?.kind !== 'env')) {
+    return fail('K301', declarator, `'${textOf(ctx, declarator)}': only the parameters of the body can be taken apart.`);
+  }
+  bindPattern(ctx, declarator.id, from.kind);
+}
+
+/** Binds the keys of a flat pattern to what they name among the parameters or the thread's members. */
+export function bindPattern(ctx: Context, pattern: Pattern, from: 'args' | 'env'): void {
+  if (pattern.type !== 'ObjectPattern') fail('K004', pattern, 'A parameter of a body must be a name or a flat pattern.');
+  for (const property of pattern.properties) {
+    if (property.type !== 'Property' || property.computed)
+      fail('K004', property, 'A parameter of a body must be a flat pattern, without rest and computed keys.');
+    const key = property.key.type === 'Identifier' ? property.key.name : property.key.type === 'Literal' ? String(property.key.value) : '';
+    if (property.value.type !== 'Identifier') {
+      const what = property.value.type === 'AssignmentPattern' ? 'has a default value' : 'is taken apart further';
+      fail('K004', property, `The parameter '${key}' ${what}.`, 'Write the name alone: the values come from the launch.');
+    }
+    const local = property.value.name;
+    if (key.length > 2 && local !== key && local.length <= 2) ctx.isMinified = true;
+    const value: Value =
+      from === 'env'
+        ? environmentValue(ctx, key, property)
+        : (ctx.around.args.get(key) ??
+          fail('K102', property, `The kernel has no parameter '${key}'.`, `It has ${[...ctx.around.args.keys()].join(', ') || 'none'}.`));
+    ctx.scope.define(local, value);
+  }
+}
+
+function declareEmpty(ctx: Context, node: VariableDeclarator, name: string): void {
+  const type = ctx.resolved.get(node)?.type ?? 'int literal';
+  const variable: Variable = { name, type, isConst: false };
+  if (isUntyped(type)) ctx.untyped.set(variable, node);
+  ctx.scope.define(name, { kind: 'local', variable, node, hasValue: false });
+  ctx.out.push({ kind: 'declare', at: node.start, variable, value: undefined });
+}
+
+function declare(ctx: Context, node: VariableDeclarator, name: string, init: Expression, isConst: boolean): void {
+  if (init.type === 'ArrowFunctionExpression') {
+    ctx.scope.define(name, { kind: 'arrow', node: init, scope: ctx.scope });
+    return;
+  }
+  const value = leading(ctx, init, (last) => evaluate(ctx, last));
+  if (value.kind === 'array' && value.indices.length < value.array.rank) {
+    // A row: its indices are those of now.
+    const indices = value.indices.map((index, at) =>
+      isStable(index) ? index : pinned(ctx, `${name}_at${at}`, settle(ctx, index, init), node.start),
+    );
+    ctx.scope.define(name, { ...value, indices });
+    return;
+  }
+  if (value.kind !== 'expr' && value.kind !== 'local' && value.kind !== 'array') {
+    if (!isConst) fail('K301', node, `'${name}' names ${textOf(ctx, init)}, which is not a number.`, 'Declare it with const.');
+    ctx.scope.define(name, value);
+    return;
+  }
+  const last = init.type === 'SequenceExpression' ? init.expressions.at(-1)! : init;
+  const expr = lowerValue(ctx, value, last);
+  if (isConst) declareConst(ctx, node, name, expr, last);
+  else declareLet(ctx, node, name, expr, last);
+}
+
+function lowerValue(ctx: Context, value: Value, node: Expression): Expr {
+  return value.kind === 'expr' ? value.expr : lowerExpr(ctx, node);
+}
+
+function declareConst(ctx: Context, node: VariableDeclarator, name: string, expr: Expr, init: Expression): void {
+  // A number of the text stays one under its name; so does what never changes and costs nothing to name again.
+  if (isStable(expr)) {
+    ctx.scope.define(name, { kind: 'expr', expr });
+    return;
+  }
+  const settled = settle(ctx, expr, init);
+  const variable: Variable = { name, type: settled.type, isConst: true };
+  ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
+  ctx.out.push({ kind: 'declare', at: node.start, variable, value: settled });
+}
+
+function declareLet(ctx: Context, node: VariableDeclarator, name: string, expr: Expr, init: Expression): void {
+  const type = ctx.resolved.get(node)?.type ?? expr.type;
+  const variable: Variable = { name, type, isConst: false };
+  if (isUntyped(type)) ctx.untyped.set(variable, node);
+  const value = isUntyped(type) ? expr : converted(ctx, { kind: 'local', variable, node, hasValue: true }, expr, init);
+  ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
+  ctx.out.push({ kind: 'declare', at: node.start, variable, value });
+}
+
+/** An untyped `let` takes the type of the first typed value that it is assigned. */
+export function learn(ctx: Context, local: LocalName, value: Expr, node: AnyNode): void {
+  const now = ctx.resolved.get(local.node)?.type ?? local.variable.type;
+  if (!isUntyped(now) || value.type === 'int literal' || value.type === now) return;
+  ctx.resolved.set(local.node, { type: value.type, by: node });
+  ctx.hasLearnt = true;
+}
+
+/** A value as what a variable holds; where it does not convert, the assignment that typed the variable is named. */
+export function converted(ctx: Context, local: LocalName, value: Expr, node: AnyNode): Expr {
+  const { type, name } = local.variable;
+  if (isUntyped(type)) return value;
+  const by = ctx.resolved.get(local.node)?.by;
+  if (by && !convertsTo(value.type, type) && by.start !== node.start) {
+    const line = ctx.text.slice(0, by.start).split('\n').length;
+    fail(
+      'K203',
+      node,
+      `'${name}' would be ${typeName(value.type)} here, and is ${type} by '${textOf(ctx, by)}' (line ${line} of the function).`,
+      `Cast one of the two, or start '${name}' with the type it should have: let ${name} = ${value.type === 'f64' ? 'f64' : 'f32'}(0).`,
+    );
+  }
+  return convert(ctx, value, type, node);
+}

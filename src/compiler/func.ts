@@ -1,0 +1,63 @@
+// func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
+import type { DType, Scalar } from '../core/dtype.js';
+import { refuseArgument } from './arguments.js';
+import { type CallSite, callSite, KernelTextError, toCompileError } from './diagnostics.js';
+import type { FuncIr, ScalarType } from './ir.js';
+import type { Func, FuncBody, Funcs } from './language.js';
+import { lowerFunc } from './lower.js';
+import { type ParsedFunction, parseFunction } from './parse.js';
+import { REGISTER_TYPE } from './types.js';
+
+interface FuncDefinition {
+  readonly parsed: ParsedFunction;
+  readonly params: readonly ScalarType[];
+  readonly result: ScalarType;
+  readonly site: CallSite;
+}
+
+/** What `func` knows beyond its public face. */
+const definitions = new WeakMap<Func, FuncDefinition>();
+
+/** A helper for kernels: scalars in, one scalar out. It is checked here, and named by the kernel that lists it. */
+export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
+  const site = callSite(func);
+  const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });
+  const types = params.map((type, at) => registerType(type.dtype, `params[${at}]`));
+  const known = reporting('', site, () => parseFunction(body));
+  const definition = { parsed: known, params: types, result: registerType(result.dtype, 'result'), site };
+  definitions.set(made, definition);
+  lower('func', definition);
+  return made;
+}
+
+function registerType(dtype: DType, argument: string): ScalarType {
+  const type = REGISTER_TYPE[dtype];
+  if (type !== undefined) return type;
+  return refuseArgument(`${argument} is ${dtype}, which helpers do not support in this version.`, argument, dtype);
+}
+
+function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {
+  return reporting(parsed.text, site, () => lowerFunc(name, parsed, params, result));
+}
+
+function reporting<T>(text: string, site: CallSite, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof KernelTextError) throw toCompileError(error, 'func', text, site);
+    throw error;
+  }
+}
+
+/** The helpers of a kernel under the names that it gives them. */
+export function lowerFunctions(functions: Funcs): ReadonlyMap<string, FuncIr> {
+  return new Map(
+    Object.entries(functions).map(([name, helper]) => {
+      const definition = definitions.get(helper);
+      if (!definition) {
+        refuseArgument(`functions.${name} must be made by func(...).`, `functions.${name}`, helper);
+      }
+      return [name, lower(name, definition)] as const;
+    }),
+  );
+}

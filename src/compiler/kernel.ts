@@ -1,0 +1,126 @@
+// kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
+// where a mistake has the user's stack; the text for the device's compiler is written at once too, since it is short.
+import type { BuildSpec } from '../core/build.js';
+import type { Params } from '../core/kernel.js';
+import { checkName, checkParams, refuseArgument, requireOneOf } from './arguments.js';
+import { type CallSite, callSite, KernelTextError, placeOf, toCompileError, userLine } from './diagnostics.js';
+import { type EmittedKernel, emitKernel } from './emit-cuda.js';
+import { lowerFunctions } from './func.js';
+import { hasLoop, type KernelIr } from './ir.js';
+import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from './language.js';
+import { lowerKernel } from './lower.js';
+import { type ParsedFunction, parseFunction } from './parse.js';
+
+/** The hardware's limit. */
+const MAX_THREADS_PER_BLOCK = 1024;
+
+/** Everything about a kernel but its constants. */
+interface Definition {
+  readonly name: string;
+  readonly params: Params;
+  readonly parsed: ParsedFunction;
+  readonly functions: Funcs;
+  readonly isChecked: boolean;
+  readonly fmad: boolean;
+  readonly maxThreadsPerBlock: number | undefined;
+  readonly site: CallSite;
+}
+
+/** A kernel from a TypeScript function. Throws CompileError where the body leaves the language. */
+export function kernel<const P extends Params, C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>>(
+  name: string,
+  params: P,
+  body: KernelBody<P, C, F>,
+  opts: KernelOptions<C, F> = {},
+): TypedKernel<P, C> {
+  const site = callSite(kernel);
+  checkName(name);
+  checkParams(params);
+  requireOneOf('bounds', opts.bounds ?? 'checked', ['checked', 'unchecked']);
+  const { maxThreadsPerBlock } = opts;
+  if (
+    maxThreadsPerBlock !== undefined &&
+    !(Number.isInteger(maxThreadsPerBlock) && maxThreadsPerBlock >= 1 && maxThreadsPerBlock <= MAX_THREADS_PER_BLOCK)
+  ) {
+    refuseArgument(
+      `maxThreadsPerBlock (${String(maxThreadsPerBlock)}) must be an integer from 1 to ${MAX_THREADS_PER_BLOCK}.`,
+      'maxThreadsPerBlock',
+      maxThreadsPerBlock,
+      MAX_THREADS_PER_BLOCK,
+    );
+  }
+  const constants = checkedConstants(opts.constants ?? {});
+  const definition: Definition = {
+    name,
+    params: Object.freeze({ ...params }),
+    parsed: reporting(name, '', site, () => parseFunction(body)),
+    functions: opts.functions ?? {},
+    isChecked: opts.bounds !== 'unchecked',
+    fmad: opts.fmad ?? true,
+    maxThreadsPerBlock,
+    site,
+  };
+  return make<P, C>(definition, constants);
+}
+
+function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
+  const { name, parsed, site, isChecked, maxThreadsPerBlock } = definition;
+  const ir = reporting(name, parsed.text, site, () =>
+    lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions)),
+  );
+  const emitted = emitKernel(ir, definition.params, { isChecked, maxThreadsPerBlock });
+  const made: TypedKernel<P, C> = {
+    name,
+    params: definition.params as P,
+    source: emitted.source,
+    build: buildSpec(definition, ir, emitted),
+    abi: 'shaped',
+    indexRank: ir.indexRank,
+    ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),
+    specialize(changed: Partial<ConstantsEnv<C>>): TypedKernel<P, C> {
+      for (const key of Object.keys(changed)) {
+        if (Object.hasOwn(constants, key)) continue;
+        const known = Object.keys(constants).join(', ') || 'none';
+        refuseArgument(`Kernel '${name}' has no constant '${key}' (it has ${known}).`, 'constants', key);
+      }
+      return make<P, C>(definition, checkedConstants({ ...constants, ...(changed as Constants) }));
+    },
+  };
+  return Object.freeze(made);
+}
+
+function buildSpec(definition: Definition, ir: KernelIr, emitted: EmittedKernel): BuildSpec {
+  const { name, site, parsed } = definition;
+  return {
+    source: emitted.source,
+    entry: emitted.entry,
+    name,
+    options: [],
+    fmad: definition.fmad,
+    isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),
+    isChecked: definition.isChecked,
+    signature: [],
+    mapping: {
+      file: site.file ?? name,
+      lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, placeOf(parsed.text, at).line))),
+    },
+  };
+}
+
+function checkedConstants(constants: Constants): Constants {
+  for (const [key, value] of Object.entries(constants)) {
+    if (typeof value === 'number' || typeof value === 'boolean') continue;
+    refuseArgument(`The constant '${key}' (${String(value)}) must be a number or a boolean.`, 'constants', value);
+  }
+  return Object.freeze({ ...constants });
+}
+
+/** Runs a part of the compiler; its errors leave as CompileError with a frame of the user's text. */
+function reporting<T>(name: string, text: string, site: CallSite, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof KernelTextError) throw toCompileError(error, name, text, site);
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+// What a kernel's body sees, as TypeScript types: its arguments, and the thread that runs it. The body never runs as
+// JavaScript; these types only let the user's own compiler check it.
+import type { DType, Scalar } from '../core/dtype.js';
+import type { ArrayParam, Kernel, Params, Rank } from '../core/kernel.js';
+
+type Lower = { 1: never; 2: 1; 3: 2; 4: 3 };
+type ElementIn<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
+
+interface KernelArrayBase {
+  /** Elements of an array of one dimension. Of more dimensions, `shape` says what is meant. */
+  readonly length: number;
+  readonly shape: readonly number[];
+}
+
+/** An `input` array inside a body. */
+export type ReadArray<D extends DType, N extends Rank = 1> = KernelArrayBase &
+  (N extends 1
+    ? { readonly [i: number]: ElementIn<D>; at(i: number): ElementIn<D> }
+    : { readonly [i: number]: ReadArray<D, Lower[N]>; at(...index: number[]): ElementIn<D> });
+
+/** An `output` or `inout` array inside a body. */
+export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase &
+  (N extends 1
+    ? { [i: number]: ElementIn<D>; at(i: number): ElementIn<D>; set(i: number, v: ElementIn<D>): void }
+    : {
+        readonly [i: number]: WriteArray<D, Lower[N]>;
+        at(...index: number[]): ElementIn<D>;
+        set(...indexThenValue: [...number[], ElementIn<D>]): void;
+      });
+
+/** The first parameter of a body. */
+export type BodyArgs<P extends Params> = {
+  readonly [K in keyof P]: P[K] extends Scalar<infer D>
+    ? ElementIn<D>
+    : P[K] extends ArrayParam<infer D, 'in', infer N>
+      ? ReadArray<D, N>
+      : P[K] extends ArrayParam<infer D, infer _A, infer N>
+        ? WriteArray<D, N>
+        : never;
+};
+
+export interface Index3 {
+  readonly x: number;
+  readonly y: number;
+  readonly z: number;
+}
+type AtomicOf<D extends DType> = WriteArray<D, 1>;
+
+/**
+ * The second parameter of a body. `i`, `j`, `k` follow the order of `threads` (array order, the last is the fastest);
+ * the CUDA names are CUDA's.
+ */
+export interface Thread {
+  readonly i: number;
+  readonly j: number;
+  readonly k: number;
+  readonly threadIdx: Index3;
+  readonly blockIdx: Index3;
+  readonly blockDim: Index3;
+  readonly gridDim: Index3;
+
+  /** Returns the old value, as all atomics do. */
+  atomicAdd<D extends 'i32' | 'u32' | 'f32' | 'f64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  atomicMin<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, value: number): number;
+  atomicMax<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, value: number): number;
+  atomicCAS<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, compare: number, value: number): number;
+  threadfence(): void;
+
+  /** Truncates and saturates; NaN gives 0. */
+  i32(v: number | boolean): number;
+  u32(v: number | boolean): number;
+  f32(v: number | boolean): number;
+  f64(v: number | boolean): number;
+  /** Integer division that truncates. By zero: 0. */
+  idiv(a: number, b: number): number;
+  clamp(v: number, lo: number, hi: number): number;
+  mix(a: number, b: number, t: number): number;
+
+  /** Shared memory and barriers need CUDA C++ (`cudaKernel`) in this version: here they are error K402. */
+  shared<D extends DType>(type: Scalar<D>, size: number): WriteArray<D>;
+  shared<D extends DType, N extends 2 | 3>(type: Scalar<D>, size: readonly number[] & { readonly length: N }): WriteArray<D, N>;
+  syncthreads(): void;
+}
+
+/** Values fixed when the kernel is made; `specialize` makes another kernel with others. */
+export type Constants = Readonly<Record<string, number | boolean>>;
+/** What a constant is to the body: its kind, not the value it happens to have. */
+export type ConstantsEnv<C extends Constants> = { readonly [K in keyof C]: C[K] extends boolean ? boolean : number };
+
+type FuncArgs<A extends readonly Scalar[]> = { -readonly [I in keyof A]: A[I] extends Scalar<infer D> ? ElementIn<D> : never };
+type FuncResult<R extends Scalar> = R extends Scalar<infer D> ? ElementIn<D> : never;
+export type FuncBody<A extends readonly Scalar[], R extends Scalar> = (...args: FuncArgs<A>) => FuncResult<R>;
+
+/** A helper made by `func`. */
+export interface Func<A extends readonly Scalar[] = readonly Scalar[], R extends Scalar = Scalar> {
+  readonly kind: 'func';
+  readonly params: A;
+  readonly result: R;
+}
+export type Funcs = Readonly<Record<string, Func>>;
+export type FuncsEnv<F extends Funcs> = {
+  readonly [K in keyof F]: F[K] extends Func<infer A, infer R> ? (...args: FuncArgs<A>) => FuncResult<R> : never;
+};
+
+export interface KernelOptions<C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>> {
+  readonly constants?: C;
+  readonly functions?: F;
+  /** `checked` (default): an access outside an array is reported, and leaves memory alone. */
+  readonly bounds?: 'checked' | 'unchecked';
+  /** Fused multiply-add allowed (default). Without it `+ - * / sqrt` agree bit for bit between devices. */
+  readonly fmad?: boolean;
+  readonly maxThreadsPerBlock?: number;
+}
+
+/** The body of a kernel: read as text, never called. */
+export type KernelBody<P extends Params, C extends Constants, F extends Funcs> = (
+  args: BodyArgs<P>,
+  t: Thread & ConstantsEnv<C> & FuncsEnv<F>,
+) => void;
+
+export interface TypedKernel<P extends Params, C extends Constants> extends Kernel<P> {
+  /** The same kernel with other constants. */
+  specialize(constants: Partial<ConstantsEnv<C>>): TypedKernel<P, C>;
+}

@@ -1,0 +1,137 @@
+// From a parsed function to typed IR: sets the scene, and lowers until every `let` has a type.
+//
+// A pass that learns a type is repeated, even when it ended in an error: the error may have come from not knowing. When
+// nothing more is learnt, what is still untyped gets its default (i32, u32 beside u32 values, f32 for fractions) and
+// the last pass runs. Each pass settles at least one variable, so it ends.
+import type { AnyNode, Pattern } from 'acorn';
+import type { Param, Params } from '../core/kernel.js';
+import { type Context, fail, identifierOf, type Resolution, Scope, type Surroundings, type Value } from './context.js';
+import { KernelTextError } from './diagnostics.js';
+import { lowerExpr } from './expressions.js';
+import type { ArrayRef, FuncIr, KernelIr, ScalarType, Stmt, Variable } from './ir.js';
+import type { Constants } from './language.js';
+import type { ParsedFunction } from './parse.js';
+import { bindPattern } from './declarations.js';
+import { lowerBody } from './statements.js';
+import { convert, REGISTER_TYPE, variableExpr } from './types.js';
+
+interface Lowered {
+  readonly body: readonly Stmt[];
+  readonly context: Context;
+}
+
+function freshContext(text: string, around: Surroundings, resolved: Map<AnyNode, Resolution>, unsignedHints: Set<AnyNode>): Context {
+  return {
+    text,
+    around,
+    resolved,
+    unsignedHints,
+    untyped: new Map(),
+    hasLearnt: false,
+    scope: new Scope(undefined),
+    out: [],
+    indexRank: 0,
+    calledFuncs: new Set(),
+    isMinified: false,
+    expanding: new Set(),
+  };
+}
+
+/** Lowers until all is typed. `run` lowers the whole function once. */
+function untilTyped(text: string, around: Surroundings, run: (ctx: Context) => void): Lowered {
+  const resolved = new Map<AnyNode, Resolution>();
+  const unsignedHints = new Set<AnyNode>();
+  for (;;) {
+    const ctx = freshContext(text, around, resolved, unsignedHints);
+    let error: unknown;
+    try {
+      run(ctx);
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (ctx.hasLearnt) continue;
+    if (error !== undefined && !(error instanceof KernelTextError && ctx.untyped.size > 0)) throw error;
+    if (ctx.untyped.size === 0) return { body: ctx.out, context: ctx };
+    for (const [variable, node] of ctx.untyped) {
+      const whole: ScalarType = unsignedHints.has(node) ? 'u32' : 'i32';
+      resolved.set(node, { type: variable.type === 'float literal' ? 'f32' : whole, by: node });
+    }
+  }
+}
+
+function argumentValue(name: string, param: Param, parameter: number, node: AnyNode): Value {
+  const type = REGISTER_TYPE[param.dtype];
+  if (type === undefined) {
+    fail(
+      'K209',
+      node,
+      `The parameter '${name}' is ${param.dtype}, which TypeScript kernels do not support in this version.`,
+      'Write the kernel in CUDA C++ with cudaKernel.',
+    );
+  }
+  if (param.kind === 'scalar') return { kind: 'expr', expr: { kind: 'scalar', type, dtype: param.dtype, name } };
+  const array: ArrayRef = { name, parameter, dtype: param.dtype, rank: param.rank, isReadOnly: param.access === 'in' };
+  return { kind: 'array', array, indices: [] };
+}
+
+function bindParameter(ctx: Context, pattern: Pattern | undefined, from: 'args' | 'env'): void {
+  if (!pattern) return;
+  if (pattern.type === 'Identifier') ctx.scope.define(pattern.name, { kind: from });
+  else bindPattern(ctx, pattern, from);
+}
+
+/** A kernel's body. */
+export function lowerKernel(
+  name: string,
+  parsed: ParsedFunction,
+  params: Params,
+  constants: Constants,
+  functions: ReadonlyMap<string, FuncIr>,
+): KernelIr {
+  const { node } = parsed;
+  if (node.params.length > 2) fail('K004', node.params[2]!, 'A body has two parameters at most: the arguments and the thread.');
+  const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at, node)] as const));
+  const { body, context } = untilTyped(parsed.text, { args, constants, functions }, (ctx) => {
+    bindParameter(ctx, node.params[0], 'args');
+    bindParameter(ctx, node.params[1], 'env');
+    ctx.scope = new Scope(ctx.scope);
+    if (node.body.type === 'BlockStatement') lowerBody(ctx, node.body.body, undefined);
+    // An arrow without braces: its one expression is a statement.
+    else lowerBody(ctx, [{ type: 'ExpressionStatement', expression: node.body, start: node.body.start, end: node.body.end }], undefined);
+  });
+  return { name, body, funcs: [...context.calledFuncs], indexRank: context.indexRank };
+}
+
+/** A helper's body. */
+export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly ScalarType[], result: ScalarType): FuncIr {
+  const { node } = parsed;
+  if (node.params.length !== params.length) {
+    fail(
+      'K004',
+      node,
+      `The helper has ${node.params.length} parameter${node.params.length === 1 ? '' : 's'}, and ${params.length} type${params.length === 1 ? '' : 's'} for them.`,
+    );
+  }
+  const variables = node.params.map(
+    (pattern, at): Variable => ({ name: identifierOf(pattern, 'A parameter of a helper'), type: params[at]!, isConst: true }),
+  );
+  const around: Surroundings = { args: new Map(), constants: {}, functions: new Map() };
+  const { body } = untilTyped(parsed.text, around, (ctx) => {
+    for (const variable of variables) ctx.scope.define(variable.name, { kind: 'expr', expr: variableExpr(variable) });
+    ctx.scope = new Scope(ctx.scope);
+    if (node.body.type === 'BlockStatement') {
+      lowerBody(ctx, node.body.body, result);
+      if (!endsInReturn(ctx.out)) fail('K303', node, `The helper does not return a value on every path.`);
+    } else {
+      ctx.out.push({ kind: 'return', at: node.body.start, value: convert(ctx, lowerExpr(ctx, node.body), result, node.body) });
+    }
+  });
+  return { name, params: variables, result, body };
+}
+
+function endsInReturn(body: readonly Stmt[]): boolean {
+  const last = body.at(-1);
+  if (last?.kind === 'return') return true;
+  if (last?.kind === 'block') return endsInReturn(last.body);
+  return last?.kind === 'if' && endsInReturn(last.then) && endsInReturn(last.otherwise);
+}

@@ -1,0 +1,89 @@
+// What a name of the text stands for.
+//
+// Order: locals and parameters, then free names looked up among constants, helpers, the thread's members and Math. Free
+// names are trusted only when the text is not minified: a mangler may by chance produce a name of ours.
+import type { AnyNode, Identifier, MemberExpression } from 'acorn';
+import { ABSENT_FUNCTIONS, BLOCK_FUNCTIONS, THREAD_FUNCTIONS, THREAD_INDICES, THREAD_VECTORS } from './builtins.js';
+import { type Context, fail, type Value } from './context.js';
+import type { Axis, ThreadVector } from './ir.js';
+import { boolean, literal } from './types.js';
+
+/** A name standing alone. */
+export function nameValue(ctx: Context, node: Identifier): Value {
+  const { name } = node;
+  const local = ctx.scope.lookup(name);
+  if (local) return local;
+  if (name === 'Math') return { kind: 'math' };
+  if (name === 'Infinity') return { kind: 'expr', expr: literal(Number.POSITIVE_INFINITY) };
+  if (name === 'NaN') return { kind: 'expr', expr: literal(Number.NaN) };
+  return freeName(ctx, name, node);
+}
+
+/** Is it a name that means nothing here, and so may be a module's namespace? */
+export function isUnknown(ctx: Context, name: string): boolean {
+  return !ctx.scope.lookup(name) && !['Math', 'Infinity', 'NaN'].includes(name) && !lookup(ctx, name);
+}
+
+function freeName(ctx: Context, name: string, node: AnyNode): Value {
+  const found = lookup(ctx, name);
+  const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
+  if (found && ctx.isMinified) {
+    fail('K103', node, `The text is minified, so the free name '${name}' cannot be trusted.`, hint);
+  }
+  if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
+  return found;
+}
+
+/** A member of the second parameter, or of a module's namespace. */
+export function environmentValue(ctx: Context, name: string, node: AnyNode): Value {
+  return lookup(ctx, name) ?? refuse(name, node, 'Declare it in { constants } or { functions }.');
+}
+
+/** `module.name`: what a tool makes of an imported name. The launch indices cannot be imported. */
+export function importedName(ctx: Context, node: MemberExpression, object: string): Value {
+  const name = !node.computed && node.property.type === 'Identifier' ? node.property.name : '';
+  const found = THREAD_INDICES.includes(name) ? undefined : lookup(ctx, name);
+  return (
+    found ??
+    fail(
+      'K101',
+      node,
+      `'${object}.${name}' is not known inside the kernel.`,
+      'Take it from the second parameter of the body, or declare it in { constants }.',
+    )
+  );
+}
+
+function refuse(name: string, node: AnyNode, hint: string): never {
+  if (BLOCK_FUNCTIONS.includes(name)) {
+    fail(
+      'K402',
+      node,
+      `'${name}' is not supported by TypeScript kernels in this version: threads of a block cannot work together here.`,
+      'Write the kernel in CUDA C++ with cudaKernel, or split it in two launches.',
+    );
+  }
+  if (ABSENT_FUNCTIONS.includes(name))
+    fail(
+      'K302',
+      node,
+      `'${name}' is not supported by TypeScript kernels in this version.`,
+      'Write the kernel in CUDA C++ with cudaKernel.',
+    );
+  return fail('K101', node, `'${name}' is not known inside the kernel.`, hint);
+}
+
+function lookup(ctx: Context, name: string): Value | undefined {
+  if (Object.hasOwn(ctx.around.constants, name)) {
+    const value = ctx.around.constants[name]!;
+    return { kind: 'expr', expr: typeof value === 'boolean' ? boolean(value) : literal(value) };
+  }
+  const func = ctx.around.functions.get(name);
+  if (func) return { kind: 'func', func };
+  if (THREAD_FUNCTIONS.includes(name)) return { kind: 'builtin', name };
+  if (THREAD_VECTORS.includes(name)) return { kind: 'vector', vector: name as ThreadVector };
+  const axis = THREAD_INDICES.indexOf(name);
+  if (axis < 0) return undefined;
+  ctx.indexRank = Math.max(ctx.indexRank, axis + 1) as Context['indexRank'];
+  return { kind: 'expr', expr: { kind: 'index', type: 'i32', axis: axis as Axis } };
+}

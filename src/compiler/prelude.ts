@@ -1,0 +1,149 @@
+// The C++ that generated text may stand on: small functions, each written only when it is used.
+//
+// No header is included: NVRTC has none, and the CPU build brings CUDA's names by itself.
+
+const SIGNED_MIN = '(-2147483647 - 1)';
+
+function inline(signature: string, body: string): string {
+  return `static __device__ __forceinline__ ${signature} { ${body} }`;
+}
+
+/** Truncates, saturates, and takes NaN to 0: what the device does by itself, spelt out for the others. */
+function toInteger(from: 'float' | 'double', to: 'int' | 'unsigned', name: string): string {
+  const [low, high, lowest, highest] =
+    to === 'int' ? ['-2147483648.0', '2147483648.0', SIGNED_MIN, '2147483647'] : ['0.0', '4294967296.0', '0u', '4294967295u'];
+  const suffix = from === 'float' ? 'f' : '';
+  const below = to === 'int' ? `x < ${low}${suffix}` : `x <= ${low}${suffix}`;
+  return inline(`${to} ${name}(${from} x)`, `return x != x ? 0 : ${below} ? ${lowest} : x >= ${high}${suffix} ? ${highest} : (${to})x;`);
+}
+
+function extreme(which: 'min' | 'max', type: string, suffix: string): string {
+  const op = which === 'min' ? '<' : '>';
+  const plain = `return a ${op} b ? a : b;`;
+  if (suffix === 'i32' || suffix === 'u32') return inline(`${type} mr_${which}_${suffix}(${type} a, ${type} b)`, plain);
+  // One instruction on the device; the comparison is what CPU compilers vectorise.
+  const device = `f${which}${suffix === 'f32' ? 'f' : ''}(a, b)`;
+  return `static __device__ __forceinline__ ${type} mr_${which}_${suffix}(${type} a, ${type} b) {
+#ifdef __CUDA_ARCH__
+  return ${device};
+#else
+  ${plain}
+#endif
+}`;
+}
+
+const TYPES = { i32: 'int', u32: 'unsigned', f32: 'float', f64: 'double' } as const;
+
+function build(): Record<string, string> {
+  const table: Record<string, string> = {
+    mr_abs_i32: inline('int mr_abs_i32(int x)', 'return x < 0 ? (int)(0u - (unsigned)x) : x;'),
+    mr_round_f32: inline('float mr_round_f32(float x)', 'return floorf(x + 0.5f);'),
+    mr_round_f64: inline('double mr_round_f64(double x)', 'return floor(x + 0.5);'),
+    mr_mix_f32: inline('float mr_mix_f32(float a, float b, float t)', 'return a + (b - a) * t;'),
+    mr_mix_f64: inline('double mr_mix_f64(double a, double b, double t)', 'return a + (b - a) * t;'),
+    // Integer division traps on x86 for a zero divisor and for the one quotient that does not fit.
+    mr_div_i32: inline('int mr_div_i32(int a, int b)', 'return b == 0 ? 0 : b == -1 ? (int)(0u - (unsigned)a) : a / b;'),
+    mr_div_u32: inline('unsigned mr_div_u32(unsigned a, unsigned b)', 'return b == 0u ? 0u : a / b;'),
+    mr_rem_i32: inline('int mr_rem_i32(int a, int b)', 'return b == 0 || b == -1 ? 0 : a % b;'),
+    mr_rem_u32: inline('unsigned mr_rem_u32(unsigned a, unsigned b)', 'return b == 0u ? 0u : a % b;'),
+    mr_floordiv_i32: inline(
+      'int mr_floordiv_i32(int a, int b)',
+      'if (b == 0) return 0; if (b == -1) return (int)(0u - (unsigned)a); const int q = a / b; return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;',
+    ),
+    mr_f32_to_i32: toInteger('float', 'int', 'mr_f32_to_i32'),
+    mr_f32_to_u32: toInteger('float', 'unsigned', 'mr_f32_to_u32'),
+    mr_f64_to_i32: toInteger('double', 'int', 'mr_f64_to_i32'),
+    mr_f64_to_u32: toInteger('double', 'unsigned', 'mr_f64_to_u32'),
+    mr_clz: `static __device__ __forceinline__ int mr_clz(unsigned x) {
+#ifdef __CUDA_ARCH__
+  return __clz((int)x);
+#else
+  return x == 0u ? 32 : __builtin_clz(x);
+#endif
+}`,
+    mr_infinity: `static __device__ __forceinline__ float mr_infinity() {
+#ifdef __CUDA_ARCH__
+  return __int_as_float(0x7f800000);
+#else
+  return __builtin_inff();
+#endif
+}`,
+    mr_nan: `static __device__ __forceinline__ float mr_nan() {
+#ifdef __CUDA_ARCH__
+  return __int_as_float(0x7fc00000);
+#else
+  return __builtin_nanf("");
+#endif
+}`,
+  };
+  for (const [suffix, type] of Object.entries(TYPES)) {
+    table[`mr_min_${suffix}`] = extreme('min', type, suffix);
+    table[`mr_max_${suffix}`] = extreme('max', type, suffix);
+    table[`mr_clamp_${suffix}`] = inline(
+      `${type} mr_clamp_${suffix}(${type} v, ${type} lo, ${type} hi)`,
+      `return mr_min_${suffix}(mr_max_${suffix}(v, lo), hi);`,
+    );
+    table[`mr_sign_${suffix}`] = inline(
+      `${type} mr_sign_${suffix}(${type} x)`,
+      suffix === 'u32' ? 'return x > 0u ? 1u : 0u;' : `return x > (${type})0 ? (${type})1 : x < (${type})0 ? (${type})-1 : x;`,
+    );
+  }
+  return table;
+}
+
+const HELPERS: Readonly<Record<string, string>> = build();
+
+/** What a helper itself stands on. */
+function needs(name: string): readonly string[] {
+  const clamp = /^mr_clamp_(\w+)$/.exec(name);
+  return clamp ? [`mr_min_${clamp[1]}`, `mr_max_${clamp[1]}`] : [];
+}
+
+/**
+ * Reports an access outside an array. The first thread to claim the launch's slot describes it; the word tells the
+ * host, after the description is visible there. The layout of the slot is the protocol's FaultSlot.
+ */
+export const FAULT_PRELUDE: readonly string[] = `struct MrFaultSlot {
+  unsigned state, parameter, dimension, limit;
+  long long index;
+  unsigned block_x, block_y, block_z, thread_x, thread_y, thread_z;
+  unsigned long long reserved0, reserved1;
+};
+#ifdef __CUDACC__
+#define MR_COLD __noinline__
+#else
+#define MR_COLD __attribute__((noinline, cold))
+#endif
+static __device__ MR_COLD void mr_out_of_bounds(MrFaultSlot* slot, unsigned* word, unsigned parameter, unsigned dimension,
+                                                long long index, int limit, unsigned bx, unsigned by, unsigned bz,
+                                                unsigned tx, unsigned ty, unsigned tz) {
+  if (atomicCAS(&slot->state, 0u, 1u) == 0u) {
+    slot->parameter = parameter;
+    slot->dimension = dimension;
+    slot->limit = (unsigned)limit;
+    slot->index = index;
+    slot->block_x = bx; slot->block_y = by; slot->block_z = bz;
+    slot->thread_x = tx; slot->thread_y = ty; slot->thread_z = tz;
+    __threadfence_system();
+    *(volatile unsigned*)&slot->state = 2u;
+    __threadfence_system();
+    *(volatile unsigned*)word = 1u;
+  }
+}
+#define MR_FAULT(parameter, dimension, index, limit) \\
+  mr_out_of_bounds(mr_fault, mr_fault_word, parameter, dimension, (long long)(index), limit, blockIdx.x, blockIdx.y, \\
+                   blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z)`.split('\n');
+
+/** The text of the helpers used, each after what it needs. */
+export function helperLines(used: ReadonlySet<string>): string[] {
+  const names = new Set<string>();
+  for (const name of used) {
+    for (const dependency of needs(name)) names.add(dependency);
+    names.add(name);
+  }
+  return [...names].flatMap((name) => {
+    const text = HELPERS[name];
+    if (text === undefined) throw new Error(`No helper named ${name}.`);
+    return text.split('\n');
+  });
+}

@@ -1,0 +1,81 @@
+// Builds CUDA texts for the CPU device and runs them without an addon: a small C++ program, compiled once for a test
+// file, loads the image and calls it from two threads.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { BuildSpec } from '../../../src/core/build.js';
+
+export type ImageArgument =
+  | Uint8Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array
+  | { readonly value: NodeJS.TypedArray };
+
+export interface ImageLaunch {
+  readonly grid: readonly [number, number, number];
+  readonly block: readonly [number, number, number];
+  readonly sharedBytes?: number;
+  readonly threads?: number;
+}
+
+/** One argument by value. */
+export function f32(value: number): ImageArgument {
+  return { value: Float32Array.of(value) };
+}
+export function i32(value: number): ImageArgument {
+  return { value: Int32Array.of(value) };
+}
+
+export function specOf(source: string, entry: string, more: Partial<BuildSpec> = {}): BuildSpec {
+  return {
+    source,
+    entry,
+    name: entry,
+    options: [],
+    fmad: true,
+    isBounded: false,
+    isChecked: false,
+    signature: [],
+    mapping: { file: 'user.ts', lines: [] },
+    ...more,
+  };
+}
+
+export class ImageRunner {
+  readonly directory: string = mkdtempSync(join(tmpdir(), 'millrace-run-image-'));
+
+  constructor() {
+    const source = fileURLToPath(new URL('./run_image.cpp', import.meta.url));
+    execFileSync('g++', ['-std=c++20', '-O1', source, '-o', join(this.directory, 'run_image'), '-ldl', '-pthread']);
+  }
+
+  /** Arrays hold what the kernel left in them afterwards. Returns what it printed. */
+  run(image: Uint8Array | string, entry: string, launch: ImageLaunch, args: readonly ImageArgument[]): string {
+    const path = typeof image === 'string' ? image : Buffer.from(image).toString();
+    const files: [string, NodeJS.TypedArray][] = [];
+    const words = args.map((argument, i) => {
+      if ('value' in argument) return `v:${Buffer.from(argument.value.buffer).toString('hex')}`;
+      const file = join(this.directory, `argument-${i}`);
+      writeFileSync(file, argument);
+      files.push([file, argument]);
+      return `m:${file}`;
+    });
+    const numbers = [...launch.grid, ...launch.block, launch.sharedBytes ?? 0, launch.threads ?? 2].map(String);
+    const printed = execFileSync(join(this.directory, 'run_image'), [path, entry, ...numbers, ...words], {
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+    for (const [file, array] of files) new Uint8Array(array.buffer).set(readFileSync(file));
+    return printed;
+  }
+
+  close(): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}

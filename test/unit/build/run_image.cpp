@@ -1,0 +1,88 @@
+// Runs one kernel of an image on bytes from files: run_image IMAGE ENTRY GX GY GZ BX BY BZ SHARED THREADS [v:HEX |
+// m:FILE]... v: an argument's bytes; m: memory, whose address is the argument and which is written back. Several
+// threads share the blocks, as the device's pool does.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct MrCpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+using Entry = void (*)(const MrCpuLaunch*, unsigned long long, unsigned long long);
+
+struct Argument {
+  std::string file;
+  std::vector<char> bytes;
+  void* address = nullptr;
+  alignas(16) char value[64] = {};
+};
+
+int main(int argc, char** argv) {
+  if (argc < 11) return 2;
+  void* image = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  if (!image) return std::fprintf(stderr, "%s\n", dlerror()), 3;
+  const std::string name = argv[2];
+  const auto entry = reinterpret_cast<Entry>(dlsym(image, ("mr_entry_" + name).c_str()));
+  const auto* sizes = static_cast<const unsigned*>(dlsym(image, ("mr_params_" + name).c_str()));
+  if (!entry || !sizes) return std::fprintf(stderr, "no kernel %s\n", argv[2]), 3;
+  unsigned numbers[8];
+  for (int i = 0; i < 8; ++i) numbers[i] = static_cast<unsigned>(std::atoi(argv[3 + i]));
+
+  std::vector<Argument> arguments(argc - 11);
+  if (arguments.size() != sizes[0]) return std::fprintf(stderr, "%u parameters\n", sizes[0]), 4;
+  std::vector<void*> params;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string text = argv[11 + i];
+    Argument& argument = arguments[i];
+    std::size_t size = sizeof(void*);
+    if (text[0] == 'm') {
+      argument.file = text.substr(2);
+      std::ifstream in(argument.file, std::ios::binary);
+      argument.bytes.assign(std::istreambuf_iterator<char>(in), {});
+      argument.address = std::aligned_alloc(64, (argument.bytes.size() + 127) / 64 * 64);
+      std::memcpy(argument.address, argument.bytes.data(), argument.bytes.size());
+      std::memcpy(argument.value, &argument.address, sizeof(void*));
+    } else {
+      size = (text.size() - 2) / 2;
+      for (std::size_t b = 0; b < size; ++b) {
+        argument.value[b] = static_cast<char>(std::stoi(text.substr(2 + 2 * b, 2), nullptr, 16));
+      }
+    }
+    if (size != sizes[1 + i]) return std::fprintf(stderr, "parameter %zu has %u bytes\n", i, sizes[1 + i]), 4;
+    params.push_back(argument.value);
+  }
+
+  const unsigned long long blocks = 1ull * numbers[0] * numbers[1] * numbers[2];
+  std::atomic<unsigned long long> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < numbers[7]; ++t) {
+    threads.emplace_back([&] {
+      std::vector<char> shared(numbers[6] + 16);
+      const MrCpuLaunch launch{params.data(),
+                               {numbers[0], numbers[1], numbers[2]},
+                               {numbers[3], numbers[4], numbers[5]},
+                               numbers[6],
+                               shared.data()};
+      for (unsigned long long first; (first = next.fetch_add(3)) < blocks;) {
+        entry(&launch, first, first + 3 < blocks ? first + 3 : blocks);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Argument& argument : arguments) {
+    if (argument.file.empty()) continue;
+    std::ofstream(argument.file, std::ios::binary).write(static_cast<char*>(argument.address), argument.bytes.size());
+  }
+}

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
+import { findEntry, readParameter, withoutComments } from '../../../src/compiler/cuda-signature.js';
+import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/dtype.js';
+import { ArgumentError } from '../../../src/core/errors.js';
+import { inout, input, output } from '../../../src/core/kernel.js';
+import { complaint } from './support.js';
+
+const SCALE = `
+extern "C" __global__ void scale(const float* x, float* y, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i];
+}`;
+
+function refused(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ArgumentError) return error.message;
+    throw error;
+  }
+  throw new Error('It is accepted.');
+}
+
+test('a kernel from text', () => {
+  const made = cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: i32 }, SCALE, { options: ['--use_fast_math'] });
+  expect(made).toMatchObject({ name: 'scale', source: SCALE, abi: 'plain', indexRank: 0 });
+  expect(made.build).toMatchObject({
+    entry: 'scale',
+    isBounded: true,
+    isChecked: false,
+    options: ['--use_fast_math'],
+    signature: ['f32*', 'f32*', 'f32', 'i32'],
+  });
+});
+
+test('lines of the text are lines of this file', () => {
+  const made = cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: i32 }, SCALE);
+  const { file, lines } = made.build.mapping;
+  expect(file).toMatch(/cuda-kernel\.test\.ts$/);
+  expect(lines).toHaveLength(5);
+  expect(lines[4]! - lines[0]!).toBe(4);
+});
+
+describe('the list of parameters is compared with the text', () => {
+  test('their number', () => {
+    expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32 }, SCALE))).toMatchInlineSnapshot(
+      `"params has 3 entries, and 'scale' takes 4 in the text: (const float* x, float* y, float a, int n)."`,
+    );
+  });
+  test('their types', () => {
+    expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: u32 }, SCALE))).toMatchInlineSnapshot(
+      `"The parameter 'n' (u32) is 'int n' in the text, at position 4: the element type differs."`,
+    );
+    expect(refused(() => cudaKernel('scale', { x: input(f64), y: output(f32), a: f32, n: i32 }, SCALE))).toMatchInlineSnapshot(
+      `"The parameter 'x' (f64*) is 'const float* x' in the text, at position 1: the element type differs."`,
+    );
+  });
+  test('their order', () => {
+    expect(refused(() => cudaKernel('scale', { a: f32, x: input(f32), y: output(f32), n: i32 }, SCALE))).toMatchInlineSnapshot(
+      `"The parameter 'a' (f32) is 'const float* x' in the text, at position 1: a scalar cannot be a pointer."`,
+    );
+  });
+  test('const where it is written', () => {
+    expect(refused(() => cudaKernel('scale', { x: inout(f32), y: output(f32), a: f32, n: i32 }, SCALE))).toMatchInlineSnapshot(
+      `"The parameter 'x' (f32*) is 'const float* x' in the text, at position 1: an inout array cannot be const."`,
+    );
+  });
+  test('types that only the compiler knows are left to it', () => {
+    const text = 'struct P { float x; }; typedef float real; extern "C" __global__ void k(real* a, P* b, const real c) {}';
+    expect(() => cudaKernel('k', { a: output(f32), b: output(u8), c: f32 }, text)).not.toThrow();
+  });
+});
+
+test('every element type as C spells it', () => {
+  const params = {
+    a: input(bool),
+    b: input(i8),
+    c: input(u8),
+    d: input(u16),
+    e: input(u64),
+    f: input(i64),
+    g: input(f16),
+    h: f64,
+    l: u64,
+    m: u8,
+  } as const;
+  const text = `extern "C" __global__ void k(const bool *__restrict__ a, signed char const *b, const uint8_t b2[], unsigned short* d,
+    unsigned long long int *e, long long* f, const __half* g, const double h, size_t l, std::uint8_t m) {}`;
+  expect(() => cudaKernel('k', params, text)).not.toThrow();
+});
+
+test('readParameter', () => {
+  const read = (text: string): unknown => {
+    const { dtype, isPointer, isConst } = readParameter(text);
+    return [dtype, isPointer, isConst];
+  };
+  expect(read('float* x')).toEqual(['f32', true, false]);
+  expect(read('float const * const x')).toEqual(['f32', true, true]);
+  expect(read('float* const x')).toEqual(['f32', true, false]);
+  expect(read('unsigned')).toEqual(['u32', false, false]);
+  expect(read('unsigned n')).toEqual(['u32', false, false]);
+  expect(read('int n = 3')).toEqual(['i32', false, false]);
+  expect(read('float** x')).toEqual([undefined, true, false]);
+  expect(read('Vec<float> v')).toEqual([undefined, false, false]);
+  expect(read('float4 v')).toEqual([undefined, false, false]);
+});
+
+test('the kernel must be in the text, and findable by its name', () => {
+  expect(complaint(() => cudaKernel('other', {}, SCALE))).toMatchInlineSnapshot(`
+    "K005: The text has no kernel named 'other'.
+      The text has scale. Write: extern "C" __global__ void other(...)."
+  `);
+  expect(complaint(() => cudaKernel('k', {}, '// __global__ void k() {}'))).toMatchInlineSnapshot(`
+    "K005: The text has no kernel named 'k'.
+      The text has no __global__ function. Write: extern "C" __global__ void k(...)."
+  `);
+  expect(complaint(() => cudaKernel('k', {}, '__global__ void k() {}'))).toMatchInlineSnapshot(`
+    "K005: The kernel 'k' is not extern "C", so it cannot be found by its name.
+      Write: extern "C" __global__ void k(...)."
+  `);
+});
+
+test('extern "C" may stand around', () => {
+  expect(() => cudaKernel('k', {}, 'extern "C" { __device__ int f() { return 1; } __global__ void k() {} }')).not.toThrow();
+  expect(() => cudaKernel('k', { n: i32 }, 'extern "C" __global__ void __launch_bounds__(256, 2) k(int n) {}')).not.toThrow();
+  expect(() => cudaKernel('k', { n: i32 }, 'extern "C" __global__ __launch_bounds__(256) void\nk(int n) {}')).not.toThrow();
+});
+
+test('comments and strings are not text', () => {
+  const text = withoutComments('int a; // k(\n"/* k( */" R"x( " )x" \'"\' 1\'000 /* \n */ k(');
+  expect(text).toHaveLength(55);
+  expect(text.split('\n')).toHaveLength(3);
+  expect(text.replace(/\s+/g, ' ')).toBe("int a; 1'000 k(");
+  expect(findEntry(withoutComments('extern "C" __global__ void k(/* float* */ int n) {}'), 'k')?.parameters).toMatchObject([
+    { dtype: 'i32' },
+  ]);
+});
+
+test('a name is found whole', () => {
+  const text = 'extern "C" __global__ void blur3(int n) {} extern "C" __global__ void blur(float* x) {}';
+  expect(findEntry(text, 'blur')?.parameters).toMatchObject([{ dtype: 'f32', isPointer: true }]);
+});
+
+test('definitions that the preprocessor chooses between are left to the compiler', () => {
+  const text = '#ifdef WIDE\nextern "C" __global__ void k(double x) {}\n#else\nextern "C" __global__ void k(float x) {}\n#endif';
+  expect(() => cudaKernel('k', { x: f32 }, text)).not.toThrow();
+});
+
+test('bounded only when tokens prove it', () => {
+  const bounded = (body: string, before = ''): boolean =>
+    cudaKernel('k', {}, `${before}extern "C" __global__ void k() { ${body} }`).build.isBounded;
+  expect(bounded('int x = 1; if (x) x++; /* for while */')).toBe(true);
+  expect(bounded('for (;;) {}')).toBe(false);
+  expect(bounded('while (1) {}')).toBe(false);
+  expect(bounded('here: goto here;')).toBe(false);
+  expect(bounded('SPIN', '#define SPIN\n')).toBe(false);
+  expect(bounded('f();', '__device__ void f() { f(); } ')).toBe(false);
+  expect(bounded('__syncthreads();')).toBe(false);
+});
+
+test('arguments', () => {
+  expect(refused(() => cudaKernel('a b', {}, SCALE))).toMatchInlineSnapshot(
+    `"The name (a b) must be a C identifier: the function in the text has it."`,
+  );
+  expect(refused(() => cudaKernel('k', { n: 3 as never }, SCALE))).toMatchInlineSnapshot(
+    `"The parameter 'n' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,
+  );
+  expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(`"The source (number) must be a string."`);
+  expect(refused(() => cudaKernel('k', {}, SCALE, { options: 'x' as never }))).toMatchInlineSnapshot(
+    `"options must be an array of strings."`,
+  );
+});

@@ -1,0 +1,256 @@
+import { expect, test } from 'vitest';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { bool, f32, i16, i32, i8, u16, u8 } from '../../../src/core/dtype.js';
+import { inout, input, output } from '../../../src/core/kernel.js';
+import { bodyOf } from './support.js';
+
+const open = { bounds: 'unchecked' } as const;
+
+test('a whole unchecked kernel', () => {
+  const saxpy = kernel(
+    'saxpy',
+    { a: f32, x: input(f32), y: inout(f32) },
+    ({ a, x, y }, { i }) => {
+      y[i] = a * x[i]! + y[i]!;
+    },
+    open,
+  );
+  expect(saxpy.source).toMatchInlineSnapshot(`
+    "extern "C" __global__ void saxpy_kernel(float a_, const float* x_, int x_n0, float* y_, int y_n0, int mr_n0, int mr_n1, int mr_n2) {
+      const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+      if (mr_i >= mr_n0) return;
+      y_[mr_i] = (a_ * x_[mr_i]) + y_[mr_i];
+    }
+    "
+  `);
+  expect(saxpy).toMatchObject({ abi: 'shaped', indexRank: 1, name: 'saxpy' });
+  expect(saxpy.build).toMatchObject({ entry: 'saxpy_kernel', isBounded: true, isChecked: false, fmad: true, signature: [], options: [] });
+});
+
+test('a checked kernel reports parameter, dimension, index and limit, and leaves before touching memory', () => {
+  const copy = kernel('copy', { from: input(f32, 2), to: output(f32, 2) }, ({ from, to }, { i, j }) => {
+    to[i]![j] = from[i]![j + 1]!;
+  });
+  expect(bodyOf(copy)).toMatchInlineSnapshot(`
+    "if ((unsigned)mr_i >= (unsigned)to_n0) { MR_FAULT(1u, 0u, mr_i, to_n0); return; }
+    if ((unsigned)mr_j >= (unsigned)to_n1) { MR_FAULT(1u, 1u, mr_j, to_n1); return; }
+    const int mr_t1 = mr_j + 1;
+    if ((unsigned)mr_i >= (unsigned)from_n0) { MR_FAULT(0u, 0u, mr_i, from_n0); return; }
+    if ((unsigned)mr_t1 >= (unsigned)from_n1) { MR_FAULT(0u, 1u, mr_t1, from_n1); return; }
+    to_[(long long)mr_i * to_n1 + mr_j] = from_[(long long)mr_i * from_n1 + mr_t1];"
+  `);
+  expect(copy.source).toContain('MrFaultSlot* mr_fault, unsigned* mr_fault_word) {');
+  expect(copy.build.isChecked).toBe(true);
+});
+
+test('launch indices are in array order: the last is x', () => {
+  const at = (rank: 1 | 2 | 3) => {
+    const bodies = {
+      1: kernel(
+        'one',
+        { o: output(i32) },
+        ({ o }, { i }) => {
+          o[i] = i;
+        },
+        open,
+      ),
+      2: kernel(
+        'two',
+        { o: output(i32) },
+        ({ o }, { i, j }) => {
+          o[i] = j;
+        },
+        open,
+      ),
+      3: kernel(
+        'three',
+        { o: output(i32) },
+        ({ o }, { i, j, k }) => {
+          o[i] = j + k;
+        },
+        open,
+      ),
+    };
+    return bodies[rank];
+  };
+  const heads = ([1, 2, 3] as const).map((rank) =>
+    at(rank)
+      .source.split('\n')
+      .filter((line) => /mr_[ijk] =|mr_n0\b.*return/.test(line))
+      .join('\n'),
+  );
+  expect(heads.join('\n--\n')).toMatchInlineSnapshot(`
+    "  const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+      if (mr_i >= mr_n0) return;
+    --
+      const int mr_i = int(blockIdx.y * blockDim.y + threadIdx.y);
+      const int mr_j = int(blockIdx.x * blockDim.x + threadIdx.x);
+      if (mr_j >= mr_n0 || mr_i >= mr_n1) return;
+    --
+      const int mr_i = int(blockIdx.z * blockDim.z + threadIdx.z);
+      const int mr_j = int(blockIdx.y * blockDim.y + threadIdx.y);
+      const int mr_k = int(blockIdx.x * blockDim.x + threadIdx.x);
+      if (mr_k >= mr_n0 || mr_j >= mr_n1 || mr_i >= mr_n2) return;"
+  `);
+  expect(([1, 2, 3] as const).map((rank) => at(rank).indexRank)).toEqual([1, 2, 3]);
+});
+
+test('a kernel without launch indices takes a launch of any rank, and guards each axis', () => {
+  const set = kernel(
+    'set',
+    { o: output(i32) },
+    ({ o }) => {
+      o[0] = 1;
+    },
+    open,
+  );
+  expect(set.indexRank).toBe(0);
+  expect(set.source).toContain(
+    'if (int(blockIdx.x * blockDim.x + threadIdx.x) >= mr_n0 || int(blockIdx.y * blockDim.y + threadIdx.y) >= mr_n1 ||',
+  );
+});
+
+test('CUDA indices are i32', () => {
+  const made = kernel(
+    'cuda',
+    { o: output(i32) },
+    ({ o }, { threadIdx, blockIdx, blockDim, gridDim }) => {
+      o[blockIdx.x * blockDim.x + threadIdx.x] = gridDim.y - threadIdx.z;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(
+    `"o_[((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x] = (int)gridDim.y - (int)threadIdx.z;"`,
+  );
+});
+
+test('arguments follow the order of params, not of the pattern, and names never meet C++', () => {
+  const made = kernel(
+    'double',
+    { int: i32, float: input(f32), while_: output(f32, 3), flag: bool, small: u8 },
+    ({ while_, float, small, flag, int }, { i }) => {
+      const mr_i = int;
+      while_[0]![0]![0] = flag ? float[i]! : mr_i + small;
+    },
+    open,
+  );
+  expect(made.source.split('\n').find((line) => line.startsWith('extern'))).toMatchInlineSnapshot(
+    `"extern "C" __global__ void double_kernel(int int_, const float* float_, int float_n0, float* while__, int while__n0, int while__n1, int while__n2, unsigned char flag_, unsigned char small_, int mr_n0, int mr_n1, int mr_n2) {"`,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(
+    `"while__[((long long)0 * while__n1 + 0) * while__n2 + 0] = (flag_ != 0) ? float_[mr_i] : (float)(int_ + (int)small_);"`,
+  );
+});
+
+test('names that C++ cannot spell stay apart', () => {
+  const made = kernel(
+    '$',
+    { x$: output(i32), x_: output(i32) },
+    ({ x$, x_ }, { i }) => {
+      const é = i;
+      x$[i] = é;
+      x_[i] = é + x_[i]!;
+    },
+    open,
+  );
+  const entry = made.source.split('\n').find((line) => line.startsWith('extern'))!;
+  const pointers = [...entry.matchAll(/int\* (\w+)/g)].map((match) => match[1]);
+  const extents = [...entry.matchAll(/int (\w+_n0)/g)].map((match) => match[1]);
+  expect(new Set(pointers).size).toBe(2);
+  expect(new Set(extents).size).toBe(extents.length);
+  expect(
+    kernel('3 d', { x: output(i32) }, ({ x }) => {
+      x[0] = 1;
+    }).build.entry,
+  ).toBe('k3_20d_kernel');
+});
+
+test('storage narrower than 32 bits is read as i32 and truncated when written', () => {
+  const made = kernel(
+    'narrow',
+    { a: inout(i8), b: inout(u8), c: inout(i16), d: inout(u16), e: inout(bool) },
+    ({ a, b, c, d, e }, { i }) => {
+      a[i] = b[i]! + 1;
+      c[i] = d[i]!;
+      d[i]! -= 1;
+      e[i] = a[i]! > 0 && !e[i]!;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "a_[mr_i] = (signed char)((int)b_[mr_i] + 1);
+    c_[mr_i] = (short)((int)d_[mr_i]);
+    d_[mr_i] = (unsigned short)((int)d_[mr_i] - 1);
+    e_[mr_i] = (unsigned char)(((int)a_[mr_i] > 0) && (!(e_[mr_i] != 0)));"
+  `);
+});
+
+test('at, set, rows, length and shape', () => {
+  const made = kernel(
+    'shapes',
+    { a: input(f32, 3), b: output(f32, 2), v: inout(f32) },
+    ({ a, b, v }, { i, j }) => {
+      const plane = a[i]!;
+      const row = plane[j]!;
+      b.set(i, j, row[2]! + a.at(i, j, 0) + plane.at(j, 1));
+      v.set(i, v.at(i) + row.length + a.shape[0]! * plane.shape[1]! + b.shape.length + v.length);
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "b_[(long long)mr_i * b_n1 + mr_j] = (a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 2] + a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 0]) + a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 1];
+    v_[mr_i] = (((v_[mr_i] + (float)a_n2) + (float)(a_n0 * a_n2)) + 2.0f) + (float)v_n0;"
+  `);
+});
+
+test('a row keeps the index it was taken with', () => {
+  const made = kernel(
+    'rows',
+    { a: inout(f32, 2) },
+    ({ a }, { i }) => {
+      let k = i;
+      const row = a[k]!;
+      k++;
+      row[0] = a[k]![0]!;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "int k_ = mr_i;
+    const int row_at0_ = k_;
+    k_ = k_ + 1;
+    a_[(long long)row_at0_ * a_n1 + 0] = a_[(long long)k_ * a_n1 + 0];"
+  `);
+});
+
+test('a body is a function expression or a method too, and may take its parameters whole', () => {
+  const methods = {
+    body(p: { y: { [i: number]: number } }, t: { readonly i: number }): void {
+      p.y[t.i] = 1;
+    },
+  };
+  const plain = kernel('forms', { y: output(f32) }, ({ y }, { i }) => {
+    y[i] = 1;
+  });
+  const method = kernel('forms', { y: output(f32) }, methods.body);
+  const expression = kernel('forms', { y: output(f32) }, function (p, t) {
+    const { y } = p;
+    const { i } = t;
+    y[i] = 1;
+  });
+  expect(method.source).toBe(plain.source);
+  expect(expression.source).toBe(plain.source);
+});
+
+test('lines of the text lead back to the lines of this file', () => {
+  const made = kernel('mapped', { y: output(f32) }, ({ y }, { i }) => {
+    y[i] = 1;
+  });
+  const { file, lines } = made.build.mapping;
+  expect(file).toMatch(/language\.test\.ts$/);
+  const source = made.source.split('\n');
+  expect(lines).toHaveLength(source.length - 1);
+  const head = source.findIndex((line) => line.startsWith('extern'));
+  expect(lines[head]).toBe(0);
+  expect(lines[source.findIndex((line) => line.includes('= 1.0f'))]).toBe(Math.max(...lines));
+});

@@ -1,0 +1,236 @@
+// Every code of the type rules (K2xx), with its sentence and its hint.
+import { expect, test } from 'vitest';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { bool, f16, f32, f64, i32, i64, type Scalar, u32, u8 } from '../../../src/core/dtype.js';
+import { inout, input, type Params } from '../../../src/core/kernel.js';
+import { complaint, withText } from './support.js';
+
+const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
+/** Complains about a body that the types would refuse as well, or that is easier to read loosely typed. */
+function refused(body: (p: never, t: never) => void, own: Params = params): string {
+  return complaint(() => kernel('k', own, body as never));
+}
+
+test('K201 booleans and numbers do not mix', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, flag }, { i }) => {
+        x[i] = 1 + (flag as never as number);
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K201: '1 + flag' calculates with bool.
+      Write i32(condition), or choose with ?: ."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, flag }, { i }) => {
+        x[i] = flag as never;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K201: 'flag' is bool where f32 is needed.
+      Write f32(flag), or choose with ?: ."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        if (x[i] as never) x[i] = 1;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K201: 'x[i]' is f32 where a condition is needed.
+      Compare it: x[i] !== 0."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        x[i] = x[i]! & 1;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K201: '&' needs integers, and 'x[i]' is f32.
+      Write i32(x[i]) first."
+  `);
+});
+
+test('K204 i32 and u32 do not mix', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ n, u }, { i }) => {
+        u[i] = n[i]! + u[i]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K204: 'n[i] + u[i]' mixes i32 and u32.
+      Cast one side: i32(...) or u32(...)."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ n, u }, { i }) => {
+        u[i] = n[i]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K204: 'n[i]' is i32 where u32 is needed.
+      Write u32(n[i])."
+  `);
+});
+
+test('K205 a quotient of integers', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ n }, { i }) => {
+        n[i] = n[i]! / 2;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
+      Write idiv(n[i], 2) to truncate or f32(n[i]) / 2 for a fraction."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ n }, { i }) => {
+        n[i]! /= 2;
+      }),
+    ),
+  ).toMatch(/^K205/);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        let h = 0;
+        h++;
+        x[i] = h / 2;
+      }),
+    ),
+  ).toMatch(/^K205/);
+});
+
+test('K206, K207 what would lose something', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, n }, { i }) => {
+        n[i] = x[i]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K206: 'x[i]' is f32 where i32 is needed, and would lose its fraction.
+      Write i32(x[i]) to truncate."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        x[i * 0.5] = 1;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K206: 'i * .5' is f32 where i32 is needed, and would lose its fraction.
+      Write i32(i * .5) to truncate."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, d }, { i }) => {
+        x[i] = d[i]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K207: 'd[i]' is f64 where f32 is needed, and would lose precision.
+      Write f32(d[i])."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ n }, { i, idiv }) => {
+        n[i] = idiv(n[i]!, 0.5);
+      }),
+    ),
+  ).toMatchInlineSnapshot(`"K206: 'idiv' divides integers, and '.5' is a fraction."`);
+});
+
+test('K208 a value that is not there yet', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        let v;
+        x[i] = v!;
+        v = x[i]!;
+        v = 2;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`"K208: 'v' is read before a value was assigned to it."`);
+});
+
+test('K209 types that this version does not have', () => {
+  for (const type of [i64, f16] as Scalar[]) {
+    expect(complaint(() => kernel('k', { v: input(type) }, () => {}))).toBe(
+      `K209: The parameter 'v' is ${type.dtype}, which TypeScript kernels do not support in this version.\n  Write the kernel in CUDA C++ with cudaKernel.`,
+    );
+  }
+  expect(
+    complaint(() =>
+      kernel('k', { b: inout(u8) }, ({ b }, { i, atomicAdd }) => {
+        atomicAdd(b as never, i, 1);
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K209: 'atomicAdd' does not work on u8.
+      It works on i32, u32, f32, f64."
+  `);
+});
+
+test('K210 arrays used with the wrong number of dimensions', () => {
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, a }, { i }) => {
+        x[i] = a[i] as never;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K210: 'a[i]' is an array of 1 dimension, not a number.
+      Index every dimension."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x }, { i }) => {
+        x[i] = (x as never as number[][])[i]![i]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K210: 'x[i]' is a number, not an array.
+      'x' has 1 dimension."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, a }, { i }) => {
+        x[i] = a.length;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`
+    "K210: 'length' of an array of 2 dimensions could mean its rows or all its elements.
+      Write shape[0], or the product that is meant."
+  `);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, a }, { i }) => {
+        x[i] = a.shape[2]!;
+      }),
+    ),
+  ).toMatchInlineSnapshot(`"K210: 'a.shape[2]': a shape is indexed by a constant from 0 to 1."`);
+  expect(
+    complaint(() =>
+      kernel('k', params, ({ x, a }, { i }) => {
+        x[i] = a.at(i);
+      }),
+    ),
+  ).toMatchInlineSnapshot(`"K212: 'a.at' takes 2 arguments, not 1."`);
+});
+
+test('K211 inputs are only read', () => {
+  expect(refused(withText('({ a }) => { a[0][0] = 1; }'))).toMatchInlineSnapshot(`
+    "K211: 'a' is an input, which a kernel only reads.
+      Declare it as output(...) or inout(...)."
+  `);
+  expect(refused(withText('({ v }, { atomicAdd }) => { atomicAdd(v, 0, 1); }'), { v: input(f32) })).toMatchInlineSnapshot(`
+    "K211: 'v' is an input, which a kernel only reads.
+      Declare it as inout(...)."
+  `);
+});

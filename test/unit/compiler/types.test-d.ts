@@ -1,0 +1,72 @@
+// What the user's own compiler says about kernels. Nothing here runs.
+import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
+import { func } from '../../../src/compiler/func.js';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { f32, f64, i32, u8 } from '../../../src/core/dtype.js';
+import { type In, type InOut, inout, input, type Kernel, type Out, output } from '../../../src/core/kernel.js';
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+const yes = <T extends true>(): T | undefined => undefined;
+
+const square = func([f32], f32, (v) => v * v);
+const k = kernel(
+  'k',
+  { x: input(f32, 2), y: output(u8), n: i32, on: inout(f32) },
+  ({ x, y, n, on }, { i, sq, TILE, FAST }) => {
+    const v: number = sq(x[i]![TILE]!) + n;
+    const fast: boolean = FAST;
+    y[i] = v;
+    on[i] = fast ? v : 0;
+  },
+  { functions: { sq: square }, constants: { TILE: 4, FAST: true } },
+);
+yes<Equal<typeof k.params.x.rank, 2>>();
+yes<Equal<typeof k.params.x.access, 'in'>>();
+yes<Equal<typeof k.params.on.dtype, 'f32'>>();
+k.specialize({ TILE: 8, FAST: false });
+
+/** The annotation that isolatedDeclarations asks of an exported kernel. */
+export const wave: Kernel<{ readonly was: In<'f32', 2>; readonly next: Out<'f32', 2>; readonly energy: InOut<'f32'> }> = kernel(
+  'wave',
+  { was: input(f32, 2), next: output(f32, 2), energy: inout(f32) },
+  ({ was, next, energy }, { i, j, atomicAdd }) => {
+    next.set(i, j, was.at(i, j));
+    atomicAdd(energy, 0, 1);
+  },
+);
+export const plain: Kernel<{ readonly n: typeof i32; readonly x: In<'f64'> }> = cudaKernel('plain', { n: i32, x: input(f64) }, '');
+
+kernel('b', { x: input(f32), m: input(f32, 2), y: inout(f32) }, ({ x, m, y }, { i, j, atomicAdd }) => {
+  // @ts-expect-error an input is read-only
+  x[i] = 1;
+  // @ts-expect-error a row of an input is read-only too
+  m[i]![j] = 1;
+  // @ts-expect-error boolean into f32
+  y[i] = true;
+  // @ts-expect-error atomics need an array that can be written
+  atomicAdd(x, 0, 1);
+  // @ts-expect-error and one dimension
+  atomicAdd(m, 0, 1);
+});
+kernel(
+  'b',
+  { x: inout(f32) },
+  ({ x }, { i, sq, TILES }) => {
+    x[i] = TILES;
+    // @ts-expect-error the helper takes one number
+    x[i] = sq(1, 2);
+  },
+  { functions: { sq: square }, constants: { TILES: 16 } },
+);
+// @ts-expect-error unknown constant
+kernel('b', { x: inout(f32) }, (_p, { TILE }) => void TILE, { constants: { TILES: 16 } });
+// @ts-expect-error unknown parameter
+kernel('b', { x: inout(f32) }, ({ y }) => void y);
+// @ts-expect-error random numbers are not part of this version
+kernel('b', { x: inout(f32) }, (_p, { rng }) => void rng);
+// @ts-expect-error parameters are types, not their names
+kernel('b', { x: 'f32' }, () => {});
+// @ts-expect-error specialise only what was declared
+k.specialize({ TILES: 8 });
+// @ts-expect-error a constant keeps its kind
+k.specialize({ TILE: true });
