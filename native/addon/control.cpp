@@ -79,6 +79,14 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   return NumberValue(env, id);
 }
 
+napi_value DeviceInfoOf(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  if (!args.ok()) return args.Throw("deviceInfo");
+  if (controlled == nullptr) return NotControlled(env, "deviceInfo");
+  return DeviceInfoValue(env, controlled->channel->info());
+}
+
 napi_value CloseDevice(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   const uint32_t id = args.U32(0);
@@ -233,6 +241,7 @@ void DefineControl(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
       function("enumerate", Enumerate),
       function("openDevice", OpenDevice),
+      function("deviceInfo", DeviceInfoOf),
       function("closeDevice", CloseDevice),
       function("installKernel", InstallKernel),
       function("failKernel", FailKernel),

@@ -103,7 +103,8 @@ class Stream {
   /// `element_bytes` is 1, 2, 4 or 8; `dst` is aligned to it.
   virtual Status Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) = 0;
   /// Later work runs after `other`, a stream of this backend that has already accepted `until`, completed it. `other`
-  /// may belong to another device and another channel thread, so its bookkeeping for this call is locked.
+  /// may belong to another device and another channel thread, so its bookkeeping for this call is locked. kUpstream:
+  /// that other device is lost.
   virtual Status Wait(Ticket ticket, Stream& other, Ticket until) = 0;
   virtual Status Nop(Ticket ticket) = 0;
   /// Memory that is valid for work of this stream after `ticket`. kOutOfMemory when there is none now.

@@ -47,6 +47,7 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, uint32_t o
   if (!device.ok()) return device.status();
   channel->device_ = std::move(device).value();
   channel->needs_polling_ = channel->device_->NeedsPolling();
+  MR_TRY(channel->fault_slots_.Reserve(*channel->device_));
   // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
   // close and the end of the environment), so its end is a flag and not a join.
   std::thread([channel] {
@@ -424,6 +425,7 @@ void Channel::Finish() {
   host_.Clear();
   memory_.Clear();
   kernels_.Clear();
+  fault_slots_.Clear();
   device_->Close();
   std::lock_guard lock(exit_mutex_);
   has_exited_ = true;

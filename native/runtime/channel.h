@@ -157,6 +157,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, std::span<MemoryRef* const> outputs);
   Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
+  /// The stream waits for a device that is lost: this and every later record of it fails.
+  Outcome Doom(StreamState& stream, Ticket ticket);
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs);
   static Status NoStream();
   /// True when memory may yet come back from frees that are under way; the stream is then woken.
@@ -202,6 +204,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::unordered_map<uint32_t, std::vector<uint32_t>> memory_waits_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<StreamState*> dirty_;
+  FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
   std::vector<std::pair<MemoryRef*, uint32_t>> overwritten_scratch_;  // Spoiled arrays that a launch writes whole.
   bool is_draining_ = false;  // It has seen that it is to stop.

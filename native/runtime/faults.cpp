@@ -4,32 +4,46 @@
 
 namespace millrace {
 
-protocol::FaultSlot* FaultWatch::Begin(hal::Device& device, hal::Ticket ticket, hal::Ticket completed, uint32_t kernel,
-                                       const std::vector<std::shared_ptr<MemoryEntry>*>& outputs) {
+Status FaultSlots::Reserve(hal::Device& device) {
+  auto memory = device.AllocateFaultSlots(kChunk);
+  if (!memory.ok()) return memory.status();
+  auto* slots = reinterpret_cast<protocol::FaultSlot*>(memory.value()->address());
+  for (uint32_t n = kChunk; n > 0; --n) free_.push_back(&slots[n - 1]);
+  chunks_.push_back(std::move(memory).value());
+  return {};
+}
+
+protocol::FaultSlot* FaultSlots::Take(hal::Device& device) {
+  if (free_.empty() && !Reserve(device).ok()) return nullptr;
+  protocol::FaultSlot* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void FaultSlots::Clear() {
+  free_.clear();
+  chunks_.clear();
+}
+
+void FaultWatch::Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
+                     const std::vector<std::shared_ptr<MemoryEntry>*>& outputs) {
   std::lock_guard lock(mutex_);
-  if (memory_ == nullptr) {
-    auto memory = device.AllocateFaultSlots(kSlots);
-    if (!memory.ok()) return nullptr;
-    memory_ = std::move(memory).value();
-    launches_.resize(kSlots);
-  }
-  while (first_ != next_) {
-    Launch& oldest = launches_[first_ % kSlots];
-    const bool faulted = std::atomic_ref(Slot(first_ % kSlots).state).load(std::memory_order_acquire) != 0;
-    if (oldest.ticket > completed || (faulted && !oldest.reported)) break;
-    oldest.outputs.clear();
-    ++first_;
-  }
-  MR_CHECK(next_ - first_ < kSlots);
-  protocol::FaultSlot& slot = Slot(next_ % kSlots);
-  std::memset(static_cast<void*>(&slot), 0, sizeof(slot));
-  Launch& launch = launches_[next_ % kSlots];
-  launch.ticket = ticket;
-  launch.kernel = kernel;
-  launch.reported = false;
+  Launch& launch = launches_.emplace_back(Launch{.ticket = ticket, .kernel = kernel, .slot = slot});
+  launch.outputs.reserve(outputs.size());
   for (const std::shared_ptr<MemoryEntry>* output : outputs) launch.outputs.push_back(*output);
-  ++next_;
-  return &slot;
+}
+
+void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {
+  std::lock_guard lock(mutex_);
+  while (!launches_.empty() && launches_.front().ticket <= completed) {
+    Launch& oldest = launches_.front();
+    if (HasFaulted(oldest)) {
+      if (!oldest.is_reported) return;
+      std::memset(static_cast<void*>(oldest.slot), 0, sizeof(*oldest.slot));
+    }
+    slots.GiveBack(oldest.slot);
+    launches_.pop_front();
+  }
 }
 
 }  // namespace millrace

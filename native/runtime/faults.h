@@ -1,9 +1,10 @@
-// Checked launches of one stream whose fault report may still come. A kernel that leaves an array's bounds fills its
-// slot before its ticket counts as completed; whoever notices turns the slot into a failure and spoils what the launch
-// would have written.
+// Checked launches whose fault report may still come. A kernel that leaves an array's bounds fills its slot before its
+// ticket counts as completed; whoever notices turns the slot into a failure and spoils what the launch would have written.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,45 +14,59 @@
 
 namespace millrace {
 
+/// The fault slots of one device. The first ones are made when it opens: page-locking may wait for running kernels, and
+/// a kernel may run until something is issued that stands behind this. Thread: channel, after Reserve.
+class FaultSlots {
+ public:
+  /// Thread: control, or channel when a flood of streams needs more.
+  Status Reserve(hal::Device& device);
+  /// Null when no memory for slots could be had.
+  [[nodiscard]] protocol::FaultSlot* Take(hal::Device& device);
+  void GiveBack(protocol::FaultSlot* slot) { free_.push_back(slot); }
+  void Clear();
+
+ private:
+  /// 32 streams with a full window of checked launches, 1 MiB.
+  static constexpr uint32_t kChunk = 32 * protocol::kStreamWindow;
+  std::vector<std::unique_ptr<hal::Memory>> chunks_;
+  std::vector<protocol::FaultSlot*> free_;
+};
+
+/// The checked launches of one stream that are not known to be over, in order.
 class FaultWatch {
  public:
   struct Launch {
     hal::Ticket ticket = 0;
     uint32_t kernel = 0;
-    bool reported = false;
+    bool is_reported = false;
+    protocol::FaultSlot* slot = nullptr;
     std::vector<std::shared_ptr<MemoryEntry>> outputs;
   };
 
-  /// A free slot for a launch, or null when no memory for slots could be had. Thread: channel.
-  [[nodiscard]] protocol::FaultSlot* Begin(hal::Device& device, hal::Ticket ticket, hal::Ticket completed, uint32_t kernel,
-                                           const std::vector<std::shared_ptr<MemoryEntry>*>& outputs);
+  /// Thread: channel. Lets go of launches up to `completed` whose reports, if any, were collected.
+  void Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
+           const std::vector<std::shared_ptr<MemoryEntry>*>& outputs);
+  void Retire(hal::Ticket completed, FaultSlots& slots);
 
-  /// Calls `report(launch, slot)` once for every launch that faulted. Thread: any.
+  /// Calls `report(launch)` once for every launch that faulted. Thread: any.
   template <typename Report>
   void Collect(Report report) {
     std::lock_guard lock(mutex_);
-    if (memory_ == nullptr) return;
-    for (uint32_t n = first_; n != next_; ++n) {
-      Launch& launch = launches_[n % kSlots];
-      protocol::FaultSlot& slot = Slot(n % kSlots);
-      if (launch.reported || std::atomic_ref(slot.state).load(std::memory_order_acquire) != kWritten) continue;
-      launch.reported = true;
-      report(launch, slot);
+    for (Launch& launch : launches_) {
+      if (launch.is_reported || !HasFaulted(launch)) continue;
+      launch.is_reported = true;
+      report(launch);
     }
   }
 
  private:
   static constexpr uint32_t kWritten = 2;
-  /// More than a stream may have in flight, so a slot is always free once the window let the launch through.
-  static constexpr uint32_t kSlots = protocol::kStreamWindow * 2;
-
-  protocol::FaultSlot& Slot(uint32_t index) { return reinterpret_cast<protocol::FaultSlot*>(memory_->address())[index]; }
+  static bool HasFaulted(const Launch& launch) {
+    return std::atomic_ref(launch.slot->state).load(std::memory_order_acquire) == kWritten;
+  }
 
   std::mutex mutex_;
-  std::unique_ptr<hal::Memory> memory_;
-  std::vector<Launch> launches_;
-  uint32_t first_ = 0;  // Oldest launch that is not known to be completed; counts up and wraps.
-  uint32_t next_ = 0;
+  std::deque<Launch> launches_;  // Guarded by mutex_.
 };
 
 }  // namespace millrace

@@ -89,6 +89,8 @@ Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, Record
     std::lock_guard lock(access_mutex_);
     stream.backend = std::move(created).value();
   }
+  // Whoever asked for a wake before there was a stream to watch was not heard.
+  if (needs_polling_ && stream.Wanted() != 0) Watcher::Instance().Watch(shared_from_this(), stream);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
@@ -291,10 +293,13 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
 
   uint32_t count = record.arg_count;
+  protocol::FaultSlot* slot = nullptr;
   if (kernel.is_checked) {
-    protocol::FaultSlot* const slot = stream.faults.Begin(*device_, ticket, stream.Completed(), record.kernel, outputs_scratch_);
+    stream.faults.Retire(stream.Completed(), fault_slots_);
+    slot = fault_slots_.Take(*device_);
     if (slot == nullptr) {
-      return Fail(stream, ticket, {.status = Status(StatusCode::kOutOfMemory, "no memory for fault reports"), .kernel = record.kernel}, outputs);
+      const Status status(StatusCode::kOutOfMemory, "no memory for fault reports");
+      return Fail(stream, ticket, {.status = status, .kernel = record.kernel}, outputs);
     }
     values[count] = reinterpret_cast<uintptr_t>(slot);
     values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
@@ -309,6 +314,8 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       .shared_bytes = record.shared_bytes,
       .params = {params, count},
   };
+  // Watched before it can run: a report may come while the backend still returns.
+  if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_scratch_);
   const Status status = stream.backend->Launch(ticket, request);
   if (!status.ok()) return FailDriver(stream, ticket, status, record.kernel, outputs);
   for (auto [entry, spoiled] : overwritten_scratch_) (*entry)->spoiled_by.compare_exchange_strong(spoiled, 0);
@@ -317,10 +324,10 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 
 void Channel::CollectFaults(StreamState& stream) {
   std::atomic_ref(stream.slot().fault).store(0, std::memory_order_seq_cst);
-  stream.faults.Collect([&](FaultWatch::Launch& launch, const protocol::FaultSlot& slot) {
+  stream.faults.Collect([&](FaultWatch::Launch& launch) {
     const Failure failure{.id = next_failure_.fetch_add(1), .first = launch.ticket, .last = launch.ticket,
                     .status = Status(StatusCode::kBounds, "an array access is out of bounds"), .kernel = launch.kernel,
-                    .has_fault = true, .fault = slot};
+                    .has_fault = true, .fault = *launch.slot};
     const uint32_t id = stream.failures.Add(failure, stream.slot());
     for (const MemoryRef& output : launch.outputs) output->spoiled_by.store(id, std::memory_order_release);
     launch.outputs.clear();
@@ -339,11 +346,8 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (const StatusCode lost = other->LostStatus(); lost == StatusCode::kDeviceLost) {
-    const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
-    stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
-    CloseTicket(stream, ticket);
-    return Outcome::kIssued;
+  if (other->LostStatus() == StatusCode::kDeviceLost) {
+    return Doom(stream, ticket);
   }
   if (target->Issued() < record.ticket) {
     if (target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) return Park(stream, ParkReason::kPoint);
@@ -357,6 +361,7 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     }
     if (&other->backend() == &backend_) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
+      if (status.code() == StatusCode::kUpstream) return Doom(stream, ticket);
       return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
     }
   }
@@ -367,6 +372,13 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
   }
   if (other->needs_polling_) Watcher::Instance().Watch(other, *target);
   return Park(stream, ParkReason::kPoint);
+}
+
+Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
+  const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
+  stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
 }
 
 // ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@
 // compiler, K703 not available on the CPU device, K704 the compiler took too long.
 import type { BuildSpec, CompilerDiagnostic } from '../core/build.js';
 import { CompileError } from '../core/errors.js';
+import { locate } from './locate.js';
 
 /** The name under which compilers see the text. */
 export const TEXT_NAME = 'kernel.cu';
@@ -84,7 +85,8 @@ export function codeFrame(spec: BuildSpec, line: number, column: number): string
 }
 
 /** A CompileError with its first diagnostic shown in the user's source. `found` has lines of the text. */
-export function compileError(spec: BuildSpec, summary: string, found: readonly CompilerDiagnostic[], log = ''): CompileError {
+export function compileError(given: BuildSpec, summary: string, found: readonly CompilerDiagnostic[], log = ''): CompileError {
+  const spec: BuildSpec = { ...given, mapping: locate(given.source, given.mapping) };
   const diagnostics = mapDiagnostics(spec, found);
   const [first] = diagnostics;
   const code: string = first?.code ?? 'K702';

@@ -1,0 +1,118 @@
+#include "cuda/backend.h"
+
+#include <mutex>
+#include <optional>
+
+#include "cuda/context.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "cuda/driver_errors.h"
+
+namespace millrace {
+
+namespace cuda {
+namespace {
+
+/// Reads one device without a context. The range of priorities needs one: it is known once the device is open.
+Result<hal::DeviceInfo> Describe(uint32_t ordinal) {
+  CUdevice device = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the device"));
+  hal::DeviceInfo info;
+  info.ordinal = ordinal;
+
+  char name[256] = {};
+  MR_TRY(FromDriver(Cuda().cuDeviceGetName(name, sizeof(name) - 1, device), "reading the device's name"));
+  info.name = name;
+  size_t bytes = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceTotalMem(&bytes, device), "reading the device's memory"));
+  info.total_memory_bytes = bytes;
+
+  const struct {
+    CUdevice_attribute attribute;
+    uint32_t* value;
+  } rows[] = {
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &info.compute_major},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &info.compute_minor},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &info.multiprocessors},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &info.max_threads_per_block},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &info.max_block[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &info.max_block[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &info.max_block[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &info.max_grid[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &info.max_grid[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &info.max_grid[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &info.max_shared_bytes},
+      {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &info.warp_size},
+  };
+  for (const auto& row : rows) {
+    int value = 0;
+    MR_TRY(FromDriver(Cuda().cuDeviceGetAttribute(&value, row.attribute, device), "reading the device's limits"));
+    *row.value = static_cast<uint32_t>(value);
+  }
+  return info;
+}
+
+class Backend final : public hal::Backend {
+ public:
+  [[nodiscard]] const char* name() const override { return "cuda"; }
+
+  [[nodiscard]] hal::BackendReport Enumerate() override {
+    const std::lock_guard lock(mutex_);
+    if (!report_) report_ = Look();
+    return *report_;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<hal::Device>> Open(uint32_t ordinal,
+                                                          std::span<protocol::TimelineSlot> timeline) override {
+    const hal::BackendReport report = Enumerate();
+    if (ordinal >= report.devices.size()) return Status(StatusCode::kUnavailable, "finding the device");
+    if (const int32_t code = Context::LostCode(ordinal).load(std::memory_order_acquire); code != 0) {
+      return Status(StatusCode::kDeviceLost, "opening a device that this process lost", code);
+    }
+    return Device::Open(report.devices[ordinal], timeline);
+  }
+
+ private:
+  static hal::BackendReport Look() {
+    hal::BackendReport report;
+    report.name = "cuda";
+    const DriverReport& driver = LoadDriver();
+    if (driver.version != 0) report.driver_version = DriverVersionText(driver.version);
+    if (!driver.is_loaded) {
+      report.reason = driver.reason;
+      report.help = driver.help;
+      return report;
+    }
+
+    int count = 0;
+    Status status = FromDriver(Cuda().cuDeviceGetCount(&count), "counting devices");
+    for (uint32_t ordinal = 0; status.ok() && ordinal < static_cast<uint32_t>(count) && ordinal < kMaxDevices;
+         ++ordinal) {
+      Result<hal::DeviceInfo> info = Describe(ordinal);
+      status = info.status();
+      if (info.ok()) report.devices.push_back(std::move(info).value());
+    }
+    if (!status.ok()) {
+      report.devices.clear();
+      report.reason = std::string("The CUDA driver failed at ") + status.note() + " (driver error " +
+                      std::to_string(status.driver_code()) + ").";
+      report.help = {"Check that nvidia-smi works on this machine."};
+    } else if (report.devices.empty()) {
+      report.reason = "The CUDA driver finds no device.";
+      report.help = {"Check that nvidia-smi lists a GPU, and that CUDA_VISIBLE_DEVICES does not hide it."};
+    }
+    return report;
+  }
+
+  std::mutex mutex_;
+  std::optional<hal::BackendReport> report_;  // Guarded by mutex_. Devices do not come and go within a process.
+};
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<hal::Backend> MakeCudaBackend() {
+  return std::make_unique<cuda::Backend>();
+}
+
+}  // namespace millrace

@@ -1,0 +1,44 @@
+#include "cuda/context.h"
+
+#include "cuda/driver_errors.h"
+
+namespace millrace::cuda {
+
+Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
+  CUdevice device = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the device"));
+  CUcontext handle = nullptr;
+  const CUresult code = Cuda().cuDevicePrimaryCtxRetain(&handle, device);
+  if (IsSticky(code)) LostCode(ordinal).store(static_cast<int32_t>(code), std::memory_order_release);
+  MR_TRY(FromDriver(code, "making the device's context"));
+  return std::shared_ptr<Context>(new Context(ordinal, device, handle));
+}
+
+Context::~Context() {
+  if (!is_lost()) Cuda().cuDevicePrimaryCtxRelease(device_);
+}
+
+Status Context::Check(CUresult code, const char* note) {
+  if (code == CUDA_SUCCESS) return {};
+  return IsSticky(code) ? Lose(code, note) : FromDriver(code, note);
+}
+
+Status Context::Lose(CUresult code, const char* note) {
+  // The first code says what happened; those after it are echoes.
+  int32_t none = 0;
+  LostCode(ordinal_).compare_exchange_strong(none, static_cast<int32_t>(code), std::memory_order_acq_rel);
+  return {StatusCode::kDeviceLost, note, static_cast<int32_t>(code)};
+}
+
+Status Context::Alive() const {
+  const int32_t code = LostCode(ordinal_).load(std::memory_order_acquire);
+  return code == 0 ? Status() : Status(StatusCode::kDeviceLost, "the device was lost earlier", code);
+}
+
+std::atomic<int32_t>& Context::LostCode(uint32_t ordinal) {
+  static std::atomic<int32_t> codes[kMaxDevices] = {};
+  MR_CHECK(ordinal < kMaxDevices);
+  return codes[ordinal];
+}
+
+}  // namespace millrace::cuda

@@ -1,0 +1,54 @@
+// A device's primary context, and the memory of its loss.
+//
+// Everything that lives in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared
+// pointer, so the driver lets go of it after the last of them, in whatever order they go. Once the device is lost
+// nothing of it is given back: every call would fail, and the driver's state is not to be trusted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "cuda/driver.h"
+#include "hal/status.h"
+
+namespace millrace::cuda {
+
+/// Devices beyond it are not shown. Sized so that the loss of each can be remembered without a table that grows.
+inline constexpr uint32_t kMaxDevices = 64;
+
+class Context {
+ public:
+  /// Retains the primary context of a device. Thread: any. Takes about a tenth of a second the first time.
+  static Result<std::shared_ptr<Context>> Retain(uint32_t ordinal);
+  ~Context();
+
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] CUcontext handle() const { return handle_; }
+  [[nodiscard]] CUdevice device() const { return device_; }
+
+  /// The Status of a driver call, remembering a loss. Every result of a call in this context passes here. Thread: any.
+  Status Check(CUresult code, const char* note);
+
+  /// Gives the device up for a code that would not mean a loss by itself. Thread: any.
+  Status Lose(CUresult code, const char* note);
+
+  /// Ok, or kDeviceLost. Thread: any.
+  [[nodiscard]] Status Alive() const;
+  [[nodiscard]] bool is_lost() const { return LostCode(ordinal_).load(std::memory_order_acquire) != 0; }
+
+  /// The code a device was lost with in this process, or 0. A faulted context cannot be made again, so this outlives
+  /// it.
+  static std::atomic<int32_t>& LostCode(uint32_t ordinal);
+
+ private:
+  Context(uint32_t ordinal, CUdevice device, CUcontext handle) : ordinal_(ordinal), device_(device), handle_(handle) {}
+
+  const uint32_t ordinal_;
+  const CUdevice device_;
+  const CUcontext handle_;
+};
+
+}  // namespace millrace::cuda

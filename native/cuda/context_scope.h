@@ -1,0 +1,34 @@
+// Makes a context current for a block of code that may run on any thread. On the channel thread, whose context stays
+// current for good, it costs one cheap call.
+#pragma once
+
+#include "cuda/driver.h"
+
+namespace millrace::cuda {
+
+class ContextScope {
+ public:
+  explicit ContextScope(CUcontext context) {
+    CUcontext current = nullptr;
+    if (Cuda().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return;
+    code_ = Cuda().cuCtxPushCurrent(context);
+    is_pushed_ = code_ == CUDA_SUCCESS;
+  }
+
+  ~ContextScope() {
+    CUcontext popped = nullptr;
+    if (is_pushed_) Cuda().cuCtxPopCurrent(&popped);
+  }
+
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+  /// Why the context could not be made current; nothing of it may be used then.
+  [[nodiscard]] CUresult code() const { return code_; }
+
+ private:
+  CUresult code_ = CUDA_SUCCESS;
+  bool is_pushed_ = false;
+};
+
+}  // namespace millrace::cuda

@@ -1,0 +1,142 @@
+#include "cuda/device.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "cuda/context_scope.h"
+#include "cuda/kernels/fill64.ptx.gen.h"
+#include "cuda/memory.h"
+
+namespace millrace::cuda {
+
+Result<std::unique_ptr<hal::Device>> Device::Open(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline) {
+  Result<std::shared_ptr<Context>> context = Context::Retain(info.ordinal);
+  MR_TRY(context.status());
+  std::unique_ptr<Device> device(new Device(std::move(info), timeline, std::move(context).value()));
+  {
+    const ContextScope scope(device->context_->handle());
+    MR_TRY(device->context_->Check(scope.code(), "making the context current"));
+    MR_TRY(device->Prepare());
+  }
+  return std::unique_ptr<hal::Device>(std::move(device));
+}
+
+Status Device::Prepare() {
+  MR_TRY(context_->Check(Cuda().cuCtxGetStreamPriorityRange(&info_.least_priority, &info_.greatest_priority),
+                         "reading the range of stream priorities"));
+  // Kernels and copies are given the host's addresses of page-locked memory.
+  for (const CUdevice_attribute needed :
+       {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM}) {
+    Result<int> has = Attribute(needed);
+    MR_TRY(has.status());
+    if (has.value() == 0) return {StatusCode::kUnsupported, "using host addresses of page-locked memory on the device"};
+  }
+  Result<int> pools = Attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+  MR_TRY(pools.status());
+  Result<int> words = Attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+  MR_TRY(words.status());
+
+  MR_TRY(RegisterHost(std::as_writable_bytes(timeline_)));
+  MR_TRY(context_->Check(Cuda().cuMemHostGetDevicePointer(&timeline_address_, timeline_.data(), 0),
+                         "finding the timeline's device address"));
+
+  support_.context = context_;
+  support_.has_pools =
+      pools.value() != 0 && Cuda().cuDeviceGetDefaultMemPool(&pool_, context_->device()) == CUDA_SUCCESS;
+  support_.can_write_words = words.value() != 0;
+  // Loaded before anything runs. PTX that a device is too old for leaves it everything but this one fill.
+  const std::span<const char> ptx(kFill64Ptx, sizeof(kFill64Ptx) - 1);
+  Result<std::shared_ptr<Kernel>> fill64 = Kernel::Load(context_, std::as_bytes(ptx), "millrace_fill64");
+  if (fill64.ok()) support_.fill64 = std::move(fill64).value();
+  return context_->Alive();
+}
+
+Result<int> Device::Attribute(CUdevice_attribute attribute) {
+  int value = 0;
+  MR_TRY(context_->Check(Cuda().cuDeviceGetAttribute(&value, attribute, context_->device()), "reading an attribute"));
+  return value;
+}
+
+Status Device::BindChannelThread() {
+  return context_->Check(Cuda().cuCtxSetCurrent(context_->handle()), "making the context current");
+}
+
+Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamRequest& request) {
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&request.slot->device_word) -
+                                            reinterpret_cast<std::byte*>(timeline_.data()));
+  MR_CHECK(offset < timeline_.size_bytes());
+  return Stream::Create(support_, request, timeline_address_ + offset);
+}
+
+Result<std::shared_ptr<hal::Kernel>> Device::LoadKernel(const hal::KernelRequest& request) {
+  Result<std::shared_ptr<Kernel>> kernel = Kernel::Load(context_, request.image, request.entry);
+  MR_TRY(kernel.status());
+  return std::shared_ptr<hal::Kernel>(std::move(kernel).value());
+}
+
+Status Device::RegisterHost(std::span<std::byte> range) {
+  MR_TRY(context_->Alive());
+  MR_TRY(RegisterHostRange(context_, range));
+  const std::lock_guard lock(mutex_);
+  host_ranges_.push_back(range);
+  return {};
+}
+
+Status Device::UnregisterHost(std::span<std::byte> range) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = std::find_if(host_ranges_.begin(), host_ranges_.end(), [range](std::span<std::byte> each) {
+      return each.data() == range.data() && each.size() == range.size();
+    });
+    MR_CHECK(entry != host_ranges_.end());
+    host_ranges_.erase(entry);
+  }
+  return UnregisterHostRange(range);
+}
+
+Result<std::unique_ptr<hal::Memory>> Device::AllocateFaultSlots(uint32_t count) {
+  MR_TRY(context_->Alive());
+  return SharedMemory::Allocate(context_, uint64_t{count} * sizeof(protocol::FaultSlot));
+}
+
+uint64_t Device::FreeBytes() const {
+  size_t free = 0;
+  size_t total = 0;
+  if (context_->is_lost() || Cuda().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return 0;
+  // What the pool keeps from the driver without using it is free for us.
+  uint64_t reserved = 0;
+  uint64_t used = 0;
+  if (support_.has_pools &&
+      Cuda().cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS &&
+      Cuda().cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && reserved > used) {
+    free += reserved - used;
+  }
+  return free;
+}
+
+void Device::Close() {
+  if (context_ == nullptr) return;
+  if (!context_->is_lost()) {
+    const ContextScope scope(context_->handle());
+    if (scope.code() == CUDA_SUCCESS) {
+      std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
+    }
+  }
+  // The timeline and whatever else is still page-locked, before anybody releases that memory.
+  std::vector<std::span<std::byte>> ranges;
+  {
+    const std::lock_guard lock(mutex_);
+    ranges.swap(host_ranges_);
+  }
+  for (const std::span<std::byte> range : ranges) std::ignore = UnregisterHostRange(range);
+
+  CUcontext current = nullptr;
+  if (Cuda().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context_->handle())
+    Cuda().cuCtxSetCurrent(nullptr);
+  // Streams, memory and kernels that outlive this call keep the context until they go.
+  support_ = {};
+  context_.reset();
+}
+
+}  // namespace millrace::cuda

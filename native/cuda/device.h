@@ -1,0 +1,51 @@
+// A CUDA device that was opened: its context, the timeline it writes, and what its streams share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "cuda/context.h"
+#include "cuda/stream.h"
+#include "hal/hal.h"
+
+namespace millrace::cuda {
+
+class Device final : public hal::Device {
+ public:
+  /// Thread: control. Takes about a tenth of a second a device, most of it in the driver.
+  static Result<std::unique_ptr<hal::Device>> Open(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline);
+  ~Device() override { Close(); }
+
+  [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] bool NeedsPolling() const override { return true; }
+  Status BindChannelThread() override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
+  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest& request) override;
+  Status RegisterHost(std::span<std::byte> range) override;
+  Status UnregisterHost(std::span<std::byte> range) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
+  [[nodiscard]] uint64_t FreeBytes() const override;
+  void Close() override;
+
+ private:
+  Device(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline, std::shared_ptr<Context> context)
+      : info_(std::move(info)), timeline_(timeline), context_(std::move(context)) {}
+
+  /// Reads what needs a context and makes the timeline visible to the device. With the context current.
+  Status Prepare();
+  [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
+
+  hal::DeviceInfo info_;
+  const std::span<protocol::TimelineSlot> timeline_;
+  std::shared_ptr<Context> context_;  // Null once closed.
+  StreamSupport support_;
+  CUmemoryPool pool_ = nullptr;
+  CUdeviceptr timeline_address_ = 0;
+
+  std::mutex mutex_;
+  std::vector<std::span<std::byte>> host_ranges_;  // Guarded by mutex_. The timeline is the first.
+};
+
+}  // namespace millrace::cuda

@@ -1,0 +1,119 @@
+#include "cuda/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <tuple>
+
+#include "cuda/context_scope.h"
+
+namespace millrace::cuda {
+
+Result<std::unique_ptr<Memory>> Memory::Allocate(std::shared_ptr<Context> context, CUstream stream, uint64_t bytes,
+                                                 bool has_pools) {
+  // The driver refuses an empty allocation; an array of no elements still has an address here.
+  const uint64_t wanted = std::max<uint64_t>(bytes, 1);
+  CUdeviceptr address = 0;
+  const CUresult code =
+      has_pools ? Cuda().cuMemAllocAsync(&address, wanted, stream) : Cuda().cuMemAlloc(&address, wanted);
+  MR_TRY(context->Check(code, "allocating device memory"));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, has_pools));
+}
+
+Memory::~Memory() {
+  if (is_freed_ || context_->is_lost()) return;
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  // Freeing pool memory this way waits for nothing by itself. A loss met here is remembered; nobody is left to tell.
+  std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
+  if (!context_->is_lost()) std::ignore = context_->Check(Cuda().cuMemFree(address_), "freeing device memory");
+}
+
+Status Memory::Free(CUstream stream) {
+  MR_CHECK(!is_freed_);
+  if (!is_pooled_) {
+    // Without pools there is no ordered way to free, and reusing memory under running work would be worse than waiting.
+    MR_TRY(context_->Check(Cuda().cuStreamSynchronize(stream), "waiting for the last use of device memory"));
+  }
+  MR_TRY(context_->Check(is_pooled_ ? Cuda().cuMemFreeAsync(address_, stream) : Cuda().cuMemFree(address_),
+                         "freeing device memory"));
+  is_freed_ = true;
+  return {};
+}
+
+Result<std::unique_ptr<hal::Memory>> SharedMemory::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
+  const ContextScope scope(context->handle());
+  MR_TRY(context->Check(scope.code(), "making the context current"));
+  void* address = nullptr;
+  MR_TRY(context->Check(Cuda().cuMemHostAlloc(&address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                        "allocating memory for fault reports"));
+  std::memset(address, 0, bytes);
+  return std::unique_ptr<hal::Memory>(new SharedMemory(std::move(context), static_cast<std::byte*>(address), bytes));
+}
+
+SharedMemory::~SharedMemory() {
+  if (context_->is_lost()) return;
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  std::ignore = context_->Check(Cuda().cuMemFreeHost(address_), "freeing memory for fault reports");
+}
+
+namespace {
+
+struct HostRange {
+  std::span<std::byte> range;
+  uint32_t users;
+  std::shared_ptr<Context> registrar;
+};
+
+struct HostRanges {
+  std::mutex mutex;  // Held across the driver's call: a second user must find the range locked, not nearly locked.
+  std::vector<HostRange> entries;
+
+  std::vector<HostRange>::iterator Find(std::span<std::byte> range) {
+    return std::find_if(entries.begin(), entries.end(), [range](const HostRange& entry) {
+      return entry.range.data() == range.data() && entry.range.size() == range.size();
+    });
+  }
+};
+
+HostRanges& Ranges() {
+  // Never destroyed: a device may still close while the process runs its exit handlers.
+  static HostRanges* ranges = new HostRanges();  // NOLINT: leaked by design
+  return *ranges;
+}
+
+}  // namespace
+
+Status RegisterHostRange(const std::shared_ptr<Context>& context, std::span<std::byte> range) {
+  HostRanges& ranges = Ranges();
+  const std::lock_guard lock(ranges.mutex);
+  if (const auto entry = ranges.Find(range); entry != ranges.entries.end()) {
+    ++entry->users;
+    return {};
+  }
+  const ContextScope scope(context->handle());
+  MR_TRY(context->Check(scope.code(), "making the context current"));
+  MR_TRY(context->Check(
+      Cuda().cuMemHostRegister(range.data(), range.size(), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
+      "page-locking host memory"));
+  ranges.entries.push_back({range, 1, context});
+  return {};
+}
+
+Status UnregisterHostRange(std::span<std::byte> range) {
+  HostRanges& ranges = Ranges();
+  std::shared_ptr<Context> registrar;  // Outlives the lock: the last holder of a context releases it.
+  const std::lock_guard lock(ranges.mutex);
+  const auto entry = ranges.Find(range);
+  MR_CHECK(entry != ranges.entries.end());
+  if (--entry->users > 0) return {};
+  registrar = std::move(entry->registrar);
+  ranges.entries.erase(entry);
+  if (registrar->is_lost()) return {};
+  const ContextScope scope(registrar->handle());
+  MR_TRY(registrar->Check(scope.code(), "making the context current"));
+  return registrar->Check(Cuda().cuMemHostUnregister(range.data()), "letting go of page-locked host memory");
+}
+
+}  // namespace millrace::cuda

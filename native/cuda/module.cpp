@@ -1,0 +1,69 @@
+#include "cuda/module.h"
+
+#include <cstring>
+#include <tuple>
+
+#include "cuda/context_scope.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+/// Cubins are ELF files and fat binaries have a number of their own; anything else is PTX, which is text.
+bool IsBinary(std::span<const std::byte> image) {
+  constexpr unsigned char kElf[] = {0x7f, 'E', 'L', 'F'};
+  constexpr unsigned char kFatBinary[] = {0x50, 0xed, 0x55, 0xba};
+  return image.size() >= 4 &&
+         (std::memcmp(image.data(), kElf, 4) == 0 || std::memcmp(image.data(), kFatBinary, 4) == 0);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Kernel>> Kernel::Load(std::shared_ptr<Context> context, std::span<const std::byte> image,
+                                             const std::string& entry) {
+  MR_TRY(context->Alive());
+  const ContextScope scope(context->handle());
+  MR_TRY(context->Check(scope.code(), "making the context current"));
+
+  CUmodule module = nullptr;
+  if (IsBinary(image)) {
+    MR_TRY(context->Check(Cuda().cuModuleLoadData(&module, image.data()), "loading a module"));
+  } else {
+    // The driver finds the end of PTX by its terminating zero, which a file's bytes do not have.
+    const std::string text(reinterpret_cast<const char*>(image.data()), image.size());
+    MR_TRY(context->Check(Cuda().cuModuleLoadData(&module, text.c_str()), "loading a module from PTX"));
+  }
+  std::shared_ptr<Kernel> kernel(new Kernel(context, module));
+
+  const CUresult found = Cuda().cuModuleGetFunction(&kernel->function_, module, entry.c_str());
+  if (found == CUDA_ERROR_NOT_FOUND) {
+    return Status(StatusCode::kCompile, "finding the kernel's function in its module", static_cast<int32_t>(found));
+  }
+  MR_TRY(context->Check(found, "finding the kernel's function in its module"));
+
+  // What is left of the default limit after the function's own, static shared memory.
+  int allowed = 0;
+  MR_TRY(context->Check(
+      Cuda().cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->function_),
+      "reading a kernel's shared memory limit"));
+  kernel->allowed_shared_ = static_cast<uint32_t>(allowed);
+  return kernel;
+}
+
+Kernel::~Kernel() {
+  if (context_->is_lost()) return;
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  std::ignore = context_->Check(Cuda().cuModuleUnload(module_), "unloading a module");
+}
+
+Status Kernel::AllowShared(uint32_t bytes) {
+  if (bytes <= allowed_shared_) return {};
+  MR_TRY(context_->Check(
+      Cuda().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
+      "raising a kernel's shared memory limit"));
+  allowed_shared_ = bytes;
+  return {};
+}
+
+}  // namespace millrace::cuda

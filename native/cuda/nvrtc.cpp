@@ -1,0 +1,84 @@
+#include "cuda/nvrtc.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "cuda/nvrtc_library.h"
+
+namespace millrace {
+
+namespace {
+
+using cuda::NvrtcCode;
+using cuda::NvrtcProgram;
+using cuda::NvrtcTable;
+
+Status Failed(NvrtcCode code, const char* note) {
+  return code == cuda::NVRTC_SUCCESS ? Status() : Status(StatusCode::kCompile, note, static_cast<int32_t>(code));
+}
+
+/// NVRTC writes machine code for a real architecture only, and takes both spellings.
+bool NamesRealArchitecture(const std::string& option) {
+  return option.starts_with("-arch=sm_") || option.starts_with("--gpu-architecture=sm_");
+}
+
+/// The log without the terminating zero that its size counts.
+std::string ReadLog(const NvrtcTable& nvrtc, NvrtcProgram program) {
+  size_t bytes = 0;
+  if (nvrtc.nvrtcGetProgramLogSize(program, &bytes) != cuda::NVRTC_SUCCESS || bytes <= 1) return "";
+  std::string log(bytes, '\0');
+  if (nvrtc.nvrtcGetProgramLog(program, log.data()) != cuda::NVRTC_SUCCESS) return "";
+  log.pop_back();
+  return log;
+}
+
+Status ReadImage(const NvrtcTable& nvrtc, NvrtcProgram program, bool is_cubin, std::vector<std::byte>* image) {
+  const auto size = is_cubin ? nvrtc.nvrtcGetCUBINSize : nvrtc.nvrtcGetPTXSize;
+  const auto read = is_cubin ? nvrtc.nvrtcGetCUBIN : nvrtc.nvrtcGetPTX;
+  size_t bytes = 0;
+  MR_TRY(Failed(size(program, &bytes), "reading the size of a compiled program"));
+  image->resize(bytes);
+  return Failed(read(program, reinterpret_cast<char*>(image->data())), "reading a compiled program");
+}
+
+}  // namespace
+
+const NvrtcInfo* NvrtcFind() {
+  const cuda::NvrtcLibrary* library = cuda::OpenNvrtc();
+  return library == nullptr ? nullptr : &library->info;
+}
+
+Result<NvrtcResult> NvrtcCompile(const std::string& source, const std::string& name,
+                                 std::span<const std::string> options) {
+  const cuda::NvrtcLibrary* library = cuda::OpenNvrtc();
+  if (library == nullptr) return Status(StatusCode::kUnavailable, "looking for NVRTC");
+  const NvrtcTable& nvrtc = library->functions;
+
+  // NVRTC promises little about threads across its releases, and builds are short.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+
+  NvrtcProgram program = nullptr;
+  MR_TRY(Failed(nvrtc.nvrtcCreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr),
+                "creating a program"));
+  std::vector<const char*> arguments;
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  const NvrtcCode code = nvrtc.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
+
+  NvrtcResult result;
+  result.log = ReadLog(nvrtc, program);
+  Status status;
+  if (code == cuda::NVRTC_SUCCESS) {
+    const bool is_cubin = std::any_of(options.begin(), options.end(), NamesRealArchitecture);
+    status = ReadImage(nvrtc, program, is_cubin, &result.image);
+    result.ok = status.ok();
+  } else if (code != cuda::NVRTC_ERROR_COMPILATION && result.log.empty()) {
+    // A bad option comes with a log; without one there is nothing that the user's text could answer for.
+    status = Failed(code, "compiling a program");
+  }
+  nvrtc.nvrtcDestroyProgram(&program);
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace millrace

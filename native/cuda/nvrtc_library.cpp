@@ -1,0 +1,119 @@
+#include "cuda/nvrtc_library.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "cuda/driver.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Where toolkits and Python packages put the library, as patterns for glob(). Listing a handful of folders costs less
+/// than a millisecond; asking a Python interpreter for its own would cost fifty.
+std::vector<std::string> Patterns() {
+  std::vector<std::string> patterns;
+  const auto add_toolkit = [&](const std::string& root) {
+    if (root.empty()) return;
+    patterns.push_back(root + "/lib64/libnvrtc.so*");
+    patterns.push_back(root + "/targets/x86_64-linux/lib/libnvrtc.so*");
+  };
+  const auto add_python = [&](const std::string& root, const char* packages) {
+    // CUDA 13's package is called cu13, those of CUDA 12 cuda_nvrtc.
+    if (!root.empty()) patterns.push_back(root + "/lib/python3*/" + packages + "/nvidia/*/lib/libnvrtc.so*");
+  };
+  add_toolkit(Environment("CUDA_HOME"));
+  add_toolkit(Environment("CUDA_PATH"));
+  add_python(Environment("VIRTUAL_ENV"), "site-packages");
+  if (const std::string conda = Environment("CONDA_PREFIX"); !conda.empty()) {
+    patterns.push_back(conda + "/lib/libnvrtc.so*");
+    add_python(conda, "site-packages");
+  }
+  add_toolkit("/usr/local/cuda");
+  add_toolkit("/usr/local/cuda-*");
+  if (const std::string home = Environment("HOME"); !home.empty()) add_python(home + "/.local", "site-packages");
+  add_python("/usr/local", "site-packages");
+  add_python("/usr/local", "dist-packages");
+  add_python("/usr", "dist-packages");
+  add_python("/opt/*", "site-packages");
+  add_python("/opt/*/.venv", "site-packages");
+  return patterns;
+}
+
+std::vector<std::string> Candidates() {
+  if (std::string chosen = Environment("MILLRACE_NVRTC"); !chosen.empty()) return {std::move(chosen)};
+  std::vector<std::string> paths = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  for (const std::string& pattern : Patterns()) {
+    glob_t found = {};
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+      // Backwards: of several versions in one folder the newest is asked first.
+      for (size_t i = found.gl_pathc; i > 0; --i) paths.emplace_back(found.gl_pathv[i - 1]);
+    }
+    globfree(&found);
+  }
+  return paths;
+}
+
+/// NVRTC opens a second library by its bare name, which the loader finds only in the folders it searches anyway. One
+/// that is loaded already is found by that name too, so it is loaded here, from beside the first.
+void OpenBuiltins(const NvrtcInfo& info) {
+  const size_t slash = info.path.rfind('/');
+  if (slash == std::string::npos) return;
+  const std::string name = "libnvrtc-builtins.so." + std::to_string(info.major) + "." + std::to_string(info.minor);
+  dlopen((info.path.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+std::optional<NvrtcLibrary> TryOpen(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return std::nullopt;
+  NvrtcLibrary opened;
+  bool is_complete = true;
+#define MR_NVRTC(name, params)                                                          \
+  opened.functions.name = reinterpret_cast<NvrtcCode(*) params>(dlsym(library, #name)); \
+  is_complete = is_complete && opened.functions.name != nullptr;
+#include "cuda/nvrtc_functions.def"
+#undef MR_NVRTC
+  const NvrtcTable& nvrtc = opened.functions;
+  NvrtcInfo& info = opened.info;
+  int count = 0;
+  if (!is_complete || nvrtc.nvrtcVersion(&info.major, &info.minor) != NVRTC_SUCCESS ||
+      nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0) {
+    dlclose(library);
+    return std::nullopt;
+  }
+  // A driver does not load what the next major release compiled.
+  if (const DriverReport& driver = LoadDriver(); driver.is_loaded && info.major > driver.version / 1000) {
+    dlclose(library);
+    return std::nullopt;
+  }
+  info.architectures.resize(static_cast<size_t>(count));
+  if (nvrtc.nvrtcGetSupportedArchs(info.architectures.data()) != NVRTC_SUCCESS) info.architectures.clear();
+  Dl_info where = {};
+  const bool is_known = dladdr(reinterpret_cast<void*>(nvrtc.nvrtcVersion), &where) != 0 && where.dli_fname != nullptr;
+  info.path = is_known ? where.dli_fname : path;
+  OpenBuiltins(info);
+  return opened;
+}
+
+}  // namespace
+
+const NvrtcLibrary* OpenNvrtc() {
+  static const std::optional<NvrtcLibrary> library = []() -> std::optional<NvrtcLibrary> {
+    for (const std::string& path : Candidates()) {
+      if (std::optional<NvrtcLibrary> opened = TryOpen(path)) return opened;
+    }
+    return std::nullopt;
+  }();
+  return library ? &*library : nullptr;
+}
+
+}  // namespace millrace::cuda

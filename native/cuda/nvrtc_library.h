@@ -1,0 +1,32 @@
+// Finds and opens NVRTC, NVIDIA's run-time compiler, which comes with toolkits and with Python packages and not with
+// the driver. Thread: any; looked for once.
+#pragma once
+
+#include <cstddef>
+
+#include "cuda/nvrtc.h"
+
+namespace millrace::cuda {
+
+using NvrtcProgram = struct _nvrtcProgram*;
+
+enum NvrtcCode : unsigned int {
+  NVRTC_SUCCESS = 0,
+  NVRTC_ERROR_COMPILATION = 6,
+};
+
+struct NvrtcTable {
+#define MR_NVRTC(name, params) NvrtcCode(*name) params = nullptr;
+#include "cuda/nvrtc_functions.def"
+#undef MR_NVRTC
+};
+
+struct NvrtcLibrary {
+  NvrtcTable functions;
+  NvrtcInfo info;
+};
+
+/// Null when there is none.
+const NvrtcLibrary* OpenNvrtc();
+
+}  // namespace millrace::cuda

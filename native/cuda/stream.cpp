@@ -1,0 +1,257 @@
+#include "cuda/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <tuple>
+#include <utility>
+
+#include "cuda/context_scope.h"
+#include "cuda/driver_errors.h"
+#include "cuda/memory.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+using hal::Ticket;
+
+CUdeviceptr ToDevice(const std::byte* address) {
+  return reinterpret_cast<CUdeviceptr>(address);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const hal::StreamRequest& request,
+                                                    CUdeviceptr word) {
+  Context& context = *support.context;
+  MR_TRY(context.Alive());
+  CUstream handle = nullptr;
+  MR_TRY(context.Check(Cuda().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, request.priority),
+                       "creating a stream"));
+  return std::unique_ptr<hal::Stream>(new Stream(std::move(support), handle, request.slot, word));
+}
+
+Stream::~Stream() {
+  if (context_.is_lost()) return;
+  const ContextScope scope(context_.handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  if (std::atomic_ref(slot_->device_word).load(std::memory_order_acquire) < signalled_) {
+    // The events were faster than the word. The slot may go to another stream now, whose word this write must not
+    // follow.
+    std::ignore = context_.Check(Cuda().cuStreamSynchronize(handle_), "waiting for the timeline word");
+  }
+  std::ignore = context_.Check(Cuda().cuStreamDestroy(handle_), "destroying a stream");
+  events_.Destroy();
+}
+
+template <typename Call>
+Status Stream::Submit(Ticket ticket, Call&& call) {
+  MR_TRY(context_.Alive());
+  // The event comes first: once the work is queued, nothing may fail any more.
+  CUevent event = nullptr;
+  MR_TRY(Prepare(ticket, &event));
+  if (const Status status = call(); !status.ok()) {
+    const std::lock_guard lock(mutex_);
+    events_.Return(event);
+    return status;
+  }
+  return Accept(ticket, event);
+}
+
+Status Stream::Prepare(Ticket ticket, CUevent* event) {
+  const std::lock_guard lock(mutex_);
+  if (!events_.is_started()) events_.StartAt(ticket);
+  MR_CHECK(ticket == events_.last() + 1);
+  const Ticket completed = Completed();
+  if (!events_.HasRoom()) events_.Recycle(completed);
+  MR_CHECK(events_.HasRoom());
+  return context_.Check(events_.Acquire(completed, event), "creating an event");
+}
+
+Status Stream::Accept(Ticket ticket, CUevent event) {
+  const std::lock_guard lock(mutex_);
+  const CUresult code = Cuda().cuEventRecord(event, handle_);
+  if (code != CUDA_SUCCESS) {
+    // Work is queued whose end nobody could see: that it may still succeed is no use to anyone.
+    return context_.Lose(code, "recording an event");
+  }
+  events_.Add(ticket, event);
+  return {};
+}
+
+Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
+  auto* kernel = static_cast<Kernel*>(request.kernel);
+  MR_CHECK(kernel->context() == &context_);
+  return Submit(ticket, [&]() -> Status {
+    MR_TRY(kernel->AllowShared(request.shared_bytes));
+    return context_.Check(Cuda().cuLaunchKernel(kernel->function(), request.grid.x, request.grid.y, request.grid.z,
+                                                request.block.x, request.block.y, request.block.z, request.shared_bytes,
+                                                handle_, const_cast<void**>(request.params.data()), nullptr),
+                          "launching a kernel");
+  });
+}
+
+Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
+  if (bytes == 0) return Nop(ticket);
+  // Addresses are unified: the driver knows the direction, and both sides are page-locked or on a device.
+  return Submit(ticket, [&] {
+    return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
+  });
+}
+
+Status Stream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
+  if (count == 0) return Nop(ticket);
+  const CUdeviceptr address = ToDevice(dst);
+  const auto low = static_cast<uint32_t>(pattern);
+  const auto high = static_cast<uint32_t>(pattern >> 32);
+  return Submit(ticket, [&]() -> Status {
+    CUresult code = CUDA_ERROR_INVALID_VALUE;
+    switch (element_bytes) {
+      case 1:
+        code = Cuda().cuMemsetD8Async(address, static_cast<unsigned char>(pattern), count, handle_);
+        break;
+      case 2:
+        code = Cuda().cuMemsetD16Async(address, static_cast<unsigned short>(pattern), count, handle_);
+        break;
+      case 4:
+        code = Cuda().cuMemsetD32Async(address, low, count, handle_);
+        break;
+      case 8:
+        if (low != high) return Fill64(address, pattern, count);
+        code = Cuda().cuMemsetD32Async(address, low, 2 * count, handle_);
+        break;
+      default:
+        MR_CHECK(!"the size of a fill's elements is 1, 2, 4 or 8 bytes");
+    }
+    return context_.Check(code, "filling");
+  });
+}
+
+Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
+  if (support_.fill64 == nullptr) {
+    return {StatusCode::kUnsupported, "filling with 8-byte elements on a device older than compute capability 7.5"};
+  }
+  // Enough blocks to occupy any device; the kernel strides over the rest.
+  constexpr uint64_t kBlock = 256;
+  constexpr uint64_t kMostBlocks = 16384;
+  const auto blocks = static_cast<unsigned int>(std::min((count + kBlock - 1) / kBlock, kMostBlocks));
+  void* params[] = {&dst, &pattern, &count};
+  return context_.Check(
+      Cuda().cuLaunchKernel(support_.fill64->function(), blocks, 1, 1, kBlock, 1, 1, 0, handle_, params, nullptr),
+      "filling");
+}
+
+Status Stream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
+  return Submit(ticket, [&] { return WaitFor(static_cast<Stream&>(other), until); });
+}
+
+Status Stream::WaitFor(Stream& other, Ticket until) {
+  // A stream waits for its own past anyway.
+  if (&other == this) return {};
+  // That the other's device is lost is no loss of this one.
+  const Status lost(StatusCode::kUpstream, "waiting for a stream of a lost device");
+  if (other.context_.is_lost() && !context_.is_lost()) return lost;
+  const std::lock_guard lock(other.mutex_);
+  if (other.Completed() >= until) return {};
+  MR_CHECK(until <= other.events_.last());
+  const CUevent event = other.events_.Find(until);
+  if (event == nullptr) return {};
+  const CUresult code = Cuda().cuStreamWaitEvent(handle_, event, 0);
+  // A fault of either device may show here. Ours is asked about itself before it is given up for the other's.
+  if (&other.context_ != &context_ && IsSticky(code) && Cuda().cuStreamQuery(handle_) != code) {
+    std::ignore = other.context_.Check(code, "waiting for a stream of another device");
+    return lost;
+  }
+  return context_.Check(code, "waiting for another stream");
+}
+
+Status Stream::Nop(Ticket ticket) {
+  return Submit(ticket, [] { return Status(); });
+}
+
+Result<std::unique_ptr<hal::Memory>> Stream::Allocate(Ticket ticket, uint64_t bytes) {
+  std::unique_ptr<Memory> memory;
+  MR_TRY(Submit(ticket, [&]() -> Status {
+    Result<std::unique_ptr<Memory>> result = Memory::Allocate(support_.context, handle_, bytes, support_.has_pools);
+    if (result.ok()) memory = std::move(result).value();
+    return result.status();
+  }));
+  return std::unique_ptr<hal::Memory>(std::move(memory));
+}
+
+Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
+  return Submit(ticket, [&] { return static_cast<Memory*>(memory.get())->Free(handle_); });
+}
+
+Status Stream::Signal() {
+  MR_TRY(context_.Alive());
+  Ticket last = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    last = events_.last();
+  }
+  if (last == signalled_ || !support_.can_write_words) return {};
+  MR_TRY(context_.Check(Cuda().cuStreamWriteValue64(handle_, word_, last, CU_STREAM_WRITE_VALUE_DEFAULT),
+                        "writing the timeline word"));
+  signalled_ = last;
+  return {};
+}
+
+Ticket Stream::Completed() const noexcept {
+  const Ticket device = std::atomic_ref(slot_->device_word).load(std::memory_order_acquire);
+  const Ticket host = std::atomic_ref(slot_->host_word).load(std::memory_order_acquire);
+  return std::max(device, host);
+}
+
+Result<Ticket> Stream::Resolve(Ticket wanted) {
+  MR_TRY(context_.Alive());
+  if (const Ticket completed = Completed(); completed >= wanted) return completed;
+  const ContextScope scope(context_.handle());
+  MR_TRY(context_.Check(scope.code(), "making the context current"));
+
+  const std::lock_guard lock(mutex_);
+  // Complete up to `low`; `high` is the newest ticket worth asking about.
+  Ticket low = Completed();
+  Ticket high = std::min(wanted, events_.last());
+  events_.Recycle(low);
+  if (high <= low) return low;
+
+  bool is_complete = false;
+  MR_TRY(Ask(high, &is_complete));
+  if (is_complete) {
+    low = high;
+  } else if (low + 1 < high) {
+    // Mostly nothing moved since the last question, so the oldest comes before the search between the two.
+    MR_TRY(Ask(low + 1, &is_complete));
+    if (is_complete) ++low;
+    while (is_complete && low + 1 < high) {
+      const Ticket middle = low + (high - low) / 2;
+      bool is_middle_complete = false;
+      MR_TRY(Ask(middle, &is_middle_complete));
+      (is_middle_complete ? low : high) = middle;
+    }
+  }
+  RaiseHostWord(low);
+  events_.Recycle(low);
+  return Completed();
+}
+
+Status Stream::Ask(Ticket ticket, bool* is_complete) {
+  const CUevent event = events_.Find(ticket);
+  if (event == nullptr) {
+    *is_complete = true;
+    return {};
+  }
+  const CUresult code = Cuda().cuEventQuery(event);
+  *is_complete = code == CUDA_SUCCESS;
+  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "asking how far a stream came");
+}
+
+void Stream::RaiseHostWord(Ticket completed) noexcept {
+  const std::atomic_ref word(slot_->host_word);
+  Ticket seen = word.load(std::memory_order_relaxed);
+  while (seen < completed && !word.compare_exchange_weak(seen, completed, std::memory_order_release)) {
+  }
+}
+
+}  // namespace millrace::cuda

@@ -1,0 +1,80 @@
+// One CUDA stream and how far it came.
+//
+// Every record is a driver call followed by an untimed event (event_table.h). `Signal` makes the stream itself write
+// the timeline word; between two such writes `Resolve` asks the events and raises the host's word. What has completed
+// is the larger of the two words, which is all that anybody reads.
+//
+// Threads: submitting calls come from the device's channel. `Resolve` may run on the watcher at the same time, and a
+// `Wait` of another channel reads this stream's table; both take `mutex_`. No call here holds two streams' mutexes.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "cuda/context.h"
+#include "cuda/event_table.h"
+#include "cuda/module.h"
+#include "hal/hal.h"
+
+namespace millrace::cuda {
+
+/// What the streams of one device share.
+struct StreamSupport {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<Kernel> fill64;  // Null on a device that is too old for our own kernels.
+  bool has_pools = false;
+  bool can_write_words = false;
+};
+
+class Stream final : public hal::Stream {
+ public:
+  /// `word` is the device's address of the slot's device_word. Thread: channel.
+  static Result<std::unique_ptr<hal::Stream>> Create(StreamSupport support, const hal::StreamRequest& request,
+                                                     CUdeviceptr word);
+  ~Stream() override;
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
+  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
+  Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
+  Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
+  Status Nop(hal::Ticket ticket) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override;
+  Status Free(hal::Ticket ticket, std::unique_ptr<hal::Memory> memory) override;
+  Status Signal() override;
+  [[nodiscard]] hal::Ticket Completed() const noexcept override;
+  [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
+
+ private:
+  Stream(StreamSupport support, CUstream handle, protocol::TimelineSlot* slot, CUdeviceptr word)
+      : support_(std::move(support)), context_(*support_.context), handle_(handle), slot_(slot), word_(word) {}
+
+  /// Queues one record: `call` submits its work and returns a Status, then its event follows.
+  template <typename Call>
+  Status Submit(hal::Ticket ticket, Call&& call);
+  Status Prepare(hal::Ticket ticket, CUevent* event);
+  Status Accept(hal::Ticket ticket, CUevent event);
+
+  Status Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count);
+  /// Queues the wait alone. Takes the lock of `other`.
+  Status WaitFor(Stream& other, hal::Ticket until);
+  /// Whether a ticket's event has happened. Call with `mutex_` held and the context current.
+  Status Ask(hal::Ticket ticket, bool* is_complete);
+  void RaiseHostWord(hal::Ticket completed) noexcept;
+
+  const StreamSupport support_;
+  Context& context_;
+  const CUstream handle_;
+  protocol::TimelineSlot* const slot_;
+  const CUdeviceptr word_;
+
+  // Channel only.
+  hal::Ticket signalled_ = 0;
+
+  std::mutex mutex_;
+  EventTable events_;  // Guarded by mutex_.
+};
+
+}  // namespace millrace::cuda

@@ -1,0 +1,39 @@
+// What a kernel hands to whoever builds it: everything needed to make a module, nothing of where it came from.
+
+/** Where a line of the generated or given text comes from, so that compiler messages can point into the user's source. */
+export interface SourceMapping {
+  /** Name shown in messages: the user's file, or the kernel's name when it is not known. */
+  readonly file: string;
+  /** 1-based line of the user's file for each line of `BuildSpec.source` (0: generated, no counterpart). */
+  readonly lines: readonly number[];
+}
+
+/** One build: plain data, so that it can be posted to the device's worker. */
+export interface BuildSpec {
+  /** CUDA C++. */
+  readonly source: string;
+  /** The `extern "C"` function to look up. */
+  readonly entry: string;
+  /** What the user called the kernel. */
+  readonly name: string;
+  /** Extra compiler options (NVRTC spelling), from `cudaKernel(..., { options })`. */
+  readonly options: readonly string[];
+  /** Fused multiply-add allowed (default true). */
+  readonly fmad: boolean;
+  /** The text has no loop and waits for nothing. */
+  readonly isBounded: boolean;
+  /** The two hidden fault parameters follow the kernel's own: `MrFaultSlot* mr_fault, unsigned* mr_fault_word`. */
+  readonly isChecked: boolean;
+  /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
+  readonly signature: readonly string[];
+  readonly mapping: SourceMapping;
+}
+
+export interface CompilerDiagnostic {
+  readonly code: string;
+  readonly file?: string;
+  /** 1-based. */
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}

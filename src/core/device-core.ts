@@ -1,0 +1,355 @@
+// What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a slow
+// check that runs only while something is unfinished. No public object: Device and Stream are its faces.
+// Thread: owner.
+import type { Encoder } from '../protocol/encoder.js';
+import { HandleKind, Status } from '../protocol/protocol.gen.js';
+import type { NativeDeviceInfo } from '../protocol/reports.js';
+import type { Channel } from './channel.js';
+import {
+  DeviceLostError,
+  InternalError,
+  LimitError,
+  type LostReason,
+  type MillraceError,
+  type OperationInfo,
+  StateError,
+} from './errors.js';
+import { FailureBook } from './failures.js';
+import { HandleTable } from './handles.js';
+import { HostArena } from './host-arena.js';
+import type { Kernel } from './kernel.js';
+import { checkKernel, KernelPlan } from './kernel-plan.js';
+import { type Landing, LandingQueue } from './landing.js';
+import { Hub } from './observable.js';
+import type { Operation } from './operation.js';
+import type { Progress } from './progress.js';
+import type { Storage } from './storage.js';
+import { Timeline } from './timeline.js';
+import { buildsChannel, devicesChannel } from './trace.js';
+import { type WaitOptions, waitWith } from './wait.js';
+
+export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
+
+/** A stream, as far as its operations and copies need it. */
+export interface StreamSite {
+  readonly core: DeviceCore;
+  readonly timeline: Timeline;
+}
+
+/** How often unfinished work that nobody waits for is looked at. */
+const CHECK_MS = 50;
+
+export class DeviceCore {
+  /** 'cuda:0', 'cpu:0'. */
+  readonly name: string;
+  readonly channel: Channel;
+  readonly encoder: Encoder;
+  readonly progress: Progress;
+  readonly info: NativeDeviceInfo;
+  readonly arena: HostArena;
+  readonly landings: LandingQueue = new LandingQueue();
+  readonly operations: Hub<Operation> = new Hub();
+  readonly errors: Hub<MillraceError> = new Hub();
+  readonly failures: FailureBook;
+  readonly lost: Promise<DeviceLostError>;
+  readonly timelines: Set<Timeline> = new Set();
+  state: DeviceState = 'open';
+  lostError: DeviceLostError | undefined = undefined;
+  /** Told once when the device is lost, before promises reject. */
+  onLost: ((error: DeviceLostError) => void) | undefined = undefined;
+  /** Where frees of arrays go whose streams are closed. */
+  home: Timeline | undefined = undefined;
+  readonly #memory: HandleTable;
+  readonly #kernels: HandleTable;
+  readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
+  readonly #plansByHandle: Map<number, KernelPlan> = new Map();
+  readonly #landingsOf: Map<Timeline, Set<Landing>> = new Map();
+  #unfreed: Storage[] = [];
+  #check: NodeJS.Timeout | undefined;
+  #isTelling = false;
+  #resolveLost: (error: DeviceLostError) => void = () => undefined;
+
+  constructor(name: string, channel: Channel, progress: Progress) {
+    this.name = name;
+    this.channel = channel;
+    this.encoder = channel.encoder;
+    this.progress = progress;
+    this.info = channel.info;
+    this.#memory = new HandleTable((count) => channel.reserveHandles(HandleKind.MEMORY, count));
+    this.#kernels = new HandleTable((count) => channel.reserveHandles(HandleKind.KERNEL, count));
+    this.arena = new HostArena(channel, new HandleTable((count) => channel.reserveHandles(HandleKind.HOST, count)));
+    this.failures = new FailureBook(name, this.errors, (handle) => this.#plansByHandle.get(handle));
+    this.lost = new Promise((resolve) => {
+      this.#resolveLost = resolve;
+    });
+    channel.onLost = (error) => this.lose(error);
+  }
+
+  // ── submission ──
+
+  /** Submits the encoded record. Refused, it throws and nothing has changed. */
+  submit(timeline: Timeline, bytes: number): number {
+    const ticket = this.channel.submit(bytes);
+    if (ticket < 0) throw this.#refusal(-ticket as Status, timeline);
+    timeline.last = ticket;
+    if (this.#check === undefined) this.#scheduleCheck();
+    return ticket;
+  }
+
+  /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
+  order(timeline: Timeline, other: Timeline, ticket: number): boolean {
+    if (other === timeline || other.hasReached(ticket) || (timeline.waited.get(other) ?? 0) >= ticket) return false;
+    this.submit(timeline, this.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
+    if (timeline.waited.size > 64) for (const [old, until] of timeline.waited) if (old.hasReached(until)) timeline.waited.delete(old);
+    timeline.waited.set(other, ticket);
+    return true;
+  }
+
+  /** The waits that `tracked` ordering asks for before this use. */
+  orderUse(timeline: Timeline, storage: Storage, writes: boolean): void {
+    for (const point of storage.before(timeline, writes)) this.order(timeline, point.timeline, point.ticket);
+  }
+
+  /** A new stream's tickets; its backend stream is the first record. */
+  openTimeline(label: string, priority: number): Timeline {
+    const slot = this.channel.reserveStream();
+    if (slot < 0) {
+      const open = this.timelines.size;
+      throw new LimitError(
+        'ERR_MILLRACE_LIMIT',
+        `The open streams of device ${this.name} have reached the limit (${open}).`,
+        open,
+        () => this.#room(),
+        { device: this.name },
+      );
+    }
+    const timeline = new Timeline(this.channel, slot, label);
+    this.progress.join(timeline, () => this.#noteFailures(timeline));
+    this.timelines.add(timeline);
+    this.submit(timeline, this.encoder.streamCreate(slot, priority));
+    timeline.begin();
+    return timeline;
+  }
+
+  /** After everything of the stream has finished. */
+  closeTimeline(timeline: Timeline): void {
+    if (!this.timelines.delete(timeline)) return;
+    this.failures.note(timeline);
+    timeline.retire();
+    this.progress.leave(timeline);
+    this.#landingsOf.delete(timeline);
+  }
+
+  // ── kernels and memory ──
+
+  plan(kernel: Kernel): KernelPlan {
+    return this.#plans.get(kernel) ?? this.#makePlan(kernel);
+  }
+
+  takeMemoryHandle(): number {
+    return this.#memory.take();
+  }
+
+  /** No record names it. */
+  returnMemoryHandle(handle: number): void {
+    this.#memory.giveBackNow(handle);
+  }
+
+  /** Gives device memory back in stream order, or host memory to the arena; called once per storage. */
+  free(storage: Storage): void {
+    if (this.state === 'closed' || this.state === 'lost') return;
+    try {
+      const timeline = storage.user !== undefined && !storage.user.isRetired ? storage.user : (this.home as Timeline);
+      for (const use of storage.uses()) this.order(timeline, use.timeline, use.ticket);
+      const ticket = this.submit(timeline, this.encoder.free(timeline.slot, storage.handle));
+      this.#memory.giveBack(storage.handle, timeline, ticket);
+    } catch (error) {
+      // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
+      if (error instanceof LimitError) this.#unfreed.push(storage);
+      else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
+    }
+  }
+
+  // ── waiting ──
+
+  /**
+   * Resolves when the stream has reached the ticket and its bytes arrived in ordinary arrays; with an operation it
+   * rejects with that operation's failure, without one failures are left to others.
+   */
+  async wait(timeline: Timeline, ticket: number, operation?: OperationInfo, opts?: WaitOptions): Promise<void> {
+    if (opts === undefined) return this.#reach(timeline, ticket, operation, undefined);
+    let withdraw: () => void = () => undefined;
+    const reached = this.#reach(timeline, ticket, operation, (how) => {
+      withdraw = how;
+    });
+    return waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, () => withdraw());
+  }
+
+  #reach(
+    timeline: Timeline,
+    ticket: number,
+    operation: OperationInfo | undefined,
+    onWithdraw: ((withdraw: () => void) => void) | undefined,
+  ): Promise<void> {
+    if (timeline.hasReached(ticket)) {
+      this.#noteFailures(timeline);
+      const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
+      if (failure !== undefined) return Promise.resolve(failure).then((error) => Promise.reject(error));
+      return this.#landed(timeline, ticket) ?? Promise.resolve();
+    }
+    if (this.lostError !== undefined) return Promise.reject(this.lostError);
+    return new Promise((resolve, reject) => {
+      const withdraw = this.progress.add(timeline, {
+        ticket,
+        holdsLoop: true,
+        settle: () => {
+          const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
+          if (failure === undefined) resolve(this.#landed(timeline, ticket));
+          else void Promise.resolve(failure).then(reject);
+        },
+        lose: reject,
+      });
+      onWithdraw?.(withdraw);
+    });
+  }
+
+  /** Bytes under way to ordinary arrays; `done` promises of this stream wait for those before them. */
+  addLanding(timeline: Timeline, landing: Landing): void {
+    let landings = this.#landingsOf.get(timeline);
+    if (landings === undefined) this.#landingsOf.set(timeline, (landings = new Set()));
+    landings.add(landing);
+    const set = landings;
+    void landing.settled.then(() => set.delete(landing));
+  }
+
+  #landed(timeline: Timeline, ticket: number): Promise<void> | undefined {
+    const landings = this.#landingsOf.get(timeline);
+    if (landings === undefined || landings.size === 0) return undefined;
+    const earlier = [...landings].filter((landing) => landing.ticket <= ticket && !landing.isSettled);
+    return earlier.length === 0 ? undefined : Promise.all(earlier.map((landing) => landing.settled)).then(() => undefined);
+  }
+
+  // ── the end ──
+
+  /** Looks whether the device died; cheap enough for every wake. */
+  checkLost(): void {
+    if (this.state === 'lost' || this.state === 'closed') return;
+    const status = this.channel.lostStatus();
+    if (status === 0) return;
+    const message = `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+    this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name }));
+  }
+
+  lose(error: DeviceLostError): void {
+    if (this.state === 'lost' || this.state === 'closed') return;
+    this.state = error.reason === ('closed' satisfies LostReason) ? 'closed' : 'lost';
+    this.lostError = error;
+    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    clearTimeout(this.#check);
+    this.onLost?.(error);
+    for (const timeline of this.timelines) this.progress.lose(timeline, error);
+    this.#resolveLost(error);
+    this.errors.complete();
+  }
+
+  /** What a call that needs an open device is refused with. */
+  refuseIfOver(): Error | undefined {
+    if (this.state === 'open') return undefined;
+    if (this.state === 'lost') return this.lostError;
+    return new StateError('ERR_MILLRACE_STATE', `Device ${this.name} is closed.`, { device: this.name });
+  }
+
+  /** Every stream has drained: what was not told is told, and nothing runs any more. */
+  finish(): void {
+    for (const timeline of this.timelines) this.failures.note(timeline);
+    this.failures.tellRest(true);
+    for (const timeline of this.timelines) this.closeTimeline(timeline);
+    clearTimeout(this.#check);
+    if (this.state !== 'lost') this.state = 'closed';
+    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    this.errors.complete();
+  }
+
+  // ── inside ──
+
+  /** Those who wait are told in this turn, the rest of the world in the next. */
+  #noteFailures(timeline: Timeline): void {
+    this.failures.note(timeline);
+    if (!this.failures.hasUntold || this.#isTelling) return;
+    this.#isTelling = true;
+    setImmediate(() => {
+      this.#isTelling = false;
+      this.failures.tellRest(false);
+    });
+  }
+
+  #makePlan(kernel: Kernel): KernelPlan {
+    checkKernel(kernel);
+    const handle = this.#kernels.take();
+    const built = this.channel.build(handle, kernel.build);
+    const plan = new KernelPlan(kernel, handle, this.info.maxThreadsPerBlock, built);
+    // Its launches tell; a build that nobody asks about does not.
+    built.then(
+      (report) => {
+        if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.name, kernel: kernel.name, ...report });
+      },
+      () => undefined,
+    );
+    this.#plans.set(kernel, plan);
+    this.#plansByHandle.set(handle, plan);
+    return plan;
+  }
+
+  #refusal(status: Status, timeline: Timeline): Error {
+    const facts = { device: this.name, stream: timeline.label };
+    const { maxPending } = this.channel;
+    switch (status) {
+      case Status.LIMIT:
+        return new LimitError(
+          'ERR_MILLRACE_LIMIT',
+          `The unissued operations of device ${this.name} have reached its limit (${maxPending}).`,
+          maxPending,
+          () => this.#room(),
+          facts,
+        );
+      case Status.DEVICE_LOST:
+        this.checkLost();
+        return this.lostError ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.name} is lost.`, 'fault', facts);
+      case Status.STATE:
+        return new StateError('ERR_MILLRACE_STATE', `Device ${this.name} is closed.`, facts);
+      default:
+        return new InternalError('ERR_MILLRACE_INTERNAL', `A record was refused (status ${status}).`, facts);
+    }
+  }
+
+  /** Resolves when one of the busy streams has finished half of what it has. */
+  async #room(): Promise<void> {
+    const busy = [...this.timelines].filter((timeline) => timeline.pending > 0);
+    if (busy.length === 0) return;
+    await Promise.race(busy.map((timeline) => this.wait(timeline, timeline.last - (timeline.pending >> 1))));
+  }
+
+  #scheduleCheck(): void {
+    this.#check = setTimeout(() => {
+      this.#check = undefined;
+      this.#checkUp();
+    }, CHECK_MS);
+    this.#check.unref();
+  }
+
+  #checkUp(): void {
+    this.checkLost();
+    if (this.state === 'lost' || this.state === 'closed') return;
+    let isQuiet = true;
+    for (const timeline of this.timelines) {
+      if (!timeline.isComplete) isQuiet = false;
+      this.failures.note(timeline);
+    }
+    this.failures.tellRest(false);
+    const unfreed = this.#unfreed;
+    this.#unfreed = [];
+    for (const storage of unfreed) this.free(storage);
+    this.arena.reclaim();
+    if (!isQuiet || this.#unfreed.length > 0 || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
+  }
+}

@@ -1,0 +1,92 @@
+// Element types: their names, sizes, typed arrays and scalars. NumPy's, CuPy's and Warp's list.
+
+export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
+
+/** The typed array class of each element type. */
+export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
+  bool: Uint8Array<B>;
+  i8: Int8Array<B>;
+  u8: Uint8Array<B>;
+  i16: Int16Array<B>;
+  u16: Uint16Array<B>;
+  i32: Int32Array<B>;
+  u32: Uint32Array<B>;
+  i64: BigInt64Array<B>;
+  u64: BigUint64Array<B>;
+  /** Raw half bits. */
+  f16: Uint16Array<B>;
+  f32: Float32Array<B>;
+  f64: Float64Array<B>;
+}
+export type HostArray = HostOf[DType];
+
+/** What JavaScript reads from an element. */
+export type HostValue<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
+/** What a caller may pass for a scalar: numbers are accepted for 64-bit integers when they are safe. */
+export type ScalarInput<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint | number : number;
+
+/** An element type as a value: a kernel's scalar parameter, or the dtype argument of an array factory. */
+export interface Scalar<D extends DType = DType> {
+  readonly kind: 'scalar';
+  readonly dtype: D;
+  readonly byteSize: number;
+}
+export type DTypeLike<D extends DType> = D | Scalar<D>;
+
+interface DTypeRow {
+  readonly byteSize: number;
+  readonly make: new (buffer: ArrayBufferLike, byteOffset?: number, length?: number) => HostArray;
+}
+
+/** One row per element type. */
+export const DTYPES: { readonly [D in DType]: DTypeRow } = {
+  bool: { byteSize: 1, make: Uint8Array },
+  i8: { byteSize: 1, make: Int8Array },
+  u8: { byteSize: 1, make: Uint8Array },
+  i16: { byteSize: 2, make: Int16Array },
+  u16: { byteSize: 2, make: Uint16Array },
+  i32: { byteSize: 4, make: Int32Array },
+  u32: { byteSize: 4, make: Uint32Array },
+  i64: { byteSize: 8, make: BigInt64Array },
+  u64: { byteSize: 8, make: BigUint64Array },
+  f16: { byteSize: 2, make: Uint16Array },
+  f32: { byteSize: 4, make: Float32Array },
+  f64: { byteSize: 8, make: Float64Array },
+};
+
+function scalar<D extends DType>(dtype: D): Scalar<D> {
+  return Object.freeze({ kind: 'scalar', dtype, byteSize: DTYPES[dtype].byteSize } as const);
+}
+
+export const bool: Scalar<'bool'> = scalar('bool');
+export const i8: Scalar<'i8'> = scalar('i8');
+export const u8: Scalar<'u8'> = scalar('u8');
+export const i16: Scalar<'i16'> = scalar('i16');
+export const u16: Scalar<'u16'> = scalar('u16');
+export const i32: Scalar<'i32'> = scalar('i32');
+export const u32: Scalar<'u32'> = scalar('u32');
+export const i64: Scalar<'i64'> = scalar('i64');
+export const u64: Scalar<'u64'> = scalar('u64');
+export const f16: Scalar<'f16'> = scalar('f16');
+export const f32: Scalar<'f32'> = scalar('f32');
+export const f64: Scalar<'f64'> = scalar('f64');
+
+/** Is it the name of an element type? */
+export function isDType(value: unknown): value is DType {
+  return typeof value === 'string' && Object.hasOwn(DTYPES, value);
+}
+
+/** The element type that a host array has when none is named; undefined when it is no typed array. */
+export function dtypeOfHost(data: unknown): DType | undefined {
+  if (data instanceof Float32Array) return 'f32';
+  if (data instanceof Uint8Array || data instanceof Uint8ClampedArray) return 'u8';
+  if (data instanceof Float64Array) return 'f64';
+  if (data instanceof Int32Array) return 'i32';
+  if (data instanceof Uint32Array) return 'u32';
+  if (data instanceof Uint16Array) return 'u16';
+  if (data instanceof Int16Array) return 'i16';
+  if (data instanceof Int8Array) return 'i8';
+  if (data instanceof BigInt64Array) return 'i64';
+  if (data instanceof BigUint64Array) return 'u64';
+  return undefined;
+}

@@ -1,0 +1,63 @@
+// An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
+// again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
+import type { DeviceCore } from './device-core.js';
+import type { Device } from './device.js';
+import { StateError } from './errors.js';
+import type { Point } from './timeline.js';
+import type { WaitOptions } from './wait.js';
+
+/** Named so because `Event` is a DOM global. */
+export class DeviceEvent implements Disposable {
+  readonly device: Device;
+  readonly #core: DeviceCore;
+  #point: Point | undefined = undefined;
+  #done: { readonly point: Point; readonly promise: Promise<void> } | undefined = undefined;
+  #state: 'open' | 'disposed' = 'open';
+
+  /** @internal Made by `device.createEvent` and `stream.record`. */
+  constructor(device: Device, core: DeviceCore) {
+    this.device = device;
+    this.#core = core;
+  }
+
+  /** Never recorded counts as complete. */
+  get isComplete(): boolean {
+    return this.#point === undefined || this.#point.timeline.hasReached(this.#point.ticket);
+  }
+
+  /** Of the point recorded when it is read: a later record does not move a promise already taken. */
+  get done(): Promise<void> {
+    const point = this.#point;
+    if (point === undefined) return Promise.resolve();
+    if (this.#done?.point !== point) this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket) };
+    return this.#done.promise;
+  }
+
+  synchronize(opts?: WaitOptions): Promise<void> {
+    const point = this.#point;
+    return opts === undefined || point === undefined ? this.done : this.#core.wait(point.timeline, point.ticket, undefined, opts);
+  }
+
+  /** Waits and promises already taken go on. */
+  [Symbol.dispose](): void {
+    this.#state = 'disposed';
+  }
+
+  /** @internal */
+  get point(): Point | undefined {
+    this.#check();
+    return this.#point;
+  }
+
+  /** @internal */
+  moveTo(point: Point): void {
+    this.#check();
+    this.#point = point;
+  }
+
+  #check(): void {
+    if (this.#state === 'disposed') {
+      throw new StateError('ERR_MILLRACE_STATE', 'The event was disposed.', { device: this.device.info.id });
+    }
+  }
+}

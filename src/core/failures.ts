@@ -1,0 +1,199 @@
+// What the device reports as numbers becomes the error that a promise rejects with, and what nobody asked about is told.
+//
+// A failure is told once: to whoever waits for an operation in its interval, or for one that failed because of it;
+// else, after everything that was submitted when it was noticed has finished and a turn of the loop has passed, to
+// `device.errors$`, and without a subscriber as one process warning.
+// Thread: owner.
+import { Status } from '../protocol/protocol.gen.js';
+import type { FailureRecord } from '../protocol/reports.js';
+import {
+  BoundsError,
+  DeviceLostError,
+  InternalError,
+  LaunchError,
+  MillraceError,
+  type OperationInfo,
+  OutOfMemoryError,
+  UnsupportedError,
+  UpstreamError,
+} from './errors.js';
+import type { Hub } from './observable.js';
+import type { Timeline } from './timeline.js';
+import { errorsChannel } from './trace.js';
+
+/** Failures kept for those who fail because of them; older ones lose their text, not their effect. */
+const KEPT = 4096;
+
+/** What an error needs to know of a kernel. */
+export interface KernelFacts {
+  readonly name: string;
+  /** Parameter names, in order. */
+  readonly parameters: readonly string[];
+  /** Settles when the build does. */
+  readonly built: Promise<unknown>;
+}
+
+interface Entry {
+  record: FailureRecord;
+  readonly timeline: Timeline;
+  /** Everything submitted when it was noticed. */
+  readonly untilTicket: number;
+  isTold: boolean;
+  error: MillraceError | Promise<MillraceError> | undefined;
+}
+
+export class FailureBook {
+  readonly #device: string;
+  readonly #errors: Hub<MillraceError>;
+  readonly #kernel: (handle: number) => KernelFacts | undefined;
+  readonly #entries: Map<number, Entry> = new Map();
+  readonly #untold: Set<Entry> = new Set();
+  #hasWarned = false;
+
+  constructor(device: string, errors: Hub<MillraceError>, kernel: (handle: number) => KernelFacts | undefined) {
+    this.#device = device;
+    this.#errors = errors;
+    this.#kernel = kernel;
+  }
+
+  get hasUntold(): boolean {
+    return this.#untold.size > 0;
+  }
+
+  /** Takes in what is new on a stream. */
+  note(timeline: Timeline): void {
+    for (const record of timeline.newFailures()) {
+      const known = this.#entries.get(record.id);
+      if (known !== undefined) {
+        known.record = record;
+        continue;
+      }
+      const entry: Entry = { record, timeline, untilTicket: timeline.last, isTold: false, error: undefined };
+      this.#entries.set(record.id, entry);
+      this.#untold.add(entry);
+      if (this.#entries.size > KEPT) this.#dropOldest();
+    }
+  }
+
+  /** The error of a failed ticket, for those who only watch. */
+  peek(timeline: Timeline, ticket: number, operation: OperationInfo): MillraceError | Promise<MillraceError> | undefined {
+    const record = timeline.failureAt(ticket);
+    return record && this.#describe(record, timeline.label, operation);
+  }
+
+  /** The error of a failed ticket, for whoever waits for it; undefined when it did not fail. */
+  at(timeline: Timeline, ticket: number, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> | undefined {
+    const record = timeline.failureAt(ticket);
+    if (record === undefined) return undefined;
+    this.#markTold(record.id);
+    return this.#describe(record, timeline.label, operation);
+  }
+
+  /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
+  tellRest(isFinal: boolean): void {
+    for (const entry of this.#untold) {
+      if (!isFinal && !entry.timeline.hasReached(entry.untilTicket)) continue;
+      this.#untold.delete(entry);
+      entry.isTold = true;
+      const error = this.#errorOf(entry);
+      if (error instanceof Promise) void error.then((settled) => this.#tell(settled));
+      else this.#tell(error);
+    }
+  }
+
+  #tell(error: MillraceError): void {
+    if (errorsChannel.hasSubscribers) errorsChannel.publish({ device: this.#device, error });
+    if (this.#errors.observed) {
+      this.#errors.next(error);
+    } else if (!this.#hasWarned) {
+      this.#hasWarned = true;
+      const hint = `Read \`done\` of the operation, or subscribe to errors$ of device ${this.#device}; further failures of it are not shown.`;
+      process.emitWarning(`${error.message}\n${hint}`, { type: 'MillraceWarning', code: error.code });
+    }
+  }
+
+  /** One error per failure, for those who have it as their cause. */
+  #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
+    entry.error ??= this.#describe(entry.record, entry.timeline.label, undefined);
+    return entry.error;
+  }
+
+  #markTold(id: number): void {
+    for (let entry = this.#entries.get(id); entry !== undefined && !entry.isTold; entry = this.#entries.get(entry.record.cause)) {
+      entry.isTold = true;
+      this.#untold.delete(entry);
+    }
+  }
+
+  #dropOldest(): void {
+    for (const [id, entry] of this.#entries) {
+      if (this.#untold.has(entry)) continue;
+      this.#entries.delete(id);
+      return;
+    }
+  }
+
+  #describe(record: FailureRecord, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
+    const facts = { device: this.#device, stream, operation, driverStatus: record.driverStatus };
+    const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
+    const where = `on stream ${stream} of device ${this.#device}`;
+    const note = record.note === '' ? '' : `: ${record.note}`;
+    const kernel = this.#kernel(record.kernel);
+    switch (record.status) {
+      case Status.OUT_OF_MEMORY: {
+        const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${this.#device} (${record.freeBytes} bytes)`;
+        return new OutOfMemoryError(
+          'ERR_MILLRACE_MEMORY',
+          `The bytes asked for ${numbers}.`,
+          record.requestedBytes,
+          record.freeBytes,
+          facts,
+        );
+      }
+      case Status.UPSTREAM: {
+        const entry = this.#entries.get(record.cause);
+        const cause = entry === undefined ? forgottenCause(this.#device) : this.#errorOf(entry);
+        const upstream = (first: MillraceError): MillraceError => {
+          const message = `${what} ${where} reads memory that an earlier failure spoiled: ${first.message.split('\n', 1)[0]}`;
+          return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });
+        };
+        return cause instanceof Promise ? cause.then(upstream) : upstream(cause);
+      }
+      case Status.BOUNDS:
+        return boundsError(record, kernel, where, facts);
+      case Status.DEVICE_LOST:
+        return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.#device} is lost${note}.`, 'fault', facts);
+      case Status.LAUNCH_FAILED:
+        return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
+      case Status.UNSUPPORTED:
+        return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);
+      default:
+        // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
+        if (kernel !== undefined && record.kernel !== 0) {
+          return kernel.built.then(
+            () =>
+              new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed although kernel ${kernel.name} was built${note}.`, facts),
+            (error: unknown) => (error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error), facts)),
+          );
+        }
+        return new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed (status ${record.status})${note}.`, facts);
+    }
+  }
+}
+
+function forgottenCause(device: string): MillraceError {
+  return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
+}
+
+function boundsError(record: FailureRecord, kernel: KernelFacts | undefined, where: string, facts: object): MillraceError {
+  const name = kernel?.name ?? 'unknown';
+  const { fault } = record;
+  if (fault === undefined) {
+    return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} left the bounds of an array.`, facts);
+  }
+  const array = kernel?.parameters[fault.parameter] ?? `parameter ${fault.parameter}`;
+  const message =
+    `Kernel ${name} ${where} used index ${fault.index} of dimension ${fault.dimension} of ${array}, ` +
+    `outside its bounds (0 to ${fault.limit - 1}), in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')}).`;
+  return new BoundsError('ERR_MILLRACE_BOUNDS', message, { array, ...fault }, facts);
+}

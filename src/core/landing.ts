@@ -1,0 +1,76 @@
+// Bytes on their way from page-locked memory into an ordinary array, which the device cannot reach: copied on the loop
+// when the device has finished, in slices, so that a large read never holds the loop for more than a moment.
+// Thread: owner.
+
+/** Bytes copied in one turn of the loop: about half a millisecond. */
+const TURN_BYTES = 4 * 2 ** 20;
+
+interface Job {
+  readonly from: Uint8Array;
+  readonly into: Uint8Array;
+  at: number;
+  readonly finish: (error?: Error) => void;
+}
+
+export class LandingQueue {
+  #jobs: Job[] = [];
+  #leftBytes = TURN_BYTES;
+  #isScheduled = false;
+
+  /** Copies `from` into `into`, at once if this turn has room for it. `into` may have been detached by its owner meanwhile. */
+  land(from: Uint8Array, into: Uint8Array, finish: (error?: Error) => void): void {
+    this.#jobs.push({ from, into, at: 0, finish });
+    if (this.#jobs.length === 1) this.#run();
+  }
+
+  #run(): void {
+    let job = this.#jobs[0];
+    while (job !== undefined && this.#leftBytes > 0) {
+      if (job.into.byteLength !== job.from.byteLength) {
+        this.#jobs.shift();
+        job.finish(new Error('The array that a copy goes to was detached or resized.'));
+      } else {
+        const end = Math.min(job.at + this.#leftBytes, job.from.byteLength);
+        if (job.at < end) job.into.set(job.from.subarray(job.at, end), job.at);
+        this.#leftBytes -= end - job.at;
+        job.at = end;
+        if (end === job.from.byteLength) {
+          this.#jobs.shift();
+          job.finish();
+        }
+      }
+      job = this.#jobs[0];
+    }
+    if (this.#leftBytes < TURN_BYTES && !this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(() => {
+        this.#isScheduled = false;
+        this.#leftBytes = TURN_BYTES;
+        this.#run();
+      });
+    }
+  }
+}
+
+/** A copy into an ordinary array: done when the bytes are there, or when the operation failed. Never rejects. */
+export class Landing {
+  readonly ticket: number;
+  readonly settled: Promise<void>;
+  isSettled: boolean = false;
+  /** What kept the bytes from arriving although the device did its part. */
+  error: Error | undefined = undefined;
+  #resolve: () => void = () => undefined;
+
+  constructor(ticket: number) {
+    this.ticket = ticket;
+    this.settled = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  settle(error?: Error): void {
+    this.error = error;
+    this.isSettled = true;
+    this.#resolve();
+  }
+}

@@ -1,0 +1,97 @@
+// A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
+// promise only if somebody asks.
+import type { StreamSite } from './device-core.js';
+import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
+import type { Landing } from './landing.js';
+import type { WaitOptions } from './wait.js';
+
+/** In milliseconds of `performance.now()`. */
+export interface OperationTiming {
+  /** On a stream that nobody observes, when `done` was first read: the clock costs half as much as a launch. */
+  readonly submittedAt: number;
+  /** When the loop saw it finished. */
+  readonly finishedAt: number;
+}
+
+/** A phase of an operation, for tools. */
+export interface Activity {
+  readonly phase: 'submitted' | 'finished' | 'failed';
+  readonly operation: Operation;
+  /** Of `performance.now()`. */
+  readonly atMs: number;
+  readonly error?: MillraceError;
+}
+
+let lastId = 0;
+
+/** Not thenable: await `done`. */
+export class Operation implements OperationInfo {
+  /** Grows in the order of submission, over all devices of this thread. */
+  readonly id: number;
+  readonly kind: OperationKind;
+  readonly label: string | undefined;
+  /** What a copy or fill moves. */
+  readonly bytes: number | undefined;
+  readonly #site: StreamSite;
+  readonly #ticket: number;
+  #isComplete = false;
+  #done: Promise<OperationTiming> | undefined = undefined;
+  #landing: Landing | undefined = undefined;
+  #submittedAt = 0;
+
+  /** @internal */
+  constructor(site: StreamSite, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined) {
+    this.id = ++lastId;
+    this.kind = kind;
+    this.label = label;
+    this.bytes = bytes;
+    this.#site = site;
+    this.#ticket = ticket;
+  }
+
+  /** The stream's label. */
+  get stream(): string {
+    return this.#site.timeline.label;
+  }
+
+  /** The device's id. */
+  get device(): string {
+    return this.#site.core.name;
+  }
+
+  /** One atomic load; no driver call, no message. A failed operation is complete. */
+  get isComplete(): boolean {
+    if (this.#isComplete) return true;
+    if (this.#landing !== undefined && !this.#landing.isSettled) return false;
+    this.#isComplete = this.#site.timeline.hasReached(this.#ticket);
+    return this.#isComplete;
+  }
+
+  /** Made when first read; an unread failure reaches `device.errors$` instead. */
+  get done(): Promise<OperationTiming> {
+    this.#done ??= this.#settle(undefined);
+    return this.#done;
+  }
+
+  /** `done`, given up when the signal aborts or the time is over. */
+  synchronize(opts?: WaitOptions): Promise<OperationTiming> {
+    return opts === undefined ? this.done : this.#settle(opts);
+  }
+
+  async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
+    this.#submittedAt ||= performance.now();
+    await this.#site.core.wait(this.#site.timeline, this.#ticket, this, opts);
+    if (this.#landing?.error !== undefined) throw this.#landing.error;
+    return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
+  }
+
+  /** @internal A copy into an ordinary array is done when its bytes are there. */
+  landsBy(landing: Landing): void {
+    this.#landing = landing;
+  }
+
+  /** @internal The stream is observed. */
+  submittedAt(atMs: number): void {
+    this.#submittedAt = atMs;
+  }
+}

@@ -1,0 +1,74 @@
+// What the addon exports, and that is all. Plain functions; numbers in, numbers out on the hot path.
+// "Owner" is the thread that opened a device, "control" the device's worker thread.
+import type { HandleKind, Status } from '../protocol/protocol.gen.js';
+import type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+
+export type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+
+/** A failed native call, thrown as an Error with these fields; workers/ encodes it for the owner. */
+export interface NativeFailure extends Error {
+  readonly status: Status;
+  readonly driverStatus: number;
+}
+
+export interface KernelInstall {
+  /** cubin or PTX bytes; on the CPU device the UTF-8 path of a shared object. */
+  readonly image: Uint8Array;
+  readonly entry: string;
+  readonly isBounded: boolean;
+  /** Takes the two hidden fault parameters after its own. */
+  readonly isChecked: boolean;
+}
+
+export interface Binding {
+  protocolHash(): string;
+  /** Any thread. Creates no context. */
+  enumerate(): BackendReport[];
+
+  // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
+  /** Blocks while the device opens, then starts its channel thread. `timeline` is held until `closeDevice`. Returns the channel id. */
+  openDevice(backend: BackendName, ordinal: number, timeline: Uint8Array, maxPending: number): number;
+  /** What an open device says of itself: `enumerate`, made exact. */
+  deviceInfo(channel: number): NativeDeviceInfo;
+  /** Stops after the queued records, joins the channel thread and closes the device, off the loop. */
+  closeDevice(channel: number): Promise<void>;
+  /** Loads an image (blocks) and lets the streams that wait for this kernel go on; throws a NativeFailure, after which call failKernel. */
+  installKernel(channel: number, handle: number, install: KernelInstall): void;
+  /** The build failed: launches of this kernel fail with this status. */
+  failKernel(channel: number, handle: number, status: Status): void;
+  /** Holds the bytes, page-locks them when asked (blocks), and lets the streams that wait for this handle go on. */
+  registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
+  /** Only after every operation that used the handle completed. Blocks. */
+  unregisterHost(channel: number, handle: number): void;
+  /** NVRTC, if it can be opened; runs off the loop. */
+  nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
+  compileNvrtc(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+
+  // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
+  /** One per environment. `record` is the block records are written into, held until closePort; `onWake` is called on this thread, coalesced. */
+  openPort(record: Uint8Array, onWake: () => void): void;
+  closePort(): void;
+  /** Keeps the loop alive, or lets it go. Not counted. */
+  refPort(on: boolean): void;
+  /** Ties this environment to a channel opened elsewhere in the process; counted. */
+  attach(channel: number): void;
+  detach(channel: number): void;
+  /** A contiguous run of unused handle indices for this environment; the first one. */
+  reserveHandles(channel: number, kind: HandleKind, count: number): number;
+  /** A free timeline slot, or -1. Its ticket counter goes on where the slot's last stream ended: second number. */
+  reserveStream(channel: number): number;
+  lastTicket(channel: number, stream: number): number;
+  /** Copies the record in the record block into the ring; returns its ticket, or minus the Status that refused it. */
+  submit(channel: number, bytes: number): number;
+  /** Asks for a wake when the stream reaches `ticket`. True: it already has, nothing was armed. */
+  arm(channel: number, stream: number, ticket: number): boolean;
+  /** Failures of a stream whose number (its order in the stream) is at least `from`. */
+  failures(channel: number, stream: number, from: number): FailureRecord[];
+  /** 0, or the Status the device died of. */
+  lostStatus(channel: number): number;
+  stats(channel: number): ChannelStats;
+
+  // ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────
+  /** Stops the channel from taking records out of its ring, or lets it go on. */
+  holdChannel(channel: number, on: boolean): void;
+}

@@ -1,0 +1,45 @@
+// Finds and loads the addon, and turns a load that fails into something a person can act on.
+//
+// The main thread loads it before any worker does: the library would be unmapped with the last thread that has it.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { InternalError, UnavailableError } from '../core/errors.js';
+import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
+import type { Binding } from './binding.js';
+
+const BUILT = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
+
+let loaded: Binding | undefined;
+
+/** The addon: `MILLRACE_ADDON`, or the one built beside this package. Once per thread. */
+export function loadBinding(): Binding {
+  loaded ??= load(process.env['MILLRACE_ADDON'] ?? BUILT);
+  return loaded;
+}
+
+function load(path: string): Binding {
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Millrace runs on Linux x64; this is ${process.platform} ${process.arch}.`, []);
+  }
+  if (!existsSync(path)) {
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon is not at ${path}.`, [
+      'Build it in the package folder: npm run build',
+      'That needs cmake, make and a C++20 compiler (on Debian or Ubuntu: apt-get install -y cmake g++ make).',
+      'Or name a built one in the environment variable MILLRACE_ADDON.',
+    ]);
+  }
+  let binding: Binding;
+  try {
+    binding = createRequire(import.meta.url)(path) as Binding;
+  } catch (cause) {
+    const help = ['Build it on this machine: npm run build', 'An addon built for another system or C library does not load.'];
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon at ${path} does not load.`, help, { cause });
+  }
+  const hash = binding.protocolHash();
+  if (hash !== PROTOCOL_HASH) {
+    const message = `The native addon at ${path} speaks another protocol (${hash}) than this package (${PROTOCOL_HASH}); build it again: npm run build`;
+    throw new InternalError('ERR_MILLRACE_INTERNAL', message);
+  }
+  return binding;
+}

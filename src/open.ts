@@ -1,0 +1,201 @@
+// Opening devices: the one place that knows the addon, the workers and the core at once.
+//
+// A thread has one environment: the addon, one record block, one Progress for all its devices. The worker of a device
+// looks which devices there are, since the driver may take long to say; the choice is made here.
+import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
+import { Device, type DeviceInfo, type DeviceName } from './core/device.js';
+import { DeviceCore } from './core/device-core.js';
+import { badArgument, checkInteger, show } from './core/arguments.js';
+import { AbortError, UnavailableError } from './core/errors.js';
+import { Progress } from './core/progress.js';
+import type { Ordering } from './core/storage.js';
+import { devicesChannel } from './core/trace.js';
+import type { Binding } from './native/binding.js';
+import { loadBinding } from './native/load.js';
+import { Encoder } from './protocol/encoder.js';
+import { MAX_PENDING } from './protocol/protocol.gen.js';
+import { DeviceWorker } from './workers/worker-channel.js';
+
+export type DeviceSpec = DeviceName | 'cuda' | 'auto';
+
+export interface OpenOptions {
+  /** Aborts the opening; the open device goes by `close` and `destroy`. */
+  readonly signal?: AbortSignal;
+  /** What its streams do about arrays used on several of them, unless they say: 'tracked' (default) or 'explicit'. */
+  readonly ordering?: Ordering;
+  /** Operations submitted and not yet begun that the device holds at most; default 2^20. */
+  readonly maxPending?: number;
+}
+
+interface Environment {
+  readonly binding: Binding;
+  readonly encoder: Encoder;
+  readonly progress: Progress;
+  readonly cores: Set<DeviceCore>;
+}
+
+/** An open or opening device and how many opened it. */
+interface Entry {
+  readonly device: Promise<Device>;
+  users: number;
+}
+
+let environment: Environment | undefined;
+const entries: Map<DeviceName, Entry> = new Map();
+/** Devices that are being closed: the same one is opened again only afterwards. */
+const endings: Map<DeviceName, Promise<void>> = new Map();
+
+/** The devices of this machine: GPUs first, then the CPU device. */
+export async function listDevices(): Promise<readonly DeviceInfo[]> {
+  const { worker, backends } = await DeviceWorker.start(getEnvironment().binding);
+  await worker.close();
+  return candidates(backends).map((candidate) => candidate.info);
+}
+
+/**
+ * Opens a device: 'auto' is the first GPU, or the CPU device where there is none; 'cuda' is a GPU or an
+ * UnavailableError. Opening the same device again in a thread gives the same Device, counted; the last close closes it.
+ */
+export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
+  checkOptions(spec, opts);
+  const { signal } = opts;
+  if (signal?.aborted) throw new AbortError(signal);
+  const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
+  if (known !== undefined) return join(known, signal);
+  const env = getEnvironment();
+  const { worker, backends } = await DeviceWorker.start(env.binding);
+  let candidate: Candidate;
+  try {
+    candidate = choose(spec, backends);
+  } catch (error) {
+    await worker.close();
+    throw error;
+  }
+  const { id } = candidate.info;
+  const opened = entries.get(id);
+  if (opened !== undefined) {
+    // Somebody else was faster.
+    await worker.close();
+    return join(opened, signal);
+  }
+  const entry: Entry = { device: openIn(env, worker, candidate, opts), users: 0 };
+  entries.set(id, entry);
+  entry.device.catch(() => forget(id, entry));
+  return join(entry, signal);
+}
+
+async function join(entry: Entry, signal: AbortSignal | undefined): Promise<Device> {
+  entry.users++;
+  const device = await entry.device;
+  if (signal?.aborted !== true) return device;
+  await device.close();
+  throw new AbortError(signal);
+}
+
+async function openIn(env: Environment, worker: DeviceWorker, candidate: Candidate, opts: OpenOptions): Promise<Device> {
+  const { info, native } = candidate;
+  await endings.get(info.id);
+  const channel = await worker.open(info.backend, native, opts.maxPending ?? MAX_PENDING, env.encoder);
+  const core = new DeviceCore(info.id, channel, env.progress);
+  core.arena.prepare();
+  // An open device knows more of itself than a list did: its priority range, for one.
+  env.cores.add(core);
+  const entry = entries.get(info.id) as Entry;
+  const device = new Device(core, {
+    info: describe(info.backend, channel.info),
+    ordering: opts.ordering ?? 'tracked',
+    release: () => {
+      if (--entry.users > 0 && core.state === 'open') return false;
+      forget(info.id, entry);
+      return true;
+    },
+    ends: (closed) => {
+      const ending = closed.catch(() => undefined).then(() => void endings.delete(info.id));
+      endings.set(info.id, ending);
+    },
+  });
+  void core.lost.then(() => forget(info.id, entry));
+  if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
+  return device;
+}
+
+function forget(id: DeviceName, entry: Entry): void {
+  if (entries.get(id) === entry) entries.delete(id);
+}
+
+function getEnvironment(): Environment {
+  environment ??= makeEnvironment();
+  return environment;
+}
+
+function makeEnvironment(): Environment {
+  const binding = loadBinding();
+  const encoder = new Encoder();
+  const cores: Set<DeviceCore> = new Set();
+  const progress = new Progress((on) => binding.refPort(on));
+  binding.openPort(encoder.block, () => {
+    progress.wake();
+    for (const core of cores) {
+      core.checkLost();
+      if (core.state === 'closed' || core.state === 'lost') cores.delete(core);
+    }
+  });
+  return { binding, encoder, progress, cores };
+}
+
+// ── choosing ──
+
+interface Candidate {
+  readonly info: DeviceInfo;
+  readonly native: NativeDeviceInfo;
+}
+
+function candidates(backends: readonly BackendReport[]): Candidate[] {
+  return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: describe(name, native) })));
+}
+
+function choose(spec: DeviceSpec, backends: readonly BackendReport[]): Candidate {
+  const all = candidates(backends);
+  const cuda = all.find((candidate) => candidate.info.backend === 'cuda');
+  if (spec === 'auto') {
+    const chosen = cuda ?? all[0];
+    if (chosen !== undefined) return chosen;
+  }
+  const name = fullName(spec);
+  const found = all.find((candidate) => candidate.info.id === name);
+  if (found !== undefined) return found;
+  const report = backends.find((backend) => name.startsWith(backend.name));
+  const reason = report?.reason || `this machine has ${all.map((candidate) => candidate.info.id).join(', ')}`;
+  const help = report !== undefined && report.help.length > 0 ? report.help : ['listDevices() gives the devices of this machine.'];
+  throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Device ${show(spec)} is not available: ${reason.replace(/\.$/, '')}.`, help);
+}
+
+function describe(backend: 'cuda' | 'cpu', native: NativeDeviceInfo): DeviceInfo {
+  const { name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange } = native;
+  return {
+    id: `${backend}:${native.ordinal}`,
+    backend,
+    name,
+    totalMemoryBytes,
+    ...(backend === 'cuda' ? { computeCapability: native.computeCapability } : {}),
+    multiprocessors,
+    maxThreadsPerBlock,
+    warpSize,
+    priorityRange,
+  };
+}
+
+function fullName(spec: DeviceSpec): DeviceName {
+  return (spec === 'cuda' || spec === 'cpu' ? `${spec}:0` : spec) as DeviceName;
+}
+
+function checkOptions(spec: unknown, opts: OpenOptions): void {
+  if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
+    throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
+  }
+  if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
+  const { ordering } = opts;
+  if (ordering !== undefined && ordering !== 'tracked' && ordering !== 'explicit') {
+    throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'explicit'.`);
+  }
+}

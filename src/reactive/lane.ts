@@ -1,0 +1,161 @@
+// A lane: one of the N slots of `overlap`, with a stream and arrays of its own.
+//
+// The arrays belong to the lane and stay with it from item to item: asking for the same key again costs nothing while
+// the memory is large enough. They are freed when the run ends, in stream order, so the device may still be reading them.
+//
+// Thread: owner.
+import type { DeviceArray } from '../core/array.js';
+import type { Device } from '../core/device.js';
+import { ArgumentError } from '../core/errors.js';
+import type { DType, DTypeLike } from '../core/dtype.js';
+import type { Shape } from '../core/kernel.js';
+import type { PinnedArray } from '../core/pinned.js';
+
+import type { Stream } from '../core/stream.js';
+
+/** One of N slots, each with a stream and memory of its own. Arrays keep nothing from item to item. */
+export interface Lane {
+  readonly index: number;
+  readonly device: Device;
+  readonly stream: Stream;
+  /** This item's: aborted with it. */
+  readonly signal: AbortSignal;
+  /** The lane's array of that name; contents are unspecified. Its memory grows to the largest shape asked for. */
+  array(key: string, shape: Shape): DeviceArray<'f32'>;
+  array<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
+  pinned(key: string, shape: Shape): PinnedArray<'f32'>;
+  pinned<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
+  /** Takes an array out of the lane: the receiver disposes what it gets. Needed when a result outlives its turn. */
+  detach<A extends DeviceArray | PinnedArray>(array: A): A;
+}
+
+/** A key's device memory, and the array of the shape asked for last: the memory itself or a view of its front. */
+interface Shelf {
+  readonly memory: DeviceArray;
+  readonly array: DeviceArray;
+}
+
+function hasShape(array: DeviceArray | PinnedArray, shape: readonly number[]): boolean {
+  return array.shape.length === shape.length && array.shape.every((size, at) => size === shape[at]);
+}
+
+/** A lane between runs of a stage; each turn gets a `Lane` of its own, whose signal is that item's. */
+export class OwnedLane {
+  readonly #device: Device;
+  readonly #stream: Stream;
+  readonly #index: number;
+  readonly #arrays: Map<string, Shelf> = new Map();
+  readonly #pinned: Map<string, PinnedArray> = new Map();
+
+  constructor(device: Device, stream: Stream, index: number) {
+    this.#device = device;
+    this.#stream = stream;
+    this.#index = index;
+  }
+
+  begin(signal: AbortSignal): Lane {
+    return {
+      index: this.#index,
+      device: this.#device,
+      stream: this.#stream,
+      signal,
+      array: <D extends DType>(key: string, shape: Shape, dtype?: DTypeLike<D>) =>
+        this.#array(key, shape, dtype ?? 'f32') as DeviceArray<D>,
+      pinned: <D extends DType>(key: string, shape: Shape, dtype?: DTypeLike<D>) =>
+        this.#pinnedArray(key, shape, dtype ?? 'f32') as PinnedArray<D>,
+      detach: (array) => this.#detach(array),
+    };
+  }
+
+  free(): void {
+    for (const { memory } of this.#arrays.values()) memory[Symbol.dispose]();
+    for (const array of this.#pinned.values()) array[Symbol.dispose]();
+    this.#arrays.clear();
+    this.#pinned.clear();
+  }
+
+  #array(key: string, shape: Shape, type: DTypeLike<DType>): DeviceArray {
+    const dtype = nameOf(type);
+    const sizes = typeof shape === 'number' ? [shape] : shape;
+    const length = sizes.reduce((product, size) => product * size, 1);
+    const known = this.#arrays.get(key);
+    if (known && known.memory.dtype === dtype && known.memory.length >= length) {
+      if (hasShape(known.array, sizes)) return known.array;
+      const { memory } = known;
+      const array = hasShape(memory, sizes) ? memory : memory.subarray(0, length).reshape(sizes);
+      this.#arrays.set(key, { memory, array });
+      return array;
+    }
+    // Freed behind the work that still uses it.
+    known?.memory[Symbol.dispose]();
+    const memory = this.#stream.empty(sizes, dtype);
+    this.#arrays.set(key, { memory, array: memory });
+    return memory;
+  }
+
+  /** Pinned memory comes from an arena, where another size costs nothing: it is always of the very shape. */
+  #pinnedArray(key: string, shape: Shape, type: DTypeLike<DType>): PinnedArray {
+    const dtype = nameOf(type);
+    const sizes = typeof shape === 'number' ? [shape] : shape;
+    const known = this.#pinned.get(key);
+    if (known && known.dtype === dtype && hasShape(known, sizes)) return known;
+    known?.[Symbol.dispose]();
+    const made = this.#device.pinned(sizes, dtype);
+    this.#pinned.set(key, made);
+    return made;
+  }
+
+  #detach<A extends DeviceArray | PinnedArray>(array: A): A {
+    for (const [key, known] of this.#pinned) {
+      if (known !== array) continue;
+      this.#pinned.delete(key);
+      return array;
+    }
+    for (const [key, { memory, array: known }] of this.#arrays) {
+      if (known !== array) continue;
+      this.#arrays.delete(key);
+      if (memory === array) return array;
+      // A view does not own its memory: the receiver gets a copy that does, made behind what still writes the view.
+      const copy = this.#stream.empty(known.shape, known.dtype);
+      this.#stream.copy(copy, known);
+      memory[Symbol.dispose]();
+      return copy as A;
+    }
+    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The array is not one of this lane, or was detached before.', {
+      argument: 'array',
+      value: array,
+    });
+  }
+}
+
+function nameOf(dtype: DTypeLike<DType>): DType {
+  return typeof dtype === 'string' ? dtype : dtype.dtype;
+}
+
+/** The lanes of one run. */
+export interface LaneSet {
+  readonly lanes: readonly OwnedLane[];
+  /** Frees the arrays in stream order, then drains and closes the lanes' own streams. */
+  close(): Promise<void>;
+}
+
+/** Lanes on the given streams in turn, or on streams of their own, which close with them. */
+export function openLanes(device: Device, depth: number, streams: readonly Stream[] | undefined): LaneSet {
+  const ownStreams: Stream[] = [];
+  const lanes: OwnedLane[] = [];
+  const close = async (): Promise<void> => {
+    for (const lane of lanes) lane.free();
+    await Promise.all(ownStreams.map((stream) => stream.close()));
+  };
+  try {
+    for (let at = 0; at < depth; at++) {
+      let stream = streams?.[at % streams.length];
+      if (!stream) ownStreams.push((stream = device.createStream({ label: `lane ${String(at)}` })));
+      lanes.push(new OwnedLane(device, stream, at));
+    }
+  } catch (error) {
+    void close().catch(() => undefined);
+    throw error;
+  }
+  return { lanes, close };
+}

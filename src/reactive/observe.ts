@@ -1,0 +1,42 @@
+// The only file that touches the Observable constructor, so that a later rxjs with another constructor is a change here.
+//
+// rxjs is a peer dependency and takes about 60 ms to load: it is loaded when the first Observable is made, synchronously,
+// and never by merely importing this library.
+import { createRequire } from 'node:module';
+import type * as Rx from 'rxjs';
+import { UnavailableError } from '../core/errors.js';
+
+let loaded: typeof Rx | undefined;
+
+/** rxjs, loaded on first use. */
+export function rx(): typeof Rx {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): typeof Rx {
+  try {
+    return createRequire(import.meta.url)('rxjs') as typeof Rx;
+  } catch (cause) {
+    throw new UnavailableError(
+      'ERR_MILLRACE_UNAVAILABLE',
+      'Observables need the package rxjs, which cannot be loaded.',
+      ['Install it beside millrace: npm install rxjs@7'],
+      { cause },
+    );
+  }
+}
+
+/** What a producer may do: the part of a Subscriber that this library uses. */
+export interface Sink<T> {
+  readonly closed: boolean;
+  next(value: T): void;
+  error(error: unknown): void;
+  complete(): void;
+}
+
+/** A cold Observable: `subscribe` runs for every subscriber and returns what ends it. */
+export function observable<T>(subscribe: (sink: Sink<T>) => () => void): Rx.Observable<T> {
+  const { Observable } = rx();
+  return new Observable<T>((subscriber) => subscribe(subscriber));
+}

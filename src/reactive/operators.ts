@@ -1,0 +1,129 @@
+// Stages as RxJS operators: upload$, launch$, download$ on a lane or a stream, cpu$ on a pool of threads.
+//
+// On a lane arrays are the lane's and reused by its next item; on a stream they are fresh and the receiver disposes
+// them. Only download$ and cpu$ wait; upload$ and launch$ submit and pass on, so the device gets a whole chain at once,
+// and a failure on the way arrives where the chain is awaited.
+import type { MonoTypeOperatorFunction, Observable, OperatorFunction } from 'rxjs';
+import type { DeviceArray } from '../core/array.js';
+import type { DTypeOf } from '../core/array-factory.js';
+import { ArgumentError } from '../core/errors.js';
+import { dtypeOfHost, type DType, type HostArray } from '../core/dtype.js';
+import type { Kernel, LaunchArgs, LaunchShape, Params, Shape } from '../core/kernel.js';
+import type { PinnedArray } from '../core/pinned.js';
+import type { Stream } from '../core/stream.js';
+import type { Lane } from './lane.js';
+import { observable, rx } from './observe.js';
+
+type On = Lane | Stream;
+
+/** Values of one item that an operator holds at the same time must not share an array: each gets a key of its own. */
+const keysInUse: WeakMap<Lane, Map<string, number>> = new WeakMap();
+
+function isLane(on: On): on is Lane {
+  return 'detach' in on;
+}
+
+function streamOf(on: On): Stream {
+  return isLane(on) ? on.stream : on;
+}
+
+function keyFor(lane: Lane, operator: string): string {
+  let counts = keysInUse.get(lane);
+  if (!counts) keysInUse.set(lane, (counts = new Map()));
+  const count = counts.get(operator) ?? 0;
+  counts.set(operator, count + 1);
+  return `${operator}:${String(count)}`;
+}
+
+function dtypeOf(data: HostArray | PinnedArray): DType {
+  const dtype = 'data' in data ? data.dtype : dtypeOfHost(data);
+  if (dtype) return dtype;
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'upload$ takes typed arrays and pinned arrays.', { argument: 'data', value: data });
+}
+
+/** Copies every value to the device and passes the device array on, without waiting. */
+export function upload$<T extends HostArray | PinnedArray>(
+  on: On,
+  opts: { readonly shape?: Shape } = {},
+): OperatorFunction<T, DeviceArray<DTypeOf<T>>> {
+  return rx().map((data) => {
+    const dtype = dtypeOf(data);
+    const shape = opts.shape ?? ('data' in data ? data.shape : data.length);
+    const array = isLane(on) ? on.array(keyFor(on, 'upload$'), shape, dtype) : on.empty(shape, dtype);
+    streamOf(on).copy(array, data);
+    return array as DeviceArray<DTypeOf<T>>;
+  });
+}
+
+/** Launches a kernel for every value and passes the value on, without waiting. */
+export function launch$<T, P extends Params>(
+  on: On,
+  kernel: Kernel<P>,
+  shape: LaunchShape | ((value: T) => LaunchShape),
+  args: (value: T) => LaunchArgs<NoInfer<P>>,
+): MonoTypeOperatorFunction<T> {
+  return rx().map((value) => {
+    streamOf(on).launch(kernel, typeof shape === 'function' ? shape(value) : shape, args(value));
+    return value;
+  });
+}
+
+/** Copies every array back into pinned memory and passes that on when the bytes are there, in order. */
+export function download$<D extends DType>(on: On): OperatorFunction<DeviceArray<D>, PinnedArray<D>> {
+  // One stream finishes its copies in the order they were submitted in, so nothing has to be put in order again.
+  return rx().mergeMap(async (array) => {
+    const pinned = isLane(on) ? on.pinned(keyFor(on, 'download$'), array.shape, array.dtype) : on.device.pinned(array.shape, array.dtype);
+    await streamOf(on).copy(pinned, array).done;
+    return pinned;
+  });
+}
+
+/** Structural: a Piscina fits, and so does what createCpuPool makes. */
+export interface CpuPool {
+  run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
+}
+
+type TaskName<M extends object> = { [K in keyof M & string]: M[K] extends (arg: never) => unknown ? K : never }[keyof M & string];
+type TaskArg<M extends object, K extends TaskName<M>> = M[K] extends (arg: infer A) => unknown ? A : never;
+type TaskResult<M extends object, K extends TaskName<M>> = M[K] extends (arg: never) => infer R ? Awaited<R> : never;
+
+/** A pool typed by the module that its threads run. */
+export interface CpuTasks<M extends object> {
+  /** Pinned `data` in the argument goes without a copy. Aborting a task that runs stops its thread. */
+  run<K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts?: { readonly signal?: AbortSignal }): Promise<TaskResult<M, K>>;
+}
+
+/** `cpuTasks<typeof stages>(pool)` after `import type * as stages`: calls of that module's exports, checked by the compiler. */
+export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
+  return {
+    run: async <K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts: { readonly signal?: AbortSignal } = {}) =>
+      (await pool.run(arg, { ...opts, name })) as TaskResult<M, K>,
+  };
+}
+
+/**
+ * Runs a task of the pool for every value. One at a time and in order by default; with a higher `concurrency` results
+ * come as they are ready. Unsubscribing aborts the tasks that are not done.
+ */
+export function cpu$<T, M extends object, K extends TaskName<M>>(
+  tasks: CpuTasks<M>,
+  name: K,
+  arg: (value: T) => TaskArg<M, K>,
+  opts: { readonly concurrency?: number } = {},
+): OperatorFunction<T, TaskResult<M, K>> {
+  return rx().mergeMap((value) => runTask(tasks, name, arg(value)), opts.concurrency ?? 1);
+}
+
+function runTask<M extends object, K extends TaskName<M>>(tasks: CpuTasks<M>, name: K, arg: TaskArg<M, K>): Observable<TaskResult<M, K>> {
+  return observable((sink) => {
+    const abort = new AbortController();
+    tasks.run(name, arg, { signal: abort.signal }).then(
+      (result) => {
+        sink.next(result);
+        sink.complete();
+      },
+      (error: unknown) => sink.error(error),
+    );
+    return () => abort.abort();
+  });
+}

@@ -1,0 +1,141 @@
+// `overlap`: items go through a stage on N lanes at once, and the source is pulled only when a lane is free.
+//
+// It is what `mergeMap(stage, N)` looks like and is not: that takes everything from its source at once and keeps it in
+// memory. Here a slow stage holds the source, and (iterating) a slow consumer holds the stage.
+import type { Observable } from 'rxjs';
+import { ArgumentError } from '../core/errors.js';
+import type { Device } from '../core/device.js';
+import type { Stream } from '../core/stream.js';
+import { openLanes, type Lane } from './lane.js';
+import { Meter, type Resource } from './meter.js';
+import { observable, type Sink } from './observe.js';
+import { OverlapRun } from './overlap-run.js';
+
+/** A promise or an Observable; not an array or a string, which RxJS would silently flatten. */
+export type Staged<R> = PromiseLike<R> | Observable<R>;
+export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
+export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
+
+export interface LaneOptions {
+  /** Items in flight (default 3). */
+  readonly depth?: number;
+  /** Streams for the lanes to use, in turn; they stay open. Without them every lane makes its own. */
+  readonly streams?: readonly Stream[];
+  /** Ends the run with an AbortError, once the stages that run have settled. */
+  readonly signal?: AbortSignal;
+  /** `fail` (default): the first failure ends the run. A lost device always does. */
+  readonly onError?: 'fail' | 'skip' | { readonly retry: number };
+}
+
+export interface OverlapOptions extends LaneOptions {
+  /** Results in the order of the source (default), or as they come. */
+  readonly ordered?: boolean;
+}
+
+export interface OverlapReport {
+  /** Items whose stage succeeded. */
+  readonly items: number;
+  /** Items left out by `onError: 'skip'`. */
+  readonly skipped: number;
+  readonly depth: number;
+  /** What everything else waited for longest: the source, the stage (every lane was working), or who takes the results. */
+  readonly bottleneck: Resource | 'none';
+  /** The part of the run in which the bottleneck was busy: 1 when it never waited itself. */
+  readonly overlapOfIdeal: number;
+}
+
+/**
+ * Subscribe to it, and it pushes: a result is taken as soon as it is there. Iterate it, and it pulls: a lane is given
+ * up only when its result has been taken and the next is asked for, so a slow consumer holds the source.
+ *
+ * Nothing runs before one of the two; each is a run of its own with lanes of its own.
+ */
+export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
+  /** Of the run started last. */
+  readonly report: () => OverlapReport;
+}
+
+const DEFAULT_DEPTH = 3;
+/** Each lane holds a stream and arrays; more than this is a mistake for a queue length. */
+const MAX_DEPTH = 1024;
+
+const NO_RUN = { bottleneck: 'none', share: 0 } as const;
+
+export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOptions, stage: Stage<T, R>): Overlapped<R> {
+  const depth = checkCount('depth', opts.depth ?? opts.streams?.length ?? DEFAULT_DEPTH, 1, MAX_DEPTH);
+  const { onError = 'fail' } = opts;
+  const retries = typeof onError === 'object' ? checkCount('onError.retry', onError.retry, 0, Number.MAX_SAFE_INTEGER) : 0;
+  const pulled = checkSource<T>(source);
+  let last: { readonly run: OverlapRun<T, R>; readonly meter: Meter } | undefined;
+
+  function start(): OverlapRun<T, R> {
+    const meter = new Meter();
+    const settings = {
+      device,
+      source: pulled,
+      stage,
+      isOrdered: opts.ordered ?? true,
+      signal: opts.signal,
+      retries,
+      isSkipping: onError === 'skip',
+      meter,
+    };
+    const run = new OverlapRun<T, R>(settings, () => openLanes(device, depth, opts.streams));
+    last = { run, meter };
+    return run;
+  }
+
+  return Object.assign(
+    observable<R>((sink) => {
+      const run = start();
+      void push(run, sink);
+      return () => void run.close().catch(() => undefined);
+    }),
+    {
+      [Symbol.asyncIterator]: () => iterate(start()),
+      report: (): OverlapReport => {
+        const { bottleneck, share } = last?.meter.summary() ?? NO_RUN;
+        return { items: last?.run.itemCount ?? 0, skipped: last?.run.skippedCount ?? 0, depth, bottleneck, overlapOfIdeal: share };
+      },
+    },
+  );
+}
+
+/** A run, whatever its items are. */
+type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'close'>;
+
+async function push<R>(run: Results<R>, sink: Sink<R>): Promise<void> {
+  try {
+    for (let result = await run.next(); !result.done; result = await run.next()) sink.next(result.value);
+    sink.complete();
+  } catch (error) {
+    sink.error(error);
+  }
+}
+
+function iterate<R>(run: Results<R>): AsyncIterator<R, undefined> {
+  return {
+    next: () => run.next(),
+    return: async () => {
+      await run.close();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+function checkCount(argument: string, value: number, least: number, most: number): number {
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `${argument} (${String(value)}) is not a whole number from ${least} to ${most}.`, {
+    argument,
+    value,
+    limit: value < least ? least : most,
+  });
+}
+
+function checkSource<T>(source: Source<T>): Iterable<T> | AsyncIterable<T> {
+  const value: unknown = source;
+  if (typeof value === 'string' || (typeof value === 'object' && value !== null)) {
+    if (Symbol.asyncIterator in Object(value) || Symbol.iterator in Object(value)) return value as Iterable<T> | AsyncIterable<T>;
+  }
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The source is neither iterable nor async iterable.', { argument: 'source', value });
+}

@@ -1,0 +1,149 @@
+// The control thread of one device: it opens the device natively, which starts the channel thread that executes records,
+// and then does whatever may block: building and loading kernels, page-locking, closing.
+//
+// This environment holds the timeline and all host memory that the device knows: an owner that is terminated would take
+// its references along, while the device goes on writing.
+import { type MessagePort, parentPort } from 'node:worker_threads';
+import { KernelBuilder } from '../build/builder.js';
+import type { Nvrtc } from '../build/cuda-compiler.js';
+import type { BuildSpec } from '../core/build.js';
+import { CompileError, encodeError, LaunchError, MillraceError, OutOfMemoryError, UnavailableError } from '../core/errors.js';
+import { growableSharedBuffer } from '../core/shared-buffer.js';
+import type { Binding, NativeFailure } from '../native/binding.js';
+import { loadBinding } from '../native/load.js';
+import { MAX_STREAMS, Status, TimelineSlot } from '../protocol/protocol.gen.js';
+import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
+import type { FromWorker, ToWorker } from './messages.js';
+
+/** What one SharedArrayBuffer can reserve. */
+const ARENA_BYTES = 4 * 2 ** 30;
+const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
+
+const port = parentPort as MessagePort;
+const binding: Binding = loadBinding();
+let device: ControlledDevice | undefined;
+
+/** The open device, seen from its control thread. */
+class ControlledDevice {
+  readonly channel: number;
+  readonly #builder: KernelBuilder;
+  readonly #pagesCanBeLocked: boolean;
+  readonly #building: Set<number> = new Set();
+  #isClosing = false;
+
+  constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
+    const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
+    const arena = growableSharedBuffer(0, ARENA_BYTES);
+    this.channel = binding.openDevice(backend, info.ordinal, new Uint8Array(timeline, 0, TIMELINE_BYTES), maxPending);
+    this.#builder = new KernelBuilder(backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc() });
+    this.#pagesCanBeLocked = backend === 'cuda';
+    send({ type: 'opened', channel: this.channel, info: binding.deviceInfo(this.channel), timeline, arena });
+  }
+
+  /** Launches of the kernel wait on the device meanwhile. */
+  async build(handle: number, spec: BuildSpec): Promise<void> {
+    this.#building.add(handle);
+    try {
+      const { image, compiler, fromCache, ms } = await this.#builder.build(spec);
+      if (this.#isClosing) return;
+      const { entry, isBounded, isChecked } = spec;
+      binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked });
+      send({ type: 'built', handle, compiler, fromCache, ms });
+    } catch (error) {
+      if (this.#isClosing) return;
+      // The reason leaves before the failure it explains.
+      send({ type: 'buildFailed', handle, error: encodeError(asMillraceError(error, `Kernel ${spec.name} does not load`)) });
+      binding.failKernel(this.channel, handle, error instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE);
+    } finally {
+      this.#building.delete(handle);
+    }
+  }
+
+  register(handle: number, buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    try {
+      binding.registerHost(this.channel, handle, bytes, this.#pagesCanBeLocked);
+    } catch (error) {
+      send({ type: 'registerFailed', handle, error: encodeError(asMillraceError(error, `${byteLength} bytes cannot be page-locked`)) });
+      // Slower, and right all the same.
+      binding.registerHost(this.channel, handle, bytes, false);
+    }
+  }
+
+  unregister(handle: number): void {
+    binding.unregisterHost(this.channel, handle);
+    send({ type: 'unregistered', handle });
+  }
+
+  close(): Promise<void> {
+    this.#isClosing = true;
+    // The channel ends after what is queued, which would wait for these for ever.
+    for (const handle of this.#building) binding.failKernel(this.channel, handle, Status.STATE);
+    return binding.closeDevice(this.channel);
+  }
+}
+
+function nvrtc(): { readonly nvrtc?: Nvrtc } {
+  const found = binding.nvrtc();
+  if (found === undefined) return {};
+  return { nvrtc: { ...found, compile: (source, name, options) => binding.compileNvrtc(source, name, options) } };
+}
+
+function send(message: FromWorker): void {
+  port.postMessage(message);
+}
+
+/** What a native call throws knows a status; the owner's users know classes. */
+function asMillraceError(error: unknown, what: string): unknown {
+  if (error instanceof MillraceError || !(error instanceof Error)) return error;
+  const { status, driverStatus, message } = error as NativeFailure;
+  const facts = { driverStatus, cause: error };
+  switch (status) {
+    case Status.COMPILE:
+      return new CompileError('ERR_MILLRACE_COMPILE', `${what}: ${message}`, message, [], facts);
+    case Status.OUT_OF_MEMORY:
+      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${what}: ${message}`, 0, 0, facts);
+    case Status.UNAVAILABLE:
+      return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [], facts);
+    default:
+      return status === undefined ? error : new LaunchError('ERR_MILLRACE_LAUNCH', `${what}: ${message}`, facts);
+  }
+}
+
+function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
+  try {
+    device = new ControlledDevice(message.backend, message.info, message.maxPending);
+  } catch (error) {
+    const what = `Device ${message.backend}:${message.info.ordinal} does not open`;
+    send({ type: 'openFailed', error: encodeError(asMillraceError(error, what)) });
+    port.close();
+  }
+}
+
+async function close(): Promise<void> {
+  await device?.close();
+  send({ type: 'closed' });
+  // A compiler under way would keep the thread.
+  process.exit();
+}
+
+port.on('message', (message: ToWorker) => {
+  switch (message.type) {
+    case 'open':
+      open(message);
+      break;
+    case 'build':
+      void device?.build(message.handle, message.build);
+      break;
+    case 'register':
+      device?.register(message.handle, message.buffer, message.byteOffset, message.byteLength);
+      break;
+    case 'unregister':
+      device?.unregister(message.handle);
+      break;
+    case 'close':
+      void close();
+  }
+});
+
+send({ type: 'enumerated', backends: binding.enumerate() });

@@ -1,0 +1,34 @@
+// Every message between an owner and its device's worker. Streams, memory and launches never travel here: they are
+// records. What does travel may block the worker and never the owner.
+import type { BuildSpec } from '../core/build.js';
+import type { BuildReport } from '../core/channel.js';
+import type { EncodedError } from '../core/errors.js';
+import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
+import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+
+export type ToWorker =
+  /** The answer to 'enumerated'; otherwise 'close'. */
+  | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly maxPending: number }
+  | { readonly type: 'build'; readonly handle: number; readonly build: BuildSpec }
+  | {
+      readonly type: 'register';
+      readonly handle: number;
+      readonly buffer: SharedArrayBuffer;
+      readonly byteOffset: number;
+      readonly byteLength: number;
+    }
+  | { readonly type: 'unregister'; readonly handle: number }
+  | { readonly type: 'close' };
+
+export type FromWorker =
+  /** First message: asking the driver may take a tenth of a second, so it is asked here. */
+  | { readonly type: 'enumerated'; readonly backends: readonly BackendReport[] }
+  /** `arena` is for pinned memory, `timeline` the streams' slots; both start on a page and are held by the worker. */
+  | { readonly type: 'opened'; readonly channel: number; readonly info: NativeDeviceInfo; readonly timeline: SharedArrayBuffer; readonly arena: GrowableSharedBuffer }
+  | { readonly type: 'openFailed'; readonly error: EncodedError }
+  | ({ readonly type: 'built'; readonly handle: number } & BuildReport)
+  | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }
+  | { readonly type: 'registerFailed'; readonly handle: number; readonly error: EncodedError }
+  | { readonly type: 'unregistered'; readonly handle: number }
+  /** Last message. */
+  | { readonly type: 'closed' };

@@ -1,0 +1,236 @@
+// The owner's side of a device's worker: starts it, opens a device in it, and is the Channel that core submits to.
+//
+// The worker is let go by the loop as soon as the device is open: waiting promises hold the loop by themselves. If the
+// worker ends unasked, the device is lost.
+// Thread: owner.
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { BuildSpec } from '../core/build.js';
+import type { BuildReport, Channel } from '../core/channel.js';
+import { decodeError, DeviceLostError, InternalError } from '../core/errors.js';
+import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
+import type { Binding } from '../native/binding.js';
+import type { Encoder } from '../protocol/encoder.js';
+import type { HandleKind } from '../protocol/protocol.gen.js';
+import type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+import type { FromWorker, ToWorker } from './messages.js';
+
+/** A worker that said it is closed and has not ended after this is terminated. */
+const EXIT_MS = 2000;
+
+interface Settling<T> {
+  resolve(value: T): void;
+  reject(error: Error): void;
+}
+
+/** A worker that has looked which devices there are, and waits to be told which one to open. */
+export class DeviceWorker {
+  readonly worker: Worker;
+  readonly #binding: Binding;
+
+  private constructor(binding: Binding, worker: Worker) {
+    this.#binding = binding;
+    this.worker = worker;
+  }
+
+  static async start(binding: Binding): Promise<{ readonly worker: DeviceWorker; readonly backends: readonly BackendReport[] }> {
+    const worker = new Worker(new URL('./device-worker.js', import.meta.url), { name: 'millrace', execArgv: [] });
+    const message = await nextMessage(worker, 'enumerated');
+    return { worker: new DeviceWorker(binding, worker), backends: message.backends };
+  }
+
+  async open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
+    post(this.worker, { type: 'open', backend, info: chosen, maxPending });
+    const { channel, info, timeline, arena } = await nextMessage(this.worker, 'opened');
+    return new WorkerChannel(this.#binding, this.worker, encoder, { id: channel, backend, info, maxPending, timeline, arena });
+  }
+
+  async close(): Promise<void> {
+    const exited = once(this.worker, 'exit');
+    post(this.worker, { type: 'close' });
+    await exited;
+  }
+}
+
+interface Opened {
+  readonly id: number;
+  readonly backend: BackendName;
+  readonly info: NativeDeviceInfo;
+  readonly maxPending: number;
+  readonly timeline: SharedArrayBuffer;
+  readonly arena: GrowableSharedBuffer;
+}
+
+export class WorkerChannel implements Channel {
+  readonly id: number;
+  readonly backend: BackendName;
+  readonly info: NativeDeviceInfo;
+  readonly maxPending: number;
+  readonly encoder: Encoder;
+  readonly timeline: SharedArrayBuffer;
+  readonly arena: GrowableSharedBuffer;
+  onLost: ((error: DeviceLostError) => void) | undefined = undefined;
+  readonly #binding: Binding;
+  readonly #worker: Worker;
+  readonly #builds: Map<number, Settling<BuildReport>> = new Map();
+  readonly #unregisters: Map<number, Settling<void>> = new Map();
+  readonly #exited: Promise<void>;
+  #state: 'open' | 'closing' | 'closed' = 'open';
+  #holds = 0;
+
+  constructor(binding: Binding, worker: Worker, encoder: Encoder, opened: Opened) {
+    this.id = opened.id;
+    this.backend = opened.backend;
+    this.info = opened.info;
+    this.maxPending = opened.maxPending;
+    this.timeline = opened.timeline;
+    this.arena = opened.arena;
+    this.encoder = encoder;
+    this.#binding = binding;
+    this.#worker = worker;
+    binding.attach(this.id);
+    worker.on('message', (message: FromWorker) => this.#hear(message));
+    worker.on('error', (error) => this.#end(error));
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', () => {
+        this.#end(undefined);
+        resolve();
+      });
+    });
+    worker.unref();
+  }
+
+  submit(bytes: number): number {
+    return this.#binding.submit(this.id, bytes);
+  }
+
+  arm(stream: number, ticket: number): boolean {
+    return this.#binding.arm(this.id, stream, ticket);
+  }
+
+  failures(stream: number, from: number): readonly FailureRecord[] {
+    return this.#binding.failures(this.id, stream, from);
+  }
+
+  lostStatus(): number {
+    return this.#binding.lostStatus(this.id);
+  }
+
+  stats(): ChannelStats {
+    return this.#binding.stats(this.id);
+  }
+
+  reserveHandles(kind: HandleKind, count: number): number {
+    return this.#binding.reserveHandles(this.id, kind, count);
+  }
+
+  reserveStream(): number {
+    return this.#binding.reserveStream(this.id);
+  }
+
+  lastTicket(stream: number): number {
+    return this.#binding.lastTicket(this.id, stream);
+  }
+
+  build(handle: number, build: BuildSpec): Promise<BuildReport> {
+    return new Promise((resolve, reject) => {
+      this.#builds.set(handle, { resolve, reject });
+      post(this.#worker, { type: 'build', handle, build });
+    });
+  }
+
+  register(handle: number, buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
+    post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength });
+  }
+
+  unregister(handle: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#unregisters.set(handle, { resolve, reject });
+      post(this.#worker, { type: 'unregister', handle });
+    });
+  }
+
+  async holdLoop<T>(promise: Promise<T>): Promise<T> {
+    if (this.#holds++ === 0) this.#worker.ref();
+    try {
+      return await promise;
+    } finally {
+      if (--this.#holds === 0) this.#worker.unref();
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#state === 'open') {
+      this.#state = 'closing';
+      post(this.#worker, { type: 'close' });
+    }
+    await this.holdLoop(this.#exited);
+  }
+
+  #hear(message: FromWorker): void {
+    switch (message.type) {
+      case 'built': {
+        const { compiler, fromCache, ms } = message;
+        take(this.#builds, message.handle)?.resolve({ compiler, fromCache, ms });
+        break;
+      }
+      case 'buildFailed':
+        take(this.#builds, message.handle)?.reject(decodeError(message.error, { device: `${this.backend}:${this.info.ordinal}` }));
+        break;
+      case 'registerFailed':
+        process.emitWarning(`${message.error.message} Copies to and from it take the slow road.`, {
+          type: 'MillraceWarning',
+          code: message.error.code,
+        });
+        break;
+      case 'unregistered':
+        take(this.#unregisters, message.handle)?.resolve();
+        break;
+      case 'closed':
+        setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
+    }
+  }
+
+  /** The worker has ended, or is about to. */
+  #end(cause: unknown): void {
+    if (this.#state === 'closed') return;
+    const wasAsked = this.#state === 'closing';
+    this.#state = 'closed';
+    const device = `${this.backend}:${this.info.ordinal}`;
+    const message = wasAsked ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
+    const error = new DeviceLostError('ERR_MILLRACE_LOST', message, wasAsked ? 'closed' : 'worker-exit', { device, cause });
+    if (!wasAsked) this.onLost?.(error);
+    for (const pending of [...this.#builds.values(), ...this.#unregisters.values()]) pending.reject(error);
+    this.#builds.clear();
+    this.#unregisters.clear();
+    this.#binding.detach(this.id);
+  }
+}
+
+function take<T>(pending: Map<number, Settling<T>>, handle: number): Settling<T> | undefined {
+  const settling = pending.get(handle);
+  pending.delete(handle);
+  return settling;
+}
+
+function post(worker: Worker, message: ToWorker): void {
+  worker.postMessage(message);
+}
+
+/** The next message, which is this one, or the worker's failure. */
+function nextMessage<T extends FromWorker['type']>(worker: Worker, type: T): Promise<Extract<FromWorker, { readonly type: T }>> {
+  return new Promise((resolve, reject) => {
+    const ended = (code: number): void => {
+      reject(new DeviceLostError('ERR_MILLRACE_LOST', `The device's worker ended before it was ready (exit code ${code}).`, 'worker-exit'));
+    };
+    worker.once('error', reject);
+    worker.once('exit', ended);
+    worker.once('message', (message: FromWorker) => {
+      worker.off('error', reject);
+      worker.off('exit', ended);
+      if (message.type === 'openFailed') reject(decodeError(message.error));
+      else if (message.type === type) resolve(message as Extract<FromWorker, { readonly type: T }>);
+      else reject(new InternalError('ERR_MILLRACE_INTERNAL', `The device's worker said '${message.type}' instead of '${type}'.`));
+    });
+  });
+}

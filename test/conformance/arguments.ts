@@ -1,0 +1,160 @@
+// Chapter 6, first half: bad input. One row per mistake: the class, what the message must show, and a stream that
+// goes on as if nothing had been said.
+import { describe, expect } from 'vitest';
+import { ArgumentError, StateError, type Device, type DeviceArray, type Kernel, type Stream } from 'millrace';
+import { mixed, mixKernel } from '../support/kernels.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { thrownBy } from '../support/wait.js';
+
+interface Scene {
+  readonly device: Device;
+  readonly stream: Stream;
+  readonly x: DeviceArray<'u32'>;
+  readonly floats: DeviceArray<'f32'>;
+  readonly disposed: DeviceArray<'u32'>;
+}
+interface Mistake {
+  readonly title: string;
+  readonly call: (scene: Scene) => unknown;
+  readonly error: typeof ArgumentError | typeof StateError;
+  /** Parts of the message: the value and its limit. */
+  readonly shows: (device: Device) => readonly (string | RegExp)[];
+}
+
+const block = (...size: [number, number?, number?]) => ({ grid: 1, block: size });
+const launch =
+  (shape: unknown, args?: unknown) =>
+  ({ stream, x }: Scene) =>
+    stream.launch(mixKernel as Kernel, shape as never, (args ?? { x, k: 0 }) as never);
+
+const MISTAKES: readonly Mistake[] = [
+  { title: 'a negative size', call: ({ device }) => device.zeros(-1), error: ArgumentError, shows: () => ['-1'] },
+  { title: 'a fractional size', call: ({ device }) => device.empty([2, 1.5]), error: ArgumentError, shows: () => ['1.5'] },
+  { title: 'a size that is no number', call: ({ device }) => device.zeros('4' as never), error: ArgumentError, shows: () => ['4'] },
+  { title: 'NaN as a size', call: ({ device }) => device.zeros(Number.NaN), error: ArgumentError, shows: () => ['NaN'] },
+  { title: 'a size beyond exact integers', call: ({ device }) => device.zeros([2 ** 40, 2 ** 40]), error: ArgumentError, shows: () => [] },
+  {
+    title: "a byte length over the device's memory",
+    call: ({ device }) => device.empty(device.info.totalMemoryBytes + 1, 'u8'),
+    error: ArgumentError,
+    shows: (device) => [String(device.info.totalMemoryBytes + 1), String(device.info.totalMemoryBytes)],
+  },
+  { title: 'an unknown element type', call: ({ device }) => device.zeros(4, 'f128' as never), error: ArgumentError, shows: () => ['f128'] },
+  { title: 'a negative pinned size', call: ({ device }) => device.pinned(-8), error: ArgumentError, shows: () => ['-8'] },
+  {
+    title: 'data that does not fit its shape',
+    call: ({ device }) => device.from(new Float32Array(5), { shape: [2, 3] }),
+    error: ArgumentError,
+    shows: () => ['5', '6'],
+  },
+  {
+    title: 'a fill value of the wrong kind',
+    call: ({ stream, x }) => stream.fill(x, 'one' as never),
+    error: ArgumentError,
+    shows: () => ['one'],
+  },
+  {
+    title: 'a fill value outside the element type',
+    call: ({ stream, x }) => stream.fill(x, -1),
+    error: ArgumentError,
+    shows: () => ['-1', 'u32'],
+  },
+  {
+    title: 'a disposed array to fill',
+    call: ({ stream, disposed }) => stream.fill(disposed, 1),
+    error: StateError,
+    shows: () => [/disposed/i],
+  },
+  {
+    title: 'a disposed array to copy from',
+    call: ({ stream, x, disposed }) => stream.copy(x, disposed),
+    error: StateError,
+    shows: () => [/disposed/i],
+  },
+  {
+    title: 'a disposed array to launch on',
+    call: (scene) => launch(1, { x: scene.disposed, k: 0 })(scene),
+    error: StateError,
+    shows: () => [/disposed/i],
+  },
+  {
+    title: 'an array of another element type',
+    call: (scene) => launch(1, { x: scene.floats, k: 0 })(scene),
+    error: ArgumentError,
+    shows: () => ['f32', 'u32'],
+  },
+  {
+    title: 'something that is no kernel',
+    call: ({ stream, x }) => stream.launch({} as never, 1, { x } as never),
+    error: ArgumentError,
+    shows: () => [/kernel/i],
+  },
+  { title: 'a block of zero threads', call: launch(block(0)), error: ArgumentError, shows: () => ['0'] },
+  {
+    title: 'a block over the limit of the device',
+    call: (scene) => launch(block(scene.device.info.maxThreadsPerBlock * 2))(scene),
+    error: ArgumentError,
+    shows: (device) => [String(device.info.maxThreadsPerBlock * 2), String(device.info.maxThreadsPerBlock), device.info.id],
+  },
+  {
+    title: 'a block whose product is over the limit',
+    call: (scene) => launch(block(scene.device.info.maxThreadsPerBlock / 2, 4))(scene),
+    error: ArgumentError,
+    shows: (device) => [String(device.info.maxThreadsPerBlock)],
+  },
+  { title: 'a fractional block', call: launch(block(1.5)), error: ArgumentError, shows: () => ['1.5'] },
+  { title: 'a negative grid', call: launch({ grid: -2, block: 1 }), error: ArgumentError, shows: () => ['-2'] },
+  { title: 'a negative number of threads', call: launch(-3), error: ArgumentError, shows: () => ['-3'] },
+  {
+    title: 'something that is no event',
+    call: ({ stream }) => stream.waitEvent({} as never),
+    error: ArgumentError,
+    shows: () => [/event/i],
+  },
+  {
+    title: 'something that is no stream',
+    call: ({ stream }) => stream.waitStream({} as never),
+    error: ArgumentError,
+    shows: () => [/stream/i],
+  },
+  {
+    title: 'a fractional priority',
+    call: ({ device }) => device.createStream({ priority: 0.5 }),
+    error: ArgumentError,
+    shows: () => ['0.5'],
+  },
+  {
+    title: 'an unknown ordering',
+    call: ({ device }) => device.createStream({ ordering: 'loose' as never }),
+    error: ArgumentError,
+    shows: () => ['loose'],
+  },
+];
+
+export function badArguments(target: Target): void {
+  describe('6 failure: bad input', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    for (const { title, call, error, shows } of MISTAKES) {
+      rule('S601', `${title} is refused at the call, and the stream goes on`, async () => {
+        const { device } = chapter;
+        const stream = device.createStream();
+        const disposed = stream.zeros(4, 'u32');
+        disposed[Symbol.dispose]();
+        using x = stream.zeros(1, 'u32');
+        using floats = stream.zeros(1, 'f32');
+        const pendingBefore = stream.record();
+        const thrown = thrownBy(() => call({ device, stream, x, floats, disposed }));
+        expect(thrown).toBeInstanceOf(error);
+        for (const part of shows(device)) expect(thrown.message).toMatch(part);
+        expect(thrown).toHaveProperty('code', expect.stringMatching(/^ERR_MILLRACE_/));
+        stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k: 5 });
+        expect((await x.read())[0]).toBe(mixed(0, 5, 1));
+        expect(pendingBefore.isComplete).toBe(true);
+        await stream.close();
+      });
+    }
+  });
+}

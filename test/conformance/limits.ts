@@ -1,0 +1,129 @@
+// Chapter 7: limits, and what brakes a loop that submits faster than the device works.
+import { describe, expect } from 'vitest';
+import { LimitError } from 'millrace';
+import { hold } from '../support/latch.js';
+import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
+import { rulesOf, withDevice } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { collectGarbage, isSettled, thrownBy } from '../support/wait.js';
+
+const MAX_PENDING = 256;
+const MILLION = 1_000_000;
+const MIB = 1 << 20;
+
+export function limits(target: Target): void {
+  describe('7 limits', () => {
+    const rule = rulesOf(target);
+
+    rule('S701', 'one record over maxPending is a LimitError, and nothing is lost', async () => {
+      await withDevice(target, { maxPending: MAX_PENDING }, async (device) => {
+        await device.compile(mixKernel);
+        const stream = device.createStream();
+        using x = stream.zeros(1, 'u32');
+        using gate = stream.zeros(1, 'i32');
+        await stream.synchronize();
+        // A launch that is still being built parks its stream: everything behind it stays pending.
+        stream.launch(unbuiltKernel(), { grid: 1, block: 1 }, { x: gate });
+        const [accepted, error] = fillUp((k) => stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k }));
+        expect(error).toBeInstanceOf(LimitError);
+        expect(error.limit).toBe(MAX_PENDING);
+        expect(error.message).toContain(String(MAX_PENDING));
+        expect(accepted).toBeLessThanOrEqual(MAX_PENDING);
+        expect(accepted).toBeGreaterThan(MAX_PENDING - 8);
+        await error.retryAfter;
+        stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k: accepted });
+        expect((await x.read())[0]).toBe(mixed(0, 0, accepted + 1));
+        await stream.close();
+      });
+    });
+
+    rule('S702', 'retryAfter resolves when there is room, not before', async () => {
+      await withDevice(target, { maxPending: MAX_PENDING }, async (device) => {
+        await device.compile(mixKernel);
+        const stream = device.createStream();
+        using x = stream.zeros(1, 'i32');
+        await stream.synchronize();
+        const build = stream.launch(unbuiltKernel(), { grid: 1, block: 1 }, { x });
+        const [, error] = fillUp(() => stream.fill(x, 1));
+        const wasBuilt = build.isComplete;
+        const { retryAfter } = error;
+        expect(wasBuilt || !(await isSettled(retryAfter)) || build.isComplete).toBe(true);
+        await retryAfter;
+        expect(build.isComplete).toBe(true);
+        await stream.fill(x, 2).done;
+        expect((await x.read())[0]).toBe(2);
+        await stream.close();
+      });
+    });
+
+    rule('S703', 'ready resolves when fewer than `below` operations are pending', async () => {
+      await withDevice(target, {}, async (device) => {
+        const stream = device.createStream();
+        using x = device.zeros(1, 'i32');
+        await stream.ready();
+        await using latch = await hold(target, stream);
+        for (let n = 0; n < 100; n++) stream.fill(x, n);
+        expect(stream.pending).toBeGreaterThanOrEqual(100);
+        await stream.ready({ below: 1000 });
+        expect(latch.operation.isComplete).toBe(false);
+        const ready = stream.ready({ below: 4 });
+        latch.open();
+        await ready;
+        expect(stream.pending).toBeLessThan(4);
+        await stream.close();
+      });
+    });
+
+    rule('S704', 'a flooded stream does not hold the others up', async () => {
+      await withDevice(target, {}, async (device) => {
+        const flooded = device.createStream();
+        const other = device.createStream();
+        using x = device.zeros(1, 'i32');
+        using y = device.zeros(1, 'i32');
+        await device.synchronize();
+        await using latch = await hold(target, flooded);
+        for (let n = 0; n < 20_000; n++) flooded.fill(x, n);
+        await other.fill(y, 7).done;
+        expect(latch.operation.isComplete).toBe(false);
+        latch.open();
+        expect((await x.read())[0]).toBe(19_999);
+        await Promise.all([flooded.close(), other.close()]);
+      });
+    });
+
+    rule(
+      'S705',
+      'a million launches in one synchronous loop keep their order, and memory is flat afterwards',
+      async () => {
+        await withDevice(target, {}, async (device) => {
+          await device.compile(mixKernel);
+          const stream = device.createStream();
+          const afterRound: number[] = [];
+          for (let round = 0; round < 2; round++) {
+            using x = stream.zeros(1, 'u32');
+            await stream.synchronize();
+            const before = process.memoryUsage().rss;
+            for (let k = 0; k < MILLION; k++) stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k });
+            expect(process.memoryUsage().rss - before).toBeLessThan(MILLION * 1024);
+            expect((await x.read())[0]).toBe(mixed(0, 0, MILLION));
+            collectGarbage();
+            afterRound.push(process.memoryUsage().rss);
+          }
+          expect(afterRound[1]! - afterRound[0]!).toBeLessThan(96 * MIB);
+          await stream.close();
+        });
+      },
+      { timeoutMs: 300_000 },
+    );
+  });
+}
+
+/** Submits until refused; how many were taken, and the refusal. */
+function fillUp(submit: (n: number) => unknown): readonly [accepted: number, error: LimitError] {
+  let accepted = 0;
+  const error = thrownBy(() => {
+    for (; accepted < 100 * MAX_PENDING; accepted++) submit(accepted);
+  });
+  if (!(error instanceof LimitError)) throw error;
+  return [accepted, error];
+}

@@ -1,0 +1,11 @@
+// The suite on the CPU device.
+import os from 'node:os';
+import { openDevice } from 'millrace';
+import { suite } from './suite.js';
+
+suite({
+  name: 'cpu',
+  spec: 'cpu',
+  supports: { timing: os.availableParallelism() >= 2, memoryLimit: false, spinsPerSecond: 1e9 },
+  open: (options) => openDevice('cpu', options),
+});

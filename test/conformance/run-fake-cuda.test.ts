@@ -1,0 +1,24 @@
+// The suite on the CUDA backend over a driver library that computes on the CPU, so that the whole of native/cuda runs
+// on machines without a GPU.
+import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { expect, test } from 'vitest';
+import { listDevices, openDevice } from 'millrace';
+import { suite } from './suite.js';
+
+if (FAKE_DRIVER === undefined) {
+  test('S801 the suite runs on the fake driver', (context) => {
+    context.skip(FAKE_DRIVER_MISSING);
+  });
+} else {
+  test('S801 the fake driver is the one that was opened', async () => {
+    const devices = await listDevices();
+    expect(devices.filter(({ backend }) => backend === 'cuda').length).toBeGreaterThan(0);
+  });
+  suite({
+    name: 'fake-cuda',
+    spec: 'cuda:0',
+    supports: { timing: false, memoryLimit: true, spinsPerSecond: 1e9 },
+    open: (options) => openDevice('cuda:0', options),
+    openOther: () => openDevice('cuda:1'),
+  });
+}

@@ -1,0 +1,13 @@
+// What a target is known not to do, and why. A rule listed here is run all the same: when it passes, the run fails.
+import type { RuleNumber } from '../support/rule.js';
+
+export interface Skip {
+  /** Name of the run: `cpu`, `cuda`, `fake-cuda`, `two-cpu`. */
+  readonly target: string;
+  readonly rule: RuleNumber;
+  /** One test of the rule; all of them when left out. */
+  readonly title?: string;
+  readonly reason: string;
+}
+
+export const SKIPS: readonly Skip[] = [];

@@ -1,0 +1,97 @@
+// The rules that join two devices: events, waits, and arrays that belong elsewhere.
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { ArgumentError, type Device } from 'millrace';
+import { hold } from '../support/latch.js';
+import { mixed, mixKernel } from '../support/kernels.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { thrownBy } from '../support/wait.js';
+
+export function twoDevices(target: Target): void {
+  const { openOther } = target;
+  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
+  describe('2 events, between two devices', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+    let other: Device;
+    beforeAll(async () => {
+      other = await openOther();
+    });
+    afterAll(async () => {
+      await other.close();
+    });
+
+    rule('S208', 'a stream waits for an event of another device, without holding the host', async () => {
+      const source = chapter.device.createStream();
+      const sink = other.createStream();
+      await using latch = await hold(target, source);
+      sink.waitEvent(source.record());
+      const behind = sink.record();
+      await other.createStream().record().done;
+      expect(behind.isComplete).toBe(false);
+      latch.open();
+      await behind.done;
+      await Promise.all([source.close(), sink.close()]);
+    });
+
+    rule('S208', 'waitStream works between devices, both ways, many times', async () => {
+      const here = chapter.device.createStream();
+      const there = other.createStream();
+      using x = here.zeros(1, 'u32');
+      using y = there.zeros(1, 'u32');
+      for (let k = 0; k < 500; k++) {
+        here.launch(mixKernel, { grid: 1, block: 1 }, { x, k });
+        there.waitStream(here);
+        there.launch(mixKernel, { grid: 1, block: 1 }, { x: y, k });
+        here.waitStream(there);
+      }
+      await Promise.all([here.synchronize(), there.synchronize()]);
+      expect((await x.read())[0]).toBe(mixed(0, 0, 500));
+      expect((await y.read())[0]).toBe(mixed(0, 0, 500));
+      await Promise.all([here.close(), there.close()]);
+    });
+
+    rule('S208', 'a wait is right when the record it names is still parked on its own device', async () => {
+      const source = chapter.device.createStream({ ordering: 'explicit' });
+      const gate = chapter.device.createStream({ ordering: 'explicit' });
+      const sink = other.createStream();
+      using x = source.zeros(1, 'i32');
+      await using latch = await hold(target, gate);
+      source.waitStream(gate);
+      // More records than a stream may have issued at once, so that the last ones are certainly not.
+      for (let n = 0; n < 2000; n++) source.fill(x, n);
+      const last = source.record();
+      sink.waitEvent(last);
+      const behind = sink.record();
+      await other.createStream().record().done;
+      expect(behind.isComplete).toBe(false);
+      latch.open();
+      await Promise.all([behind.done, last.done]);
+      expect((await x.read())[0]).toBe(1999);
+      await Promise.all([source.close(), gate.close(), sink.close()]);
+    });
+
+    rule('S209', 'an event is recorded on streams of its own device only', () => {
+      using event = chapter.device.createEvent();
+      const stream = other.createStream();
+      const error = thrownBy(() => stream.record(event));
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect(error.message).toContain(chapter.device.info.id);
+      expect(error.message).toContain(other.info.id);
+    });
+
+    rule('S602', 'an array of another device is refused at the call, and the stream goes on', async () => {
+      const stream = chapter.device.createStream();
+      using foreign = other.zeros(4, 'u32');
+      using own = stream.zeros(4, 'u32');
+      for (const call of [() => stream.fill(foreign, 1), () => stream.launch(mixKernel, { grid: 1, block: 1 }, { x: foreign, k: 1 })]) {
+        const error = thrownBy(call);
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toContain(other.info.id);
+      }
+      await stream.fill(own, 6).done;
+      expect([...(await own.read())]).toEqual([6, 6, 6, 6]);
+      await stream.close();
+    });
+  });
+}

@@ -1,0 +1,192 @@
+// Chapter 5: waiting, and what completion means.
+import { describe, expect } from 'vitest';
+import { AbortError, StateError, WaitTimeoutError, type Operation } from 'millrace';
+import { hold } from '../support/latch.js';
+import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { busyUntil, eventually, isSettled, rejectionOf } from '../support/wait.js';
+
+export function waiting(target: Target): void {
+  describe('5 waiting and completion', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    rule('S501', 'done resolves when the operation finished on the device, not when it was accepted', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      await using latch = await hold(target, stream);
+      using x = device.zeros(1, 'i32');
+      const fill = stream.fill(x, 1);
+      const done = fill.done;
+      await device.createStream().record().done;
+      expect(await isSettled(done)).toBe(false);
+      latch.open();
+      const timing = await done;
+      expect(timing.finishedAt).toBeGreaterThanOrEqual(timing.submittedAt);
+      expect(fill.isComplete).toBe(true);
+      expect(fill.done).toBe(done);
+      await stream.close();
+    });
+
+    rule('S502', 'done resolves although slower work was queued behind it before done was read', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'u32');
+      await device.compile(mixKernel);
+      const operations = Array.from({ length: 100 }, (_, k) => stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k }));
+      await using latch = await hold(target, stream, mixKernel);
+      for (const at of [99, 0, 50]) await operations[at]!.done;
+      expect(latch.operation.isComplete).toBe(false);
+      expect(operations.every((operation) => operation.isComplete)).toBe(true);
+      latch.open();
+      await stream.close();
+    });
+
+    rule('S502', 'waiters settle in the order of the stream, whichever was read first', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'i32');
+      await using latch = await hold(target, stream);
+      const operations = Array.from({ length: 5 }, (_, n) => stream.fill(x, n));
+      const order: number[] = [];
+      const waits = [3, 1, 4, 0, 2].map((n) => operations[n]!.done.then(() => order.push(n)));
+      latch.open();
+      await Promise.all(waits);
+      expect(order).toEqual([0, 1, 2, 3, 4]);
+      await stream.close();
+    });
+
+    rule('S503', 'isComplete becomes true while this thread is busy and never yields', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'u32');
+      await device.compile(mixKernel);
+      await device.synchronize();
+      const operation = stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k: 1 });
+      busyUntil(() => false, 1000);
+      expect(operation.isComplete).toBe(true);
+      expect(stream.isComplete).toBe(true);
+      await stream.close();
+    });
+
+    rule('S503', 'a kernel that was never built completes without a yield as well', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'i32');
+      await device.synchronize();
+      const operation = stream.launch(unbuiltKernel(), { grid: 1, block: 1 }, { x });
+      expect(busyUntil(() => operation.isComplete, 20_000)).toBe(true);
+      await stream.close();
+    });
+
+    rule('S504', 'synchronize of a stream, a device and an operation waits for everything before', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'i32');
+      const waits = [() => stream.synchronize(), () => device.synchronize(), (last: Operation) => last.synchronize()];
+      for (const wait of waits) {
+        await using latch = await hold(target, stream);
+        const last = stream.fill(x, 1);
+        const waited = wait(last);
+        expect(await isSettled(waited)).toBe(false);
+        latch.open();
+        await waited;
+        expect(last.isComplete).toBe(true);
+      }
+      await stream.close();
+    });
+
+    rule('S505', 'an aborted wait rejects with AbortError and leaves the work alone', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'i32');
+      await using latch = await hold(target, stream);
+      const fill = stream.fill(x, 3);
+      const reason = new Error('no longer needed');
+      const controller = new AbortController();
+      const waits = [
+        stream.synchronize({ signal: controller.signal }),
+        device.synchronize({ signal: controller.signal }),
+        fill.synchronize({ signal: controller.signal }),
+        stream.record().synchronize({ signal: controller.signal }),
+        x.read({ signal: controller.signal }),
+      ].map((wait) => rejectionOf(wait));
+      controller.abort(reason);
+      for (const error of await Promise.all(waits)) {
+        expect(error).toBeInstanceOf(AbortError);
+        expect(error).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR', cause: reason });
+      }
+      expect(latch.operation.isComplete).toBe(false);
+      latch.open();
+      expect(await x.read()).toEqual(new Int32Array([3]));
+      await stream.close();
+    });
+
+    rule('S505', 'a signal that is aborted already rejects at once', async () => {
+      const error = await rejectionOf(chapter.device.synchronize({ signal: AbortSignal.abort() }));
+      expect(error).toBeInstanceOf(AbortError);
+    });
+
+    rule('S506', 'a wait that takes too long rejects with WaitTimeoutError and leaves the work alone', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'i32');
+      await using latch = await hold(target, stream);
+      stream.fill(x, 6);
+      for (const wait of [stream.synchronize({ timeoutMs: 20 }), stream.record().synchronize({ timeoutMs: 20 })]) {
+        const error = await rejectionOf(wait);
+        expect(error).toBeInstanceOf(WaitTimeoutError);
+        expect(error).toMatchObject({ timeoutMs: 20 });
+      }
+      latch.open();
+      await stream.synchronize({ timeoutMs: 20_000 });
+      expect(await x.read()).toEqual(new Int32Array([6]));
+      await stream.close();
+    });
+
+    rule('S507', 'a wait of a closed stream is a StateError, not a hang', async () => {
+      const stream = chapter.device.createStream();
+      await stream.close();
+      expect(await rejectionOf((async () => stream.synchronize())())).toBeInstanceOf(StateError);
+    });
+
+    rule('S508', 'no call holds the loop while the device works', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1 << 20, 'u8');
+      await using latch = await hold(target, stream);
+      let turns = 0;
+      const count = (): void => {
+        turns++;
+        ticking = setImmediate(count);
+      };
+      let ticking = setImmediate(count);
+      stream.fill(x, 1);
+      stream.copy(x, new Uint8Array(1 << 20));
+      stream.waitEvent(stream.record());
+      const read = x.read();
+      const closing = stream.close();
+      await eventually('the loop turns', () => turns >= 100);
+      expect(latch.operation.isComplete).toBe(false);
+      latch.open();
+      expect((await read)[0]).toBe(0);
+      await closing;
+      clearImmediate(ticking);
+    });
+
+    rule(
+      'S509',
+      '10,000 launches awaited one by one',
+      async () => {
+        const { device } = chapter;
+        const stream = device.createStream();
+        using x = device.zeros(1, 'u32');
+        for (let k = 0; k < 10_000; k++) await stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k }).done;
+        expect((await x.read())[0]).toBe(mixed(0, 0, 10_000));
+        await stream.close();
+      },
+      { timeoutMs: 120_000 },
+    );
+  });
+}

@@ -1,0 +1,71 @@
+// Kernels of cuda_backend_test, once for a GPU and once for the fake driver, which loads the second as a shared object:
+//
+//   nvcc -cubin -arch=sm_90 -o cuda_kernels.cubin cuda_kernels.cu
+//   g++ -x c++ -std=c++20 -shared -fPIC -o libcuda_kernels.so cuda_kernels.cu
+//
+//   hold(gate)          runs until the host makes *gate other than zero
+//   axpy(y, x, a, n)    y[i] += a * x[i]
+//   shared_sum(out, n)  out[0] = 0 + 1 + ... + n - 1, through n unsigned ints of dynamic shared memory
+#if defined(__CUDACC__)
+
+extern "C" __global__ void hold(volatile unsigned* gate) {
+  while (*gate == 0) {
+  }
+}
+
+extern "C" __global__ void axpy(float* y, const float* x, float a, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] += a * x[i];
+}
+
+extern "C" __global__ void shared_sum(unsigned* out, int n) {
+  extern __shared__ unsigned numbers[];
+  for (int i = 0; i < n; ++i) numbers[i] = i;
+  unsigned sum = 0;
+  for (int i = 0; i < n; ++i) sum += numbers[i];
+  out[0] = sum;
+}
+
+#else
+
+#include <sched.h>
+
+struct CpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+
+template <typename T>
+static T Param(const CpuLaunch* launch, int index) {
+  return *static_cast<const T*>(launch->params[index]);
+}
+
+#define ENTRY(name, ...)                                        \
+  extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
+  extern "C" void mr_entry_##name(const CpuLaunch* launch, unsigned long long, unsigned long long end)
+
+ENTRY(hold, 1, 8) {
+  if (end == 0) return;
+  while (__atomic_load_n(Param<unsigned*>(launch, 0), __ATOMIC_ACQUIRE) == 0) sched_yield();
+}
+
+ENTRY(axpy, 4, 8, 8, 4, 4) {
+  const unsigned long long threads = end * launch->block[0];
+  for (unsigned long long i = 0; i < threads && i < static_cast<unsigned long long>(Param<int>(launch, 3)); ++i) {
+    Param<float*>(launch, 0)[i] += Param<float>(launch, 2) * Param<const float*>(launch, 1)[i];
+  }
+}
+
+ENTRY(shared_sum, 2, 8, 4) {
+  auto* numbers = reinterpret_cast<unsigned*>(launch->dynamic_shared);
+  const int n = Param<int>(launch, 1);
+  for (int i = 0; i < n; ++i) numbers[i] = static_cast<unsigned>(i);
+  unsigned sum = 0;
+  for (int i = 0; i < n; ++i) sum += numbers[i];
+  if (end > 0) Param<unsigned*>(launch, 0)[0] = sum;
+}
+
+#endif

@@ -1,0 +1,198 @@
+// Compares what native/cuda declares by hand with NVIDIA's own headers: types, values, and each function of the table
+// in the very ABI version that it is asked for. Nothing happens at run time. Built only where a toolkit is installed:
+//
+//   g++ -std=c++20 -fsyntax-only -I native -isystem /usr/local/cuda/include test/native/driver_abi_test.cpp
+#include <cstddef>
+#include <type_traits>
+
+// Ours first: NVIDIA's header renames functions by macros, which must not reach our names.
+#include "cuda/driver_types.h"
+#include "cuda/nvrtc_library.h"
+
+namespace {
+// Macros in NVIDIA's header, so that ours have to be read before.
+constexpr unsigned int kOurHostFlags[] = {
+    millrace::cuda::CU_MEMHOSTALLOC_PORTABLE, millrace::cuda::CU_MEMHOSTALLOC_DEVICEMAP,
+    millrace::cuda::CU_MEMHOSTREGISTER_PORTABLE, millrace::cuda::CU_MEMHOSTREGISTER_DEVICEMAP};
+}  // namespace
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+namespace {
+
+namespace ours = millrace::cuda;
+
+// ── Types ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static_assert(std::is_same_v<ours::CUdevice, ::CUdevice>);
+static_assert(std::is_same_v<ours::CUdeviceptr, ::CUdeviceptr>);
+static_assert(sizeof(ours::CUcontext) == sizeof(::CUcontext) && std::is_pointer_v<::CUcontext>);
+static_assert(sizeof(ours::CUstream) == sizeof(::CUstream) && std::is_pointer_v<::CUstream>);
+static_assert(sizeof(ours::CUevent) == sizeof(::CUevent) && std::is_pointer_v<::CUevent>);
+static_assert(sizeof(ours::CUmodule) == sizeof(::CUmodule) && std::is_pointer_v<::CUmodule>);
+static_assert(sizeof(ours::CUfunction) == sizeof(::CUfunction) && std::is_pointer_v<::CUfunction>);
+static_assert(sizeof(ours::CUmemoryPool) == sizeof(::CUmemoryPool) && std::is_pointer_v<::CUmemoryPool>);
+
+// ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+template <auto Ours, auto Theirs>
+constexpr bool kSameValue = static_cast<long long>(Ours) == static_cast<long long>(Theirs);
+#define MR_SAME_VALUE(name) static_assert(kSameValue<ours::name, ::name>)
+
+MR_SAME_VALUE(CUDA_SUCCESS);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_VALUE);
+MR_SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY);
+MR_SAME_VALUE(CUDA_ERROR_NOT_INITIALIZED);
+MR_SAME_VALUE(CUDA_ERROR_DEINITIALIZED);
+MR_SAME_VALUE(CUDA_ERROR_STUB_LIBRARY);
+MR_SAME_VALUE(CUDA_ERROR_DEVICE_UNAVAILABLE);
+MR_SAME_VALUE(CUDA_ERROR_NO_DEVICE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_DEVICE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_IMAGE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_CONTEXT);
+MR_SAME_VALUE(CUDA_ERROR_NO_BINARY_FOR_GPU);
+MR_SAME_VALUE(CUDA_ERROR_ECC_UNCORRECTABLE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_PTX);
+MR_SAME_VALUE(CUDA_ERROR_NVLINK_UNCORRECTABLE);
+MR_SAME_VALUE(CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+MR_SAME_VALUE(CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_SOURCE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_HANDLE);
+MR_SAME_VALUE(CUDA_ERROR_NOT_FOUND);
+MR_SAME_VALUE(CUDA_ERROR_NOT_READY);
+MR_SAME_VALUE(CUDA_ERROR_ILLEGAL_ADDRESS);
+MR_SAME_VALUE(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+MR_SAME_VALUE(CUDA_ERROR_LAUNCH_TIMEOUT);
+MR_SAME_VALUE(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+MR_SAME_VALUE(CUDA_ERROR_ASSERT);
+MR_SAME_VALUE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+MR_SAME_VALUE(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+MR_SAME_VALUE(CUDA_ERROR_HARDWARE_STACK_ERROR);
+MR_SAME_VALUE(CUDA_ERROR_ILLEGAL_INSTRUCTION);
+MR_SAME_VALUE(CUDA_ERROR_MISALIGNED_ADDRESS);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_ADDRESS_SPACE);
+MR_SAME_VALUE(CUDA_ERROR_INVALID_PC);
+MR_SAME_VALUE(CUDA_ERROR_LAUNCH_FAILED);
+MR_SAME_VALUE(CUDA_ERROR_NOT_SUPPORTED);
+MR_SAME_VALUE(CUDA_ERROR_SYSTEM_NOT_READY);
+MR_SAME_VALUE(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+MR_SAME_VALUE(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
+MR_SAME_VALUE(CUDA_ERROR_UNKNOWN);
+#if CUDA_VERSION >= 13000  // Older headers do not have these yet.
+MR_SAME_VALUE(CUDA_ERROR_CONTAINED);
+MR_SAME_VALUE(CUDA_ERROR_TENSOR_MEMORY_LEAK);
+#endif
+
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+MR_SAME_VALUE(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+MR_SAME_VALUE(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+MR_SAME_VALUE(CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+MR_SAME_VALUE(CU_GET_PROC_ADDRESS_SUCCESS);
+MR_SAME_VALUE(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+MR_SAME_VALUE(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+MR_SAME_VALUE(CU_GET_PROC_ADDRESS_DEFAULT);
+MR_SAME_VALUE(CU_STREAM_NON_BLOCKING);
+MR_SAME_VALUE(CU_EVENT_DISABLE_TIMING);
+MR_SAME_VALUE(CU_STREAM_WRITE_VALUE_DEFAULT);
+static_assert(kOurHostFlags[0] == CU_MEMHOSTALLOC_PORTABLE && kOurHostFlags[1] == CU_MEMHOSTALLOC_DEVICEMAP);
+static_assert(kOurHostFlags[2] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[3] == CU_MEMHOSTREGISTER_DEVICEMAP);
+
+// ── Functions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Two parameters that a caller passes alike: pointers to handles and structs we name otherwise are pointers all the
+/// same, enumerations are integers of their size, and numbers must agree in size and sign.
+template <typename T>
+struct Plain {
+  using type = T;
+};
+template <typename T>
+  requires std::is_enum_v<T>
+struct Plain<T> {
+  using type = std::underlying_type_t<T>;
+};
+
+template <typename A, typename B>
+constexpr bool IsPassedAlike() {
+  if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
+    using PointeeA = std::remove_cv_t<std::remove_pointer_t<A>>;
+    using PointeeB = std::remove_cv_t<std::remove_pointer_t<B>>;
+    if constexpr (std::is_arithmetic_v<PointeeA> || std::is_arithmetic_v<PointeeB> || std::is_pointer_v<PointeeA>) {
+      return IsPassedAlike<PointeeA, PointeeB>();
+    } else {
+      return true;
+    }
+  } else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) {
+    return false;
+  } else {
+    using PlainA = typename Plain<A>::type;
+    using PlainB = typename Plain<B>::type;
+    return sizeof(PlainA) == sizeof(PlainB) && std::is_signed_v<PlainA> == std::is_signed_v<PlainB>;
+  }
+}
+
+template <typename Ours, typename Theirs>
+constexpr bool kSameFunction = false;
+template <typename... Ours, typename... Theirs>
+  requires(sizeof...(Ours) == sizeof...(Theirs))
+constexpr bool kSameFunction<ours::CUresult (*)(Ours...), ::CUresult (*)(Theirs...)> = (IsPassedAlike<Ours, Theirs>() &&
+                                                                                        ...);
+
+static_assert(sizeof(ours::CUresult) == sizeof(::CUresult));
+
+using OurGetProcAddress = ours::CUresult (*)(const char*, void**, int, uint64_t, ours::CUdriverProcAddressQueryResult*);
+static_assert(kSameFunction<OurGetProcAddress, PFN_cuGetProcAddress_v12000>);
+
+}  // namespace
+
+namespace millrace::cuda {
+#define MR_DRIVER(name, version, presence, params) \
+  static_assert(kSameFunction<CUresult(*) params, PFN_##name##_v##version>, #name " differs from NVIDIA's header");
+#include "cuda/driver_functions.def"
+#undef MR_DRIVER
+}  // namespace millrace::cuda
+
+#if __has_include(<nvrtc.h>)
+#include <nvrtc.h>
+
+namespace {
+
+template <typename Ours, typename Theirs>
+constexpr bool kSameNvrtcFunction = false;
+template <typename... Ours, typename... Theirs>
+  requires(sizeof...(Ours) == sizeof...(Theirs))
+constexpr bool kSameNvrtcFunction<ours::NvrtcCode (*)(Ours...), nvrtcResult (*)(Theirs...)> =
+    (IsPassedAlike<Ours, Theirs>() && ...);
+
+static_assert(sizeof(ours::NvrtcCode) == sizeof(nvrtcResult));
+static_assert(kSameValue<ours::NVRTC_SUCCESS, ::NVRTC_SUCCESS>);
+static_assert(kSameValue<ours::NVRTC_ERROR_COMPILATION, ::NVRTC_ERROR_COMPILATION>);
+
+using ours::NvrtcCode;
+using ours::NvrtcProgram;
+#define MR_NVRTC(name, params) \
+  static_assert(kSameNvrtcFunction<NvrtcCode(*) params, decltype(&::name)>, #name " differs from NVIDIA's header");
+#include "cuda/nvrtc_functions.def"
+#undef MR_NVRTC
+
+}  // namespace
+#endif
+
+int main() {
+  return 0;
+}

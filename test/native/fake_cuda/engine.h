@@ -1,0 +1,120 @@
+// The machine behind the fake driver: devices, streams that are threads with a FIFO, events, and who owns which bytes.
+//
+// Streams of one device run at the same time, as they may on a GPU, so an order that nobody asked for does not come
+// about. An event is its latest recorded point: a wait takes the point of that moment, and one on an event that was
+// never recorded waits for nothing.
+//
+// A lost device stops: what its streams still hold never runs, their points are never reached, and waits of other
+// devices' streams for them end, so that a test can end too.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda/driver_types.h"
+
+namespace millrace::fake_cuda {
+
+using cuda::CUresult;
+
+struct Device;
+
+/// A place in a stream that is reached once.
+class Point {
+ public:
+  explicit Point(Device& device) : device_(device) {}
+  void Reach();
+  [[nodiscard]] bool IsReached();
+  /// Returns when it was reached, or never will be.
+  void Await();
+
+ private:
+  Device& device_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_reached_ = false;
+};
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(Device& device, int number) : device(device), number(number) {}
+  void Start();
+  /// The thread ends after what is queued.
+  void End();
+  void Push(std::function<void()> operation);
+  std::shared_ptr<Point> PushPoint();
+  [[nodiscard]] bool IsIdle();
+
+  Device& device;
+  const int number;
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  bool is_busy_ = false;
+  bool is_ending_ = false;
+};
+
+struct Event {
+  Device& device;
+  const int number;
+  std::mutex mutex;
+  std::shared_ptr<Point> point;  // Guarded by mutex. Null until recorded.
+};
+
+/// Also what a CUcontext points to: only primary contexts exist.
+struct Device {
+  int ordinal = 0;
+  std::atomic<int> lost{0};
+  // Guarded by World::mutex.
+  int retained = 0;
+  uint64_t used_bytes = 0;
+  std::set<std::shared_ptr<Stream>> streams;
+  std::set<Event*> events;
+};
+
+/// A range the driver knows: device memory, host memory it allocated, or host memory registered with it.
+struct Range {
+  enum class Kind { kDevice, kHost, kRegistered };
+  uint64_t bytes = 0;
+  Kind kind = Kind::kDevice;
+  Device* device = nullptr;
+};
+
+struct World {
+  std::mutex mutex;
+  bool is_started = false;  // cuInit was called.
+  std::vector<std::unique_ptr<Device>> devices;
+  std::map<uintptr_t, Range> ranges;  // By first byte.
+  int next_number = 1;                // Of streams and events, for the log.
+
+  /// The range that holds all these bytes, or the end. Call with the mutex held.
+  std::map<uintptr_t, Range>::iterator Find(uintptr_t address, uint64_t bytes);
+  /// Forgets a range and releases what it owns. Call with the mutex held.
+  void Erase(std::map<uintptr_t, Range>::iterator range);
+};
+
+/// Never destroyed: streams may run until the process is gone.
+World& GetWorld();
+
+/// Logs a call and answers the code it has to fail with. Sticky codes lose the current device.
+CUresult Enter(const char* function, const std::string& detail = "");
+
+/// The thread's current contexts, innermost last.
+std::vector<Device*>& CurrentDevices();
+
+/// The current device, if there is one and it still lives.
+CUresult Current(Device** device);
+
+}  // namespace millrace::fake_cuda

@@ -1,0 +1,313 @@
+// A CUDA driver for machines without a GPU: native/cuda runs on it unchanged, through the same dlopen and the same
+// functions. Work really happens, on host threads: fills and copies move bytes, and a module is a shared object in the
+// CPU device's image format (mr_entry_<name>, mr_params_<name>) whose functions run as kernels. options.h lists what
+// the environment can ask of it, engine.h says how streams and events behave.
+//
+//   g++ -std=c++20 -shared -fPIC -fno-exceptions -I native -o libfake_cuda.so
+//     test/native/fake_cuda/{fake_cuda,options,engine,memory,module}.cpp native/cuda/driver_errors.cpp
+//   MILLRACE_CUDA_DRIVER=$PWD/libfake_cuda.so node ...
+//
+// It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or an event of
+// another context is refused, and memory that the driver was never told about cannot be copied (a real driver would
+// stage it and block the caller).
+//
+// This file: the process, devices, contexts, streams and events.
+#include <cstring>
+#include <string>
+
+#include "entry.h"
+#include "options.h"
+
+namespace millrace::cuda {
+
+using namespace fake_cuda;  // NOLINT: these are its entry points
+
+extern "C" {
+
+__attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
+                                                                    uint64_t, CUdriverProcAddressQueryResult* found) {
+  const struct {
+    const char* name;
+    int version;
+    void* function;
+  } rows[] = {
+#define MR_DRIVER(name, version, presence, params) {#name, version, reinterpret_cast<void*>(&name)},
+#include "cuda/driver_functions.def"
+#undef MR_DRIVER
+  };
+  *function = nullptr;
+  *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  for (const auto& row : rows) {
+    if (std::strcmp(row.name, symbol) != 0 || IsMissing(symbol)) continue;
+    *found = version < row.version ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SUCCESS;
+    if (*found == CU_GET_PROC_ADDRESS_SUCCESS) *function = row.function;
+  }
+  return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+/// For tests: as MILLRACE_FAKE_CUDA_FAIL, from now on.
+__attribute__((visibility("default"))) void fake_cuda_fail(const char* specification) {
+  SetFailures(specification);
+}
+
+CUresult cuInit(unsigned int) {
+  MR_ENTER("cuInit");
+  GetWorld().is_started = true;
+  return GetWorld().devices.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  MR_ENTER("cuDriverGetVersion");
+  *version = GetOptions().version;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  MR_ENTER("cuDeviceGetCount");
+  if (!GetWorld().is_started) return CUDA_ERROR_NOT_INITIALIZED;
+  *count = static_cast<int>(GetWorld().devices.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  MR_ENTER("cuDeviceGet");
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= GetWorld().devices.size()) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
+  MR_ENTER("cuDeviceGetName");
+  const std::string text = "Fake device " + std::to_string(device);
+  std::strncpy(name, text.c_str(), static_cast<size_t>(length));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
+  MR_ENTER("cuDeviceTotalMem");
+  *bytes = GetOptions().memory_bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  MR_ENTER("cuDeviceGetAttribute", std::to_string(attribute));
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 0x7fffffff;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = 48 << 10;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 4;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+      *value = !IsMissing("cuMemAllocAsync");
+      break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+      *value = !IsMissing("cuStreamWriteValue64");
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+// ── Contexts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
+  MR_ENTER("cuDevicePrimaryCtxRetain", "device=" + std::to_string(ordinal));
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  Device* device = world.devices[static_cast<size_t>(ordinal)].get();
+  if (const int lost = device->lost.load(); lost != 0) return static_cast<CUresult>(lost);
+  ++device->retained;
+  *context = reinterpret_cast<CUcontext>(device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
+  MR_ENTER("cuDevicePrimaryCtxRelease", "device=" + std::to_string(ordinal));
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  Device* device = world.devices[static_cast<size_t>(ordinal)].get();
+  if (device->retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--device->retained > 0) return CUDA_SUCCESS;
+  // The last user is gone, and with it all that lived in the context.
+  for (const std::shared_ptr<Stream>& stream : device->streams) stream->End();
+  device->streams.clear();
+  for (Event* event : device->events) delete event;
+  device->events.clear();
+  for (auto range = world.ranges.begin(); range != world.ranges.end();) {
+    const auto next = std::next(range);
+    if (range->second.device == device) world.Erase(range);
+    range = next;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  MR_ENTER("cuCtxGetCurrent");
+  *context = CurrentDevices().empty() ? nullptr : reinterpret_cast<CUcontext>(CurrentDevices().back());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  MR_ENTER("cuCtxSetCurrent");
+  if (!CurrentDevices().empty()) CurrentDevices().pop_back();
+  if (context != nullptr) CurrentDevices().push_back(FromHandle(context));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext context) {
+  MR_ENTER("cuCtxPushCurrent");
+  CurrentDevices().push_back(FromHandle(context));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  MR_ENTER("cuCtxPopCurrent");
+  if (CurrentDevices().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = reinterpret_cast<CUcontext>(CurrentDevices().back());
+  CurrentDevices().pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize() {
+  MR_ENTER("cuCtxSynchronize");
+  MR_CURRENT(device);
+  std::set<std::shared_ptr<Stream>> streams;
+  {
+    const std::lock_guard lock(GetWorld().mutex);
+    streams = device->streams;
+  }
+  for (const std::shared_ptr<Stream>& stream : streams) stream->PushPoint()->Await();
+  return static_cast<CUresult>(device->lost.load());
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  MR_ENTER("cuCtxGetStreamPriorityRange");
+  MR_CURRENT(device);
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+
+// ── Streams and events ───────────────────────────────────────────────────────────────────────────────────────────────
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  MR_ENTER("cuStreamCreateWithPriority", "priority=" + std::to_string(priority));
+  MR_CURRENT(device);
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  auto made = std::make_shared<Stream>(*device, world.next_number++);
+  made->Start();
+  *stream = reinterpret_cast<CUstream>(made.get());
+  device->streams.insert(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+  MR_ENTER("cuStreamDestroy", Name(stream));
+  MR_CURRENT(device);
+  const std::lock_guard lock(GetWorld().mutex);
+  const std::shared_ptr<Stream> ended = FromHandle(stream)->shared_from_this();
+  if (ended->device.streams.erase(ended) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  ended->End();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  MR_ENTER("cuStreamQuery", Name(stream));
+  MR_CURRENT(device);
+  return FromHandle(stream)->IsIdle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  MR_ENTER("cuStreamSynchronize", Name(stream));
+  MR_CURRENT(device);
+  FromHandle(stream)->PushPoint()->Await();
+  return static_cast<CUresult>(device->lost.load());
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
+  MR_ENTER("cuStreamWaitEvent", Name(stream) + " " + Name(event));
+  MR_CURRENT(device);
+  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  Event& source = *FromHandle(event);
+  if (const int lost = source.device.lost.load(); lost != 0) return static_cast<CUresult>(lost);
+  std::shared_ptr<Point> point;
+  {
+    const std::lock_guard lock(source.mutex);
+    point = source.point;
+  }
+  if (point != nullptr && !point->IsReached()) FromHandle(stream)->Push([point] { point->Await(); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned int flags) {
+  MR_ENTER("cuEventCreate");
+  MR_CURRENT(device);
+  if (flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(GetWorld().mutex);
+  auto* made = new Event{*device, GetWorld().next_number++, {}, nullptr};
+  device->events.insert(made);
+  *event = reinterpret_cast<CUevent>(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent event) {
+  MR_ENTER("cuEventDestroy", Name(event));
+  MR_CURRENT(device);
+  const std::lock_guard lock(GetWorld().mutex);
+  if (FromHandle(event)->device.events.erase(FromHandle(event)) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  delete FromHandle(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  MR_ENTER("cuEventRecord", Name(event) + " " + Name(stream));
+  MR_CURRENT(device);
+  if (&FromHandle(event)->device != device || &FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  const std::lock_guard lock(FromHandle(event)->mutex);
+  FromHandle(event)->point = FromHandle(stream)->PushPoint();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event) {
+  MR_ENTER("cuEventQuery", Name(event));
+  MR_CURRENT(device);
+  const std::lock_guard lock(FromHandle(event)->mutex);
+  const std::shared_ptr<Point>& point = FromHandle(event)->point;
+  return point == nullptr || point->IsReached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+}  // extern "C"
+
+}  // namespace millrace::cuda

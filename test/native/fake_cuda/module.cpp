@@ -1,0 +1,211 @@
+// The fake driver's modules and launches.
+//
+// An image is an ELF file: a shared object in the CPU device's format, which is loaded through a file in memory. Or it
+// is PTX, which nothing here can run; the library's own PTX kernels are known by name and have their counterpart below.
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "entry.h"
+#include "options.h"
+
+namespace millrace::fake_cuda {
+
+namespace {
+
+struct CpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
+
+/// Dynamic shared memory of one block: what may be used unasked, and what may be asked for.
+constexpr int kDefaultShared = 48 << 10;
+constexpr int kMostShared = 227 << 10;
+
+struct Function {
+  Entry entry = nullptr;
+  const unsigned* params = nullptr;  // Their number, then the size of each.
+  int allowed_shared = kDefaultShared;
+  std::weak_ptr<struct Module> module;
+};
+
+/// Launches hold their module, so unloading it never pulls code from under one that runs.
+struct Module {
+  int file = -1;            // Stays open: the name that the loader knows the library by is its descriptor's.
+  void* library = nullptr;  // Null for PTX.
+  std::string ptx;
+  std::map<std::string, std::unique_ptr<Function>> functions;
+
+  ~Module() {
+    if (library != nullptr) dlclose(library);
+    if (file >= 0) close(file);
+  }
+};
+
+std::map<Module*, std::shared_ptr<Module>> modules;  // Guarded by World::mutex.
+
+void Fill64(const CpuLaunch* launch, unsigned long long, unsigned long long) {
+  auto* const dst = *static_cast<uint64_t**>(launch->params[0]);
+  std::fill_n(dst, *static_cast<const uint64_t*>(launch->params[2]), *static_cast<const uint64_t*>(launch->params[1]));
+}
+constexpr unsigned kFill64Params[] = {3, 8, 8, 8};
+constexpr char kFill64Name[] = "millrace_fill64";
+
+/// Where an ELF file ends, which is all that its loader here is not told: behind its last section's header.
+size_t ElfBytes(const void* image) {
+  const auto* header = static_cast<const Elf64_Ehdr*>(image);
+  return header->e_shoff + size_t{header->e_shnum} * header->e_shentsize;
+}
+
+CUresult LoadElf(Module& module, const void* image) {
+  module.file = memfd_create("fake_cuda_module", MFD_CLOEXEC);
+  const size_t bytes = ElfBytes(image);
+  for (size_t written = 0; written < bytes;) {
+    const ssize_t count = write(module.file, static_cast<const char*>(image) + written, bytes - written);
+    if (count <= 0) return cuda::CUDA_ERROR_INVALID_IMAGE;
+    written += static_cast<size_t>(count);
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(module.file);
+  module.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module.library == nullptr) std::fprintf(stderr, "fake_cuda: %s\n", dlerror());
+  return module.library == nullptr ? cuda::CUDA_ERROR_INVALID_IMAGE : cuda::CUDA_SUCCESS;
+}
+
+bool IsAllowed(const unsigned grid[3], const unsigned block[3]) {
+  constexpr unsigned kGrid[] = {0x7fffffff, 65535, 65535};
+  constexpr unsigned kBlock[] = {1024, 1024, 64};
+  for (int axis = 0; axis < 3; ++axis) {
+    if (grid[axis] == 0 || grid[axis] > kGrid[axis] || block[axis] == 0 || block[axis] > kBlock[axis]) return false;
+  }
+  return block[0] * block[1] * block[2] <= 1024;
+}
+
+/// A launch that was accepted: its own copy of everything, as the driver makes one.
+struct Launch {
+  std::shared_ptr<Module> module;
+  Entry entry;
+  CpuLaunch shape;
+  std::vector<std::vector<char>> values;
+
+  void Run(Device& device) {
+    if (const CUresult code = Injected("kernel"); code != cuda::CUDA_SUCCESS) {
+      device.lost.store(code);
+      return;
+    }
+    std::vector<void*> pointers;
+    for (std::vector<char>& value : values) pointers.push_back(value.data());
+    std::vector<char> shared(shape.shared_bytes + 64);
+    const auto address = reinterpret_cast<uintptr_t>(shared.data());
+    shape.params = pointers.data();
+    shape.dynamic_shared = reinterpret_cast<char*>((address + 63) / 64 * 64);
+    entry(&shape, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
+  }
+};
+
+}  // namespace
+
+}  // namespace millrace::fake_cuda
+
+namespace millrace::cuda {
+
+using namespace fake_cuda;  // NOLINT: these are its entry points
+
+extern "C" {
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  MR_ENTER("cuModuleLoadData");
+  MR_CURRENT(device);
+  auto made = std::make_shared<Module>();
+  if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
+    if (const CUresult code = LoadElf(*made, image); code != CUDA_SUCCESS) return code;
+  } else {
+    made->ptx = static_cast<const char*>(image);
+    if (made->ptx.find(std::string(".entry ") + kFill64Name + "(") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
+  }
+  const std::lock_guard lock(GetWorld().mutex);
+  *module = reinterpret_cast<CUmodule>(made.get());
+  modules[made.get()] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+  MR_ENTER("cuModuleUnload");
+  MR_CURRENT(device);
+  std::shared_ptr<Module> last;  // Closed after the lock is gone.
+  const std::lock_guard lock(GetWorld().mutex);
+  const auto found = modules.find(reinterpret_cast<Module*>(module));
+  if (found == modules.end()) return CUDA_ERROR_INVALID_HANDLE;
+  last = std::move(found->second);
+  modules.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
+  MR_ENTER("cuModuleGetFunction", name);
+  MR_CURRENT(device);
+  const std::lock_guard lock(GetWorld().mutex);
+  const std::shared_ptr<Module>& module = modules.at(reinterpret_cast<Module*>(handle));
+  auto made = std::make_unique<Function>();
+  made->module = module;
+  if (module->library != nullptr) {
+    made->entry = reinterpret_cast<Entry>(dlsym(module->library, (std::string("mr_entry_") + name).c_str()));
+    made->params = static_cast<const unsigned*>(dlsym(module->library, (std::string("mr_params_") + name).c_str()));
+  } else if (std::strcmp(name, kFill64Name) == 0) {
+    made->entry = &Fill64;
+    made->params = kFill64Params;
+  }
+  if (made->entry == nullptr || made->params == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *function = reinterpret_cast<CUfunction>(made.get());
+  module->functions[name] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction function) {
+  MR_ENTER("cuFuncGetAttribute");
+  *value = reinterpret_cast<Function*>(function)->allowed_shared;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {
+  MR_ENTER("cuFuncSetAttribute", std::to_string(value));
+  if (value < 0 || value > kMostShared) return CUDA_ERROR_INVALID_VALUE;
+  reinterpret_cast<Function*>(function)->allowed_shared = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction handle, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                        CUstream stream, void** params, void** extra) {
+  MR_ENTER("cuLaunchKernel", Name(stream));
+  MR_CURRENT(device);
+  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  const Function& function = *reinterpret_cast<Function*>(handle);
+  auto launch = std::make_shared<Launch>(
+      Launch{function.module.lock(),
+             function.entry,
+             {nullptr, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, nullptr},
+             {}});
+  if (!IsAllowed(launch->shape.grid, launch->shape.block) || extra != nullptr ||
+      static_cast<int>(shared_bytes) > function.allowed_shared) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned i = 0; i < function.params[0]; ++i) {
+    const auto* value = static_cast<const char*>(params[i]);
+    launch->values.emplace_back(value, value + function.params[1 + i]);
+  }
+  PushWork(*FromHandle(stream), [launch, device] { launch->Run(*device); });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"
+
+}  // namespace millrace::cuda

@@ -1,0 +1,50 @@
+#!/usr/bin/env node
+// Stands in for nvcc beside the fake driver: `nvcc.mjs -cubin -arch=sm_90 [-DN=4] in.cu -o out.cubin`. What it writes is
+// no cubin but a shared object of the CPU device with every kernel of the text, which the fake driver loads and runs.
+// Messages have the form of the C++ compiler's.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+// The build under test, found from wherever this file is started.
+const built = new URL('../../../dist/build/', import.meta.url);
+const { CpuCompiler } = await import(new URL('cpu-compiler.js', built).href);
+const { kernelNames } = await import(new URL('rewrite.js', built).href);
+
+const args = process.argv.slice(2);
+if (args.includes('--version')) {
+  process.stdout.write('nvcc: stand-in for tests\nCuda compilation tools, release 12.0, V12.0.0\n');
+  process.exit(0);
+}
+
+let input;
+let output;
+const options = [];
+for (let i = 0; i < args.length; i++) {
+  if (args[i] === '-o') output = args[++i];
+  else if (args[i].endsWith('.cu')) input = args[i];
+  else options.push(args[i]);
+}
+if (input === undefined || output === undefined) {
+  process.stderr.write('nvcc fatal   : an input (.cu) and -o are needed\n');
+  process.exit(1);
+}
+
+const source = readFileSync(input, 'utf8');
+const kernels = kernelNames(source);
+const spec = {
+  source,
+  entry: kernels[0] ?? '',
+  name: kernels.join(', '),
+  options,
+  fmad: true,
+  isBounded: false,
+  isChecked: false,
+  signature: [],
+  mapping: { file: input, lines: [] },
+};
+try {
+  const compiler = await CpuCompiler.open();
+  writeFileSync(output, await compiler.compile(spec, kernels));
+} catch (error) {
+  process.stderr.write(`${error.log || error.message}\n`);
+  process.exit(2);
+}

@@ -1,0 +1,121 @@
+#include "options.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+namespace millrace::fake_cuda {
+
+namespace {
+
+long long Number(const char* name, long long fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr || text[0] == '\0' ? fallback : std::strtoll(text, nullptr, 10);
+}
+
+std::string Text(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+struct Failure {
+  std::string function;
+  long long call;
+  cuda::CUresult code;
+  long long seen;
+};
+
+struct Failures {
+  std::mutex mutex;
+  std::vector<Failure> list;
+
+  void Parse(const std::string& specification) {
+    const std::lock_guard lock(mutex);
+    list.clear();
+    for (const std::string& entry : Split(specification, ',')) {
+      const std::vector<std::string> parts = Split(entry, ':');
+      if (parts.size() != 3) {
+        std::fprintf(stderr, "fake_cuda: '%s' is not function:call:code\n", entry.c_str());
+        std::abort();
+      }
+      const auto code = static_cast<cuda::CUresult>(std::strtol(parts[2].c_str(), nullptr, 10));
+      list.push_back({parts[0], std::strtoll(parts[1].c_str(), nullptr, 10), code, 0});
+    }
+  }
+};
+
+Failures& GetFailures() {
+  static Failures* failures = [] {
+    auto* made = new Failures();
+    made->Parse(Text("MILLRACE_FAKE_CUDA_FAIL"));
+    return made;
+  }();
+  return *failures;
+}
+
+}  // namespace
+
+const Options& GetOptions() {
+  static const Options* options = new Options{
+      static_cast<int>(Number("MILLRACE_FAKE_CUDA_DEVICES", 2)),
+      static_cast<int>(Number("MILLRACE_FAKE_CUDA_VERSION", 13000)),
+      static_cast<uint64_t>(Number("MILLRACE_FAKE_CUDA_MEMORY", 1ll << 30)),
+      static_cast<int>(Number("MILLRACE_FAKE_CUDA_DELAY_US", 0)),
+      Text("MILLRACE_FAKE_CUDA_MISSING"),
+  };
+  return *options;
+}
+
+bool IsMissing(const char* function) {
+  for (const std::string& name : Split(GetOptions().missing, ',')) {
+    if (name == function) return true;
+  }
+  return false;
+}
+
+cuda::CUresult Injected(const char* function) {
+  Failures& failures = GetFailures();
+  const std::lock_guard lock(failures.mutex);
+  cuda::CUresult code = cuda::CUDA_SUCCESS;
+  for (Failure& failure : failures.list) {
+    if (failure.function != function) continue;
+    ++failure.seen;
+    if (failure.call == 0 || failure.call == failure.seen) code = failure.code;
+  }
+  return code;
+}
+
+void SetFailures(const char* specification) {
+  GetFailures().Parse(specification);
+}
+
+void Log(const char* function, const std::string& detail) {
+  static std::FILE* file = [] {
+    const std::string path = Text("MILLRACE_FAKE_CUDA_LOG");
+    return path.empty() ? nullptr : std::fopen(path.c_str(), "a");
+  }();
+  if (file == nullptr) return;
+  static std::mutex mutex;
+  static unsigned long long sequence = 0;
+  const std::lock_guard lock(mutex);
+  std::fprintf(file, "%llu thread=%ld %s%s%s\n", ++sequence, syscall(SYS_gettid), function, detail.empty() ? "" : " ",
+               detail.c_str());
+  std::fflush(file);
+}
+
+}  // namespace millrace::fake_cuda

@@ -1,0 +1,43 @@
+// What the environment asks of the fake driver, and the two things it does besides driving: writing a log and failing
+// on request.
+//
+//   MILLRACE_FAKE_CUDA_DEVICES   how many devices (2; 0 is a machine without any)
+//   MILLRACE_FAKE_CUDA_VERSION   what the driver calls itself (13000)
+//   MILLRACE_FAKE_CUDA_MEMORY    bytes of one device (1 GiB)
+//   MILLRACE_FAKE_CUDA_DELAY_US  how much longer every copy, fill and kernel takes (0)
+//   MILLRACE_FAKE_CUDA_MISSING   functions this driver does not have: "cuMemAllocAsync,cuStreamWriteValue64"
+//   MILLRACE_FAKE_CUDA_LOG       a file for one line per call, in the order of the calls
+//   MILLRACE_FAKE_CUDA_FAIL      "cuLaunchKernel:3:719,kernel:2:700": the third call of that function returns 719; the
+//                                second kernel that runs faults with 700. Sticky codes lose the current device. A
+//                                count of 0 means every call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cuda/driver_types.h"
+
+namespace millrace::fake_cuda {
+
+struct Options {
+  int devices;
+  int version;
+  uint64_t memory_bytes;
+  int delay_us;
+  std::string missing;
+};
+
+const Options& GetOptions();
+
+/// Whether MILLRACE_FAKE_CUDA_MISSING names the function.
+bool IsMissing(const char* function);
+
+/// Counts a call; the code it must fail with, or CUDA_SUCCESS.
+cuda::CUresult Injected(const char* function);
+
+/// Replaces what MILLRACE_FAKE_CUDA_FAIL said and starts counting again.
+void SetFailures(const char* specification);
+
+void Log(const char* function, const std::string& detail);
+
+}  // namespace millrace::fake_cuda

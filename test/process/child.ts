@@ -1,0 +1,73 @@
+// Runs one of ./programs in a process of its own, and says how it ended.
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { listDevices } from 'millrace';
+import { test } from 'vitest';
+
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  /** Ends a program that hangs; the test then sees SIGKILL. */
+  readonly timeoutMs?: number;
+  /** Sent as soon as the program prints this line. */
+  readonly kill?: { readonly when: string; readonly signal: NodeJS.Signals };
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<Ending> {
+  const path = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+  const child = spawn(process.execPath, ['--expose-gc', path, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_OPTIONS: '', ...options.env },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    if (options.kill && stdout.split('\n').includes(options.kill.when)) child.kill(options.kill.signal);
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 25_000);
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, stdout, stderr });
+    });
+  });
+}
+
+/** The lines a program printed. */
+export function linesOf(ending: Ending): string[] {
+  return ending.stdout.split('\n').filter((line) => line !== '');
+}
+
+export interface DeviceCase {
+  readonly spec: 'cpu' | 'cuda:0';
+  /** Why its tests are skipped here. */
+  readonly absent: string | undefined;
+}
+
+const devices = await listDevices();
+const noCuda = devices.some((device) => device.id === 'cuda:0') ? undefined : 'this machine has no CUDA device';
+export const deviceCases: readonly DeviceCase[] = [
+  { spec: 'cpu', absent: undefined },
+  { spec: 'cuda:0', absent: noCuda },
+];
+
+/** A test function for a device that may be absent. */
+export function testOn(absent: string | undefined): (title: string, body: () => Promise<void>, timeoutMs?: number) => void {
+  return (title, body, timeoutMs = 30_000) => {
+    test(title, { timeout: timeoutMs }, async (context) => {
+      if (absent !== undefined) context.skip(absent);
+      await body();
+    });
+  };
+}

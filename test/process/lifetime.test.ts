@@ -1,0 +1,62 @@
+// What a process holds while a device is open, and that it holds nothing after.
+import { describe, expect } from 'vitest';
+import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+interface Held {
+  readonly descriptors: number;
+  readonly threads: number;
+  readonly rssMiB: number;
+}
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  const run = testOn(absent);
+
+  for (const mode of ['check', 'leave open']) {
+    run(`the addon loaded first in a worker (${mode})`, async () => {
+      const ending = await runProgram('first-in-worker', [spec, mode]);
+      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+      expect(linesOf(ending)).toEqual(['checked', 'checked', 'works here']);
+    });
+  }
+
+  run('one device in three environments, opened twice in one of them', async () => {
+    const ending = await runProgram('several-owners', [spec]);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['one device', 'three owners', 'still open', 'closed']);
+  });
+
+  run('close() drains, refuses what comes after, and is one promise', async () => {
+    const ending = await runProgram('close-drains', [spec]);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['one promise', 'refused', 'complete', 'same', 'closed']);
+  });
+
+  run(
+    'fifty openings leave no descriptor, no thread and no memory behind',
+    async () => {
+      const ending = await runProgram('churn', [spec, '60', '10'], { timeoutMs: 110_000 });
+      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+      const { before, after } = JSON.parse(ending.stdout) as { readonly before: Held; readonly after: Held };
+      expect(after.descriptors).toBeLessThanOrEqual(before.descriptors);
+      expect(after.threads).toBeLessThanOrEqual(before.threads);
+      // Fifty leaked workers alone would be over 400 MiB; the allocator keeps some pages of its own.
+      expect(after.rssMiB - before.rssMiB).toBeLessThan(48);
+    },
+    120_000,
+  );
+
+  run('an idle open device uses no processor time', async () => {
+    const ending = await runProgram('idle', [spec, '1500']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    // Of 150 ticks: a polling thread would use all of them, a 1 ms timer about ten.
+    expect((JSON.parse(ending.stdout) as { readonly ticks: number }).ticks).toBeLessThanOrEqual(4);
+  });
+
+  run('a failure that nobody reads is one warning, and the process goes on', async () => {
+    const ending = await runProgram('unread-failure', [spec]);
+    expect(ending).toMatchObject({ code: 0, signal: null });
+    const lines = linesOf(ending);
+    expect(lines.filter((line) => line.startsWith('warning'))).toHaveLength(1);
+    expect(lines.at(-1)).toBe('closed');
+  });
+});

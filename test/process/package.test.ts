@@ -1,0 +1,62 @@
+// What a stranger gets: the contents of the package, and the answer of the build where a tool is missing.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Packed {
+  readonly files: readonly { readonly path: string }[];
+}
+
+test('the package holds what it needs at run time, and nothing of the workshop', () => {
+  const npm = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
+  expect(npm.status, npm.stderr).toBe(0);
+  const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
+  const paths = packed.files.map((file) => file.path);
+  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/workers/device-worker.js', 'build/Release/millrace.node', 'LICENSE']) {
+    expect(paths).toContain(needed);
+  }
+  expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);
+  expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
+});
+
+describe('the build, where something is missing', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-tools-'));
+  });
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  const build = (): { readonly status: number | null; readonly stderr: string } =>
+    spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { encoding: 'utf8', env: { PATH: folder, TMPDIR: tmpdir() } });
+  const offer = (tool: string): void => {
+    symlinkSync('/bin/true', join(folder, tool));
+  };
+
+  test('says which tool, and the command that brings it, in one sentence', () => {
+    const command = 'apt-get install -y cmake g++ make';
+    for (const [missing, next] of [
+      ['cmake is not installed', 'cmake'],
+      ['neither make nor ninja is installed', 'make'],
+      ['there is no C++ compiler', undefined],
+    ] as const) {
+      const { status, stderr } = build();
+      expect(status).toBe(1);
+      expect(stderr).toBe(`Millrace cannot be built here: ${missing} (on Debian or Ubuntu: ${command}).\n`);
+      if (next) offer(next);
+    }
+  });
+
+  test('tries the compiler instead of trusting its name', () => {
+    symlinkSync('/bin/false', join(folder, 'g++'));
+    const { status, stderr } = build();
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^Millrace cannot be built here: the compiler g\+\+ does not understand C\+\+20.*\n$/);
+  });
+});

@@ -1,0 +1,39 @@
+// Opens, uses and closes the device many times; prints what the process holds after some of them, and at the end.
+import { readdirSync } from 'node:fs';
+import { openDevice } from 'millrace';
+import { checkDevice } from './work.mjs';
+
+const [spec, rounds, warmUp] = process.argv.slice(2);
+
+function measure() {
+  globalThis.gc();
+  const descriptors = readdirSync('/proc/self/fd').length;
+  const threads = readdirSync('/proc/self/task').length;
+  return { descriptors, threads, rssMiB: process.memoryUsage.rss() / 2 ** 20 };
+}
+
+/** Threads of a worker end just after its exit event: the count is the lowest of a few turns. */
+async function settled() {
+  let least = measure();
+  for (let n = 0; n < 50; n++) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    const now = measure();
+    if (now.threads < least.threads || now.descriptors < least.descriptors) least = now;
+  }
+  return least;
+}
+
+let before;
+for (let round = 0; round < Number(rounds); round++) {
+  if (round === Number(warmUp)) before = await settled();
+  const device = await openDevice(spec);
+  const stream = device.createStream();
+  const pinned = device.pinned(65_536);
+  const array = stream.empty(65_536);
+  stream.copy(array, pinned);
+  await checkDevice(device);
+  array[Symbol.dispose]();
+  pinned[Symbol.dispose]();
+  await device.close();
+}
+console.log(JSON.stringify({ before, after: await settled() }));

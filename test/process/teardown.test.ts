@@ -1,0 +1,55 @@
+// Every way a process or a thread can end while the device works. Ends are asserted by exit code and signal: a crash in a
+// native thread shows as SIGSEGV or SIGABRT, a hang as SIGKILL from the harness.
+import { describe, expect } from 'vitest';
+import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  const run = testOn(absent);
+
+  run('a process with nothing left to do ends, whatever the device still does', async () => {
+    const ending = await runProgram('end-in-flight', [spec, 'natural']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)[0]).toBe('started');
+  });
+
+  run('a process that awaits its work ends after it', async () => {
+    const ending = await runProgram('end-in-flight', [spec, 'natural, awaited']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['started', 'awaited', 'complete']);
+  });
+
+  for (const how of ['exit', 'exit, awaited']) {
+    run(`process.exit with work in flight (${how})`, async () => {
+      const ending = await runProgram('end-in-flight', [spec, how]);
+      expect(ending).toMatchObject({ code: 7, signal: null, stderr: '' });
+      expect(linesOf(ending)).toEqual(['started', 'in flight']);
+    });
+  }
+
+  for (const how of ['throw', 'reject']) {
+    run(`an uncaught failure with work in flight (${how})`, async () => {
+      const ending = await runProgram('end-in-flight', [spec, how]);
+      expect(ending).toMatchObject({ code: 1, signal: null });
+      expect(ending.stderr).toContain('on purpose');
+      expect(linesOf(ending)).toEqual(['started', 'in flight']);
+    });
+  }
+
+  run('SIGTERM with work in flight', async () => {
+    const ending = await runProgram('end-in-flight', [spec, 'abort'], { kill: { when: 'ready', signal: 'SIGTERM' } });
+    expect(ending).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
+  });
+
+  for (const [mode, rounds] of [
+    ['busy', 10],
+    ['long', 4],
+  ] as const) {
+    run(`worker.terminate of an owner with work in flight (${mode}), ${rounds} times`, async () => {
+      const ending = await runProgram('terminate-owner', [spec, mode, String(rounds)]);
+      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+      const [slowest, works] = linesOf(ending);
+      expect(works).toBe('works');
+      expect(Number(slowest?.split(' ')[1])).toBeLessThan(2000);
+    });
+  }
+});

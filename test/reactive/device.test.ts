@@ -1,0 +1,140 @@
+// The reactive layer on a real device and a real pool; what needs neither is in test/unit/reactive.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  cpu$,
+  cpuTasks,
+  createCpuPool,
+  download$,
+  f32,
+  inout,
+  input,
+  kernel,
+  launch$,
+  openDevice,
+  overlap,
+  upload$,
+  type Device,
+} from 'millrace';
+import { from, lastValueFrom, of, take, toArray } from 'rxjs';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+
+const scale = kernel('scale', { x: inout(f32), factor: f32 }, ({ x, factor }, { i }) => {
+  x[i] = x[i]! * factor;
+});
+const accumulate = kernel('accumulate', { x: input(f32), sum: inout(f32) }, ({ x, sum }, { i }) => {
+  sum[i] = sum[i]! * 2 + x[i]!;
+});
+
+interface Stages {
+  total(data: Float32Array): number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-reactive-'));
+const stages = join(folder, 'stages.mjs');
+writeFileSync(stages, 'export function total(data) { return data.reduce((sum, value) => sum + value, 0); }\n');
+
+let device: Device;
+beforeAll(async () => {
+  device = await openDevice('cpu');
+  await device.compile(scale, accumulate);
+});
+afterAll(async () => {
+  await device.close();
+  rmSync(folder, { recursive: true });
+});
+
+const streamCount = (): number => device.inspect().streams.length;
+let streamsBefore: number;
+beforeAll(() => {
+  streamsBefore = streamCount();
+});
+// Who unsubscribes does not hear of the end; it comes by itself.
+afterEach(() => vi.waitFor(() => expect(streamCount()).toBe(streamsBefore)));
+
+function* chunks(count: number, length: number): Generator<Float32Array> {
+  for (let at = 0; at < count; at++) yield new Float32Array(length).fill(at);
+}
+
+describe('overlap on a device', () => {
+  it('runs a chain of operators on every lane, with a stage on the pool', async () => {
+    await using pool = createCpuPool(stages, { threads: 2 });
+    const tasks = cpuTasks<Stages>(pool);
+    const run = overlap(device, chunks(20, 1000), { depth: 3 }, (chunk, lane) =>
+      of(chunk).pipe(
+        upload$(lane),
+        launch$(
+          lane,
+          scale,
+          (x) => x.length,
+          (x) => ({ x, factor: 3 }),
+        ),
+        download$(lane),
+        cpu$(tasks, 'total', (pinned) => pinned.data),
+      ),
+    );
+    expect(await lastValueFrom(run.pipe(toArray()))).toEqual(Array.from({ length: 20 }, (_, at) => at * 3000));
+    expect(run.report()).toMatchObject({ items: 20, skipped: 0, depth: 3 });
+  });
+
+  it('keeps items in order where they share an array', async () => {
+    using sum = device.zeros(1);
+    const run = overlap(device, chunks(30, 1), { depth: 3 }, async (chunk, lane) => {
+      const x = lane.array('x', 1);
+      lane.stream.copy(x, chunk);
+      await lane.stream.launch(accumulate, 1, { x, sum }).done;
+      return chunk[0];
+    });
+    for await (const _ of run);
+    let expected = 0;
+    for (let at = 0; at < 30; at++) expected = Math.fround(expected * 2 + at);
+    expect([...(await sum.read())]).toEqual([expected]);
+  });
+
+  it('gives the device back when it is left early', async () => {
+    const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload$(lane), download$(lane)));
+    let seen = 0;
+    for await (const pinned of run) {
+      expect(pinned.data[99_999]).toBe(seen);
+      if (++seen === 5) break;
+    }
+    expect((await lastValueFrom(run.pipe(take(1)))).length).toBe(100_000);
+  });
+
+  it('lets a detached array outlive the lane, grown or not', async () => {
+    const kept = await lastValueFrom(
+      overlap(device, [8, 3], { depth: 1 }, (length, lane) => {
+        const x = lane.array('x', length);
+        lane.stream.fill(x, length);
+        return Promise.resolve(length === 3 ? lane.detach(x) : lane.detach(lane.array('other', 2, 'u8')));
+      }).pipe(toArray()),
+    );
+    expect([...(await kept[1]!.read())]).toEqual([3, 3, 3]);
+    for (const array of kept) array[Symbol.dispose]();
+  });
+
+  it('rejects with the first failure and leaves the device usable', async () => {
+    const run = overlap(device, chunks(10, 4), { depth: 3 }, async (chunk, lane) => {
+      const x = lane.array('x', 4);
+      await lane.stream.copy(x, chunk).done;
+      if (chunk[0] === 4) throw new Error('chunk 4 is bad');
+      return x.length;
+    });
+    const results: number[] = [];
+    await expect(run.forEach((length) => void results.push(length))).rejects.toThrow('chunk 4 is bad');
+    expect(results).toEqual([4, 4, 4, 4]);
+    expect([...(await device.ones(2).read())]).toEqual([1, 1]);
+  });
+});
+
+describe('a stream as an Observable', () => {
+  it('is understood by from()', async () => {
+    await using stream = device.createStream();
+    const kinds = lastValueFrom(from(stream).pipe(take(3), toArray()));
+    const x = stream.ones(4);
+    stream.launch(scale, 4, { x, factor: 2 });
+    await stream.synchronize();
+    expect((await kinds).map((operation) => operation.kind)).toEqual(['alloc', 'fill', 'launch']);
+  });
+});

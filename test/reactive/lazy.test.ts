@@ -1,0 +1,33 @@
+// rxjs is a peer that takes long to load: who uses no Observable does not pay for it, nor needs to have it.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Runs a module in a process of its own and returns what it printed, parsed. */
+function run(code: string): unknown {
+  const prelude = `import { createRequire } from 'node:module';
+    const cache = createRequire(import.meta.url).cache;
+    const isLoaded = (name) => Object.keys(cache).some((file) => file.includes('/node_modules/' + name + '/'));`;
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', prelude + code], { cwd: root, encoding: 'utf8' });
+  expect(child.stderr).toBe('');
+  return JSON.parse(child.stdout);
+}
+
+test('rxjs and piscina are loaded when they are first used', () => {
+  const states = run(`
+    const { createCpuPool, cpuTasks, overlap, openDevice } = await import('millrace');
+    const device = await openDevice('cpu');
+    await device.ones(4).read();
+    const states = [[isLoaded('rxjs'), isLoaded('piscina')]];
+    const results = overlap(device, [1], {}, (item) => Promise.resolve(item));
+    states.push([isLoaded('rxjs'), isLoaded('piscina')]);
+    for await (const item of results) states.push(item);
+    const pool = createCpuPool('/none.js');
+    states.push([isLoaded('rxjs'), isLoaded('piscina')]);
+    await pool.close();
+    await device.close();
+    console.log(JSON.stringify(states));`);
+  expect(states).toEqual([[false, false], [true, false], 1, [true, true]]);
+});

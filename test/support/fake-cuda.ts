@@ -1,0 +1,20 @@
+// Imported before the library: points the CUDA backend at the fake driver and its compiler, for this process only.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const CANDIDATES = ['build/native-tests/test/native/libfake_cuda.so', 'build/native-tests/libfake_cuda.so'];
+
+/** The built library, if there is one. MILLRACE_FAKE_CUDA_LIBRARY names another place. */
+export const FAKE_DRIVER: string | undefined = [
+  process.env['MILLRACE_FAKE_CUDA_LIBRARY'],
+  ...CANDIDATES.map((file) => path.join(ROOT, file)),
+].find((file) => file !== undefined && existsSync(file));
+export const FAKE_DRIVER_MISSING = `libfake_cuda.so was not built (looked for ${CANDIDATES.join(', ')}); npm run test:native builds it.`;
+
+if (FAKE_DRIVER !== undefined) {
+  process.env['MILLRACE_CUDA_DRIVER'] = FAKE_DRIVER;
+  process.env['MILLRACE_NVCC'] = path.join(ROOT, 'test/native/fake_cuda/nvcc.mjs');
+  process.env['MILLRACE_NVRTC'] = '/nonexistent';
+  process.env['MILLRACE_FAKE_CUDA_MEMORY'] ??= String(2 ** 30);
+}

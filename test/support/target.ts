@@ -1,0 +1,22 @@
+// What a conformance run is about: one way to open a device, and what that device can do, as data.
+import type { Device, DeviceSpec, OpenOptions } from 'millrace';
+
+/** What differs between devices without one of them being wrong. */
+export interface Supports {
+  /** The device can be timed: it does not share its cores with its own driver's bookkeeping. */
+  readonly timing: boolean;
+  /** An allocation below the device's total memory can fail. */
+  readonly memoryLimit: boolean;
+  /** Turns of a spinning kernel's loop in one second, at most: latches give up after some seconds of them. */
+  readonly spinsPerSecond: number;
+}
+
+export interface Target {
+  /** Shown in titles and matched by skips.ts. */
+  readonly name: string;
+  readonly spec: DeviceSpec;
+  readonly supports: Supports;
+  open(options?: OpenOptions): Promise<Device>;
+  /** Another device of the same kind, for the rules that join two. */
+  readonly openOther?: () => Promise<Device>;
+}

@@ -1,0 +1,104 @@
+// The types of the reactive layer: what must be inferred and what must not compile. Checked by tsc, never run.
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import {
+  cpu$,
+  cpuTasks,
+  download$,
+  f32,
+  inout,
+  kernel,
+  launch$,
+  overlap,
+  u8,
+  upload$,
+  type Device,
+  type DeviceArray,
+  type Overlapped,
+  type PinnedArray,
+} from 'millrace';
+import type { Piscina } from 'piscina';
+import { filter, from, lastValueFrom, max, of, take, type Observable } from 'rxjs';
+
+const scale = kernel('scale', { x: inout(f32), factor: f32 }, ({ x, factor }, { i }) => {
+  x[i] = x[i]! * factor;
+});
+
+interface Stages {
+  total(data: Float32Array): number;
+  label(data: Uint8Array): Promise<string>;
+  readonly version: string;
+}
+
+export function promised(gpu: Device, chunks: AsyncIterable<Float32Array>): Promise<number> {
+  const run: Overlapped<number> = overlap(gpu, chunks, { depth: 3 }, async (chunk, lane) => {
+    const x: DeviceArray<'f32'> = lane.array('x', chunk.length);
+    const bytes: DeviceArray<'u8'> = lane.array('bytes', [2, 3], u8);
+    const pinned: PinnedArray<'i32'> = lane.pinned('pinned', 4, 'i32');
+    lane.stream.copy(x, chunk);
+    return x.length + bytes.length + pinned.length;
+  });
+  return lastValueFrom(run.pipe(max()));
+}
+
+export function chained(gpu: Device, frames: Iterable<Float32Array>, pool: Piscina): Overlapped<number> {
+  const tasks = cpuTasks<Stages>(pool);
+  return overlap(gpu, frames, {}, (frame, lane) =>
+    of(frame).pipe(
+      upload$(lane, { shape: [2, 2] }),
+      launch$(
+        lane,
+        scale,
+        (x) => x.shape,
+        (x) => ({ x, factor: 2 }),
+      ),
+      download$(lane),
+      cpu$(tasks, 'total', (x) => x.data),
+    ),
+  );
+}
+
+export function sources(gpu: Device, web: ReadableStream<number>, node: Readable): unknown[] {
+  const label = (item: unknown): Promise<string> => Promise.resolve(String(item));
+  const fromNode: Overlapped<string> = overlap(gpu, node, { onError: { retry: 2 } }, label);
+  return [overlap(gpu, web, { ordered: false }, label), overlap(gpu, new Set([1]), { onError: 'skip' }, label), fromNode];
+}
+
+export function written(gpu: Device, file: NodeJS.WritableStream): Promise<void> {
+  return pipeline(
+    overlap(gpu, ['a'], {}, (text) => Promise.resolve(text)),
+    file,
+  );
+}
+
+export function watched(gpu: Device): Observable<string> {
+  const launches = from(gpu.stream).pipe(
+    filter((operation) => operation.kind === 'launch'),
+    take(3),
+  );
+  launches.subscribe((operation) => operation.label?.length);
+  return of('');
+}
+
+export function refused(gpu: Device, pool: Piscina): unknown[] {
+  const tasks = cpuTasks<Stages>(pool);
+  const bytes = new Uint8Array(4);
+  return [
+    // @ts-expect-error rxjs would flatten an array
+    overlap(gpu, [1], {}, () => new Float32Array(4)),
+    // @ts-expect-error and a string
+    overlap(gpu, [1], {}, () => 'text'),
+    // @ts-expect-error a number is no source
+    overlap(gpu, 5, {}, (item) => Promise.resolve(item)),
+    // @ts-expect-error no such policy
+    overlap(gpu, [1], { onError: 'ignore' }, (item) => Promise.resolve(item)),
+    // @ts-expect-error no such task
+    tasks.run('none', bytes),
+    // @ts-expect-error not a function
+    tasks.run('version', bytes),
+    // @ts-expect-error total takes floats
+    tasks.run('total', bytes),
+    // @ts-expect-error scale works on floats
+    launch$(gpu.stream, scale, 4, (x: DeviceArray<'u8'>) => ({ x, factor: 1 })),
+  ];
+}

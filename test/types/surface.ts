@@ -1,0 +1,105 @@
+// What the types of the public surface promise. Checked by the compiler alone (`npm run types`): a line that is marked
+// as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
+import {
+  cudaKernel,
+  f32,
+  inout,
+  input,
+  kernel,
+  type Device,
+  type DeviceArray,
+  type DeviceEvent,
+  type HostOf,
+  i64,
+  type Kernel,
+  type LaunchShape,
+  type Operation,
+  openDevice,
+  output,
+  type PinnedArray,
+  type Stream,
+  u32,
+  u8,
+} from 'millrace';
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+declare function holds<T extends true>(): T;
+
+declare const device: Device;
+declare const stream: Stream;
+declare const event: DeviceEvent;
+declare const operation: Operation;
+
+// Arrays carry their element type, and f32 is the default.
+const floats = device.zeros(4);
+const bytes = device.from(new Uint8ClampedArray(4));
+const halves = device.empty([2, 3], 'f16');
+const longs = device.full(4, 1n, i64);
+holds<Same<typeof floats, DeviceArray<'f32'>>>();
+holds<Same<typeof bytes, DeviceArray<'u8'>>>();
+holds<Same<typeof halves, DeviceArray<'f16'>>>();
+holds<Same<typeof longs, DeviceArray<'i64'>>>();
+const readings = [await floats.read(), await longs.read(), await floats.read({ into: new Float32Array(4) })] as const;
+holds<Same<(typeof readings)[0], Float32Array<ArrayBuffer>>>();
+holds<Same<(typeof readings)[1], BigInt64Array<ArrayBuffer>>>();
+holds<Same<Awaited<ReturnType<typeof longs.item>>, bigint>>();
+holds<Same<PinnedArray<'u8'>['data'], Uint8Array<SharedArrayBuffer>>>();
+holds<Same<HostOf['f16'], Uint16Array>>();
+// @ts-expect-error a boolean array has no number value
+device.full(4, 1, 'bool');
+// @ts-expect-error no such element type
+device.zeros(4, 'f128');
+
+// Copies keep the element type.
+stream.copy(floats, new Float32Array(4));
+stream.copy(new Uint8Array(4), bytes);
+// @ts-expect-error f32 into u8
+stream.copy(bytes, floats);
+// @ts-expect-error Float64Array into f32
+stream.copy(floats, new Float64Array(4));
+
+// Launches take exactly the parameters of the kernel.
+const saxpy = kernel('saxpy', { a: f32, x: input(f32), y: inout(f32) }, ({ a, x, y }, { i }) => {
+  y[i] = a * x[i]! + y[i]!;
+});
+stream.launch(saxpy, 4, { a: 2, x: floats, y: floats });
+// @ts-expect-error y is missing
+stream.launch(saxpy, 4, { a: 2, x: floats });
+// @ts-expect-error x is f32
+stream.launch(saxpy, 4, { a: 2, x: bytes, y: floats });
+// @ts-expect-error a is a scalar
+stream.launch(saxpy, 4, { a: floats, x: floats, y: floats });
+// @ts-expect-error no parameter z
+stream.launch(saxpy, 4, { a: 2, x: floats, y: floats, z: 1 });
+
+const text = cudaKernel('count', { n: u32, out: output(u32) }, 'extern "C" __global__ void count(unsigned n, unsigned* out) {}');
+holds<Same<typeof text extends Kernel ? true : false, true>>();
+
+// Inputs are read-only in a body, and ranks shape the indexing.
+kernel('bodies', { image: input(u8, 2), out: output(f32, 2), n: i64 }, ({ image, out, n }, { i, j }) => {
+  out[i]![j] = image[i]![j]!;
+  holds<Same<typeof n, bigint>>();
+  // @ts-expect-error an input is not written
+  image[i]![j] = 1;
+});
+
+// A launch names its threads, or its grid and block, not both.
+const shapes: readonly LaunchShape[] = [4, [4, 4], { threads: [4, 4], block: [2, 2] }, { grid: 1, block: [32, 4], sharedBytes: 128 }];
+holds<Same<typeof shapes extends readonly LaunchShape[] ? true : false, true>>();
+// @ts-expect-error a grid needs a block
+const half: LaunchShape = { grid: 1 };
+// @ts-expect-error not both
+const both: LaunchShape = { grid: 1, block: 1, threads: 4 };
+void [half, both];
+
+// Nothing is a promise by accident: an async function may return these as they are.
+holds<Same<Awaited<Operation>, Operation>>();
+holds<Same<Awaited<DeviceEvent>, DeviceEvent>>();
+holds<Same<Awaited<Stream>, Stream>>();
+holds<Same<typeof event.done, Promise<void>>>();
+void operation.done.then(({ submittedAt, finishedAt }) => finishedAt - submittedAt);
+
+// Names of devices are checked.
+void openDevice('cuda:1');
+// @ts-expect-error no such backend
+void openDevice('metal');

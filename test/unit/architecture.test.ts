@@ -1,0 +1,237 @@
+// The house rules that a machine can hold: who may import and include whom, which packages appear where, how long a file
+// may be, that no file is dead, and that generated files are up to date. The tables are the rules; change them knowingly.
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Folder of src/, or a file right in it, and what it may import: folders, or single files of a folder. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  native: ['protocol', 'core/errors.ts'],
+  core: ['protocol'],
+  compiler: ['core/array.ts', 'core/kernel.ts', 'core/dtype.ts', 'core/errors.ts', 'core/build.ts', 'core/arguments.ts'],
+  build: ['core/build.ts', 'core/errors.ts', 'protocol'],
+  workers: ['core', 'native', 'protocol', 'build'],
+  reactive: ['core', 'workers/cpu-pool.ts'],
+  'open.ts': ['core', 'native', 'protocol', 'workers'],
+  'index.ts': ['core', 'compiler', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
+};
+
+/** Packages, and where they may be imported. Node's own modules are free, but core and compiler stay away from files and processes. */
+const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
+  acorn: (file) => file.startsWith('compiler/'),
+  'env-paths': (file) => file.startsWith('build/'),
+  piscina: (file) => file === 'workers/cpu-pool.ts',
+  rxjs: (file) => file.startsWith('reactive/'),
+};
+/** May name its types, which cost nothing at run time. */
+const TYPES_OF_RXJS = ['core/', 'index.ts', 'open.ts'];
+const NODE_MODULES_OF_PURE_FOLDERS = [
+  'node:async_hooks',
+  'node:crypto',
+  'node:diagnostics_channel',
+  'node:events',
+  'node:perf_hooks',
+  'node:util',
+];
+const PURE_FOLDERS = ['core/', 'compiler/', 'protocol/'];
+
+/** Folder of native/, and what its files may include. */
+const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  hal: ['protocol'],
+  runtime: ['hal', 'protocol'],
+  cuda: ['hal', 'protocol'],
+  cpu: ['hal', 'protocol'],
+  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cpu/backend.h'],
+};
+
+const MAX_LINES = 400;
+/** Longer files, each with its reason. */
+const LONG_FILES: Readonly<Record<string, string>> = {
+  'native/runtime/channel.cpp': 'One loop and the calls that feed it; apart, its lock rules would stand in two places.',
+  'native/runtime/issue.cpp': 'One function a record.',
+};
+
+function filesUnder(folder: string, pattern: RegExp): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => pattern.test(file))
+    .toSorted();
+}
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+const isGenerated = (path: string): boolean => /\.gen\.(h|ts)$/.test(path);
+
+interface Import {
+  readonly target: string;
+  readonly isType: boolean;
+}
+
+/** Imports, re-exports, dynamic imports, and the files named by `new URL('./x.js', import.meta.url)`. */
+function importsOf(text: string): Import[] {
+  const found: Import[] = [];
+  const statement = /^(?:import|export)\s+(type\s+)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm;
+  for (const [, type, target] of text.matchAll(statement)) found.push({ target: target!, isType: type !== undefined });
+  for (const [, target] of text.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g)) found.push({ target: target!, isType: false });
+  for (const [, target] of text.matchAll(/new URL\(\s*'(\.[^']+\.js)',\s*import\.meta\.url\s*\)/g))
+    found.push({ target: target!, isType: false });
+  return found;
+}
+
+const isInside = (path: string, allowed: readonly string[]): boolean =>
+  allowed.some((entry) => path === entry || path.startsWith(`${entry}/`));
+
+describe('imports of src/', () => {
+  const sources = filesUnder('src', /\.ts$/);
+  const graph = new Map(sources.map((file) => [file, importsOf(read(`src/${file}`))]));
+  const resolve = (from: string, target: string): string => posix.join(dirname(from), target).replace(/\.js$/, '.ts');
+
+  test('every folder has a row in the table', () => {
+    const folders = new Set(sources.map((file) => file.split('/')[0]!));
+    expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);
+  });
+
+  test('relative imports end in .js and name a file that exists', () => {
+    const wrong: string[] = [];
+    for (const [file, imports] of graph) {
+      for (const { target } of imports) {
+        if (!target.startsWith('.')) continue;
+        if (!target.endsWith('.js') || !graph.has(resolve(file, target))) wrong.push(`${file}: ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('arrows go one way', () => {
+    const wrong: string[] = [];
+    for (const [file, imports] of graph) {
+      const folder = file.split('/')[0]!;
+      for (const { target } of imports) {
+        if (!target.startsWith('.')) continue;
+        const path = resolve(file, target);
+        if (path.split('/')[0] !== folder && !isInside(path, MAY_IMPORT[folder] ?? [])) wrong.push(`${file} imports ${path}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('packages are imported where they belong', () => {
+    const wrong: string[] = [];
+    for (const [file, imports] of graph) {
+      for (const { target, isType } of imports) {
+        if (target.startsWith('.')) continue;
+        const isPure = PURE_FOLDERS.some((folder) => file.startsWith(folder));
+        const isAllowed = target.startsWith('node:')
+          ? !isPure || isType || NODE_MODULES_OF_PURE_FOLDERS.includes(target)
+          : (PACKAGES[target]?.(file) ?? false) || (target === 'rxjs' && isType && TYPES_OF_RXJS.some((place) => file.startsWith(place)));
+        if (!isAllowed) wrong.push(`${file} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('no file is dead', () => {
+    const reached = new Set<string>();
+    const visit = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      for (const { target } of graph.get(file) ?? []) if (target.startsWith('.')) visit(resolve(file, target));
+    };
+    visit('index.ts');
+    expect(sources.filter((file) => !reached.has(file))).toEqual([]);
+  });
+});
+
+describe('includes of native/', () => {
+  const sources = filesUnder('native', /\.(h|cpp|def)$/).filter((file) => !file.startsWith('cpu/shim/'));
+  const includes = new Map(
+    sources.map((file) => {
+      const found = [...read(`native/${file}`).matchAll(/^\s*#\s*include\s+["<]([^">]+)[">]/gm)];
+      return [file, found.map((match) => match[1]!)];
+    }),
+  );
+
+  test('arrows go one way', () => {
+    const wrong: string[] = [];
+    for (const [file, targets] of includes) {
+      const folder = file.split('/')[0]!;
+      for (const target of targets) {
+        if (!includes.has(target)) continue;
+        if (target.split('/')[0] !== folder && !isInside(target, MAY_INCLUDE[folder] ?? [])) wrong.push(`${file} includes ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('paths are given from native/', () => {
+    const wrong: string[] = [];
+    for (const file of sources) {
+      for (const [, target] of read(`native/${file}`).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
+        if (!includes.has(target!)) wrong.push(`${file}: "${target}"`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('only the addon knows Node', () => {
+    const headers = /^(napi|node_api|js_native_api|node|uv|v8)\b.*\.h$/;
+    const wrong = [...includes].filter(([file, targets]) => !file.startsWith('addon/') && targets.some((target) => headers.test(target)));
+    expect(wrong.map(([file]) => file)).toEqual([]);
+  });
+
+  test('only one file of the addon knows the backends', () => {
+    const knowing = [...includes].filter(([, targets]) => targets.includes('cuda/backend.h') || targets.includes('cpu/backend.h'));
+    const outside = knowing.map(([file]) => file).filter((file) => !/^(cuda|cpu)\//.test(file));
+    expect(outside).toHaveLength(1);
+    expect(outside[0]).toMatch(/^addon\//);
+  });
+
+  test('nothing includes the CUDA toolkit', () => {
+    const wrong = [...includes].filter(([, targets]) => targets.some((target) => /^(cuda|cuda_runtime.*|nvrtc)\.h$/.test(target)));
+    expect(wrong.map(([file]) => file)).toEqual([]);
+  });
+
+  test('CMakeLists.txt lists every source, and no header is dead', () => {
+    const listed = [...read('CMakeLists.txt').matchAll(/^\s+native\/(\S+?\.cpp)\)?$/gm)].map((match) => match[1]!);
+    expect(listed.toSorted()).toEqual(sources.filter((file) => file.endsWith('.cpp')));
+    const included = new Set([...includes.values()].flat());
+    expect(sources.filter((file) => !file.endsWith('.cpp') && !included.has(file))).toEqual([]);
+  });
+
+  test('test/native/CMakeLists.txt lists every native test', () => {
+    const listed = [...read('test/native/CMakeLists.txt').matchAll(/^\s*millrace_native_test\((\w+)/gm)].map((match) => `${match[1]}.cpp`);
+    expect(listed.toSorted()).toEqual(
+      readdirSync(join(root, 'test/native'))
+        .filter((file) => file.endsWith('_test.cpp'))
+        .toSorted(),
+    );
+  });
+});
+
+describe('every file', () => {
+  const paths = ['src', 'native', 'test', 'scripts', 'examples', 'bench'].flatMap((folder) =>
+    filesUnder(folder, /\.(ts|mjs|h|cpp|def|cu)$/).map((file) => `${folder}/${file}`),
+  );
+
+  test('is short, or says why not', () => {
+    const long = paths.filter((path) => !isGenerated(path) && read(path).split('\n').length - 1 > MAX_LINES);
+    expect(long.toSorted()).toEqual(Object.keys(LONG_FILES).toSorted());
+  });
+
+  test('has no note without a reference', () => {
+    const note = /\b(TODO|FIXME|XXX)\b(?!\(#\d+\))/;
+    expect(paths.filter((path) => path !== 'test/unit/architecture.test.ts' && note.test(read(path)))).toEqual([]);
+  });
+
+  test('is formatted as a text file', () => {
+    expect(paths.filter((path) => !isGenerated(path) && (!/[^\n]\n$/.test(read(path)) || /\r|\t/.test(read(path))))).toEqual([]);
+  });
+});
+
+test('generated files match protocol.json', () => {
+  const run = (): string => execFileSync(process.execPath, [join(root, 'scripts/gen-protocol.mjs'), '--check'], { encoding: 'utf8' });
+  expect(run).not.toThrow();
+});

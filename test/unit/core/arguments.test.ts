@@ -1,0 +1,188 @@
+// Every refusal at the call: a typed error with the value and the limit, and nothing submitted.
+import { describe, expect, test } from 'vitest';
+import type { DeviceArray } from '../../../src/core/array.js';
+import { f32, i32, i64, u8 } from '../../../src/core/dtype.js';
+import { type Kernel, input, inout, type LaunchShape, type Params } from '../../../src/core/kernel.js';
+import { LaunchRecord } from '../../../src/protocol/protocol.gen.js';
+import { FakeChannel, fixture, INFO } from './fake-channel.js';
+
+function kernelOf<P extends Params>(params: P, more: Partial<Kernel<P>> = {}): Kernel<P> {
+  const build = {
+    source: '',
+    entry: 'k',
+    name: 'k',
+    options: [],
+    fmad: true,
+    isBounded: true,
+    isChecked: false,
+    signature: [],
+    mapping: { file: 'k', lines: [] },
+  };
+  return { name: 'k', params, source: '', build, abi: 'plain', indexRank: 0, ...more };
+}
+
+function refusal(call: () => unknown): Error & { readonly argument?: string; readonly value?: unknown; readonly limit?: unknown } {
+  try {
+    call();
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('The call returned.');
+}
+
+function facts(call: () => unknown): object {
+  const { name, argument, limit } = refusal(call);
+  return { name, argument, limit };
+}
+
+const { channel, device } = fixture();
+const { stream } = device;
+const x = device.zeros(16);
+const image = device.zeros([4, 8]);
+
+describe('launch arguments', () => {
+  const kernel = kernelOf({ n: i32, a: f32, x: inout(f32) });
+  const disposed = device.zeros(4);
+  disposed[Symbol.dispose]();
+  const foreign = fixture().device.zeros(4);
+  const rows: readonly (readonly [args: object, argument: string | undefined, message: RegExp])[] = [
+    [{ n: 1, a: 1 }, 'x', /x of kernel k is missing/],
+    [{ n: 1, x }, 'a', /a of kernel k is missing/],
+    [{ n: 1, a: 1, x, z: 2 }, 'z', /z is no parameter of kernel k \(n, a, x\)/],
+    [{ n: 1.5, a: 1, x }, 'n', /n \(1.5\) is not a whole number/],
+    [{ n: 2 ** 31, a: 1, x }, 'n', /\(2147483648\) exceeds the limit \(2147483647\)/],
+    [{ n: Number.NaN, a: 1, x }, 'n', /NaN/],
+    [{ n: 1, a: '2', x }, 'a', /a \('2'\) is not a number/],
+    [{ n: 1, a: 1, x: 5 }, 'x', /x of kernel k \(5\) is not a device array/],
+    [{ n: 1, a: 1, x: device.zeros(4, 'i32') }, 'x', /dtype i32; the kernel takes f32/],
+    [{ n: 1, a: 1, x: foreign }, 'x', /is an array of device cpu:0/],
+    [{ n: 1, a: 1, x: disposed }, undefined, /f32\[4\] of device cpu:0 was disposed/],
+    [null as never, 'args', /are not an object/],
+  ];
+  test.each(rows.map(([args, argument, message]) => ({ args, argument, message })))('refuses: $message', ({ args, argument, message }) => {
+    const before = channel.records.length;
+    const error = refusal(() => stream.launch(kernel, 4, args as never));
+    expect(error.message).toMatch(message);
+    expect(error.argument).toBe(argument);
+    expect(channel.records).toHaveLength(before);
+    expect(device.state).toBe('open');
+  });
+
+  test('numbers that are not finite are floats like others, safe numbers are 64-bit integers', () => {
+    const wide = kernelOf({ a: f32, n: i64 });
+    stream.launch(wide, 1, { a: Number.POSITIVE_INFINITY, n: -1 });
+    const { view } = channel.records.at(-1)!;
+    expect(view.getFloat32(LaunchRecord.BYTE_SIZE + 8, true)).toBe(Number.POSITIVE_INFINITY);
+    expect(view.getBigInt64(LaunchRecord.BYTE_SIZE + 24, true)).toBe(-1n);
+    stream.launch(wide, 1, { a: 0, n: 2n ** 63n - 1n });
+    expect(channel.records.at(-1)!.view.getBigInt64(LaunchRecord.BYTE_SIZE + 24, true)).toBe(2n ** 63n - 1n);
+    expect(refusal(() => stream.launch(wide, 1, { a: 0, n: 2n ** 63n })).limit).toBe(2n ** 63n - 1n);
+    expect(refusal(() => stream.launch(wide, 1, { a: 0, n: 2 ** 60 })).limit).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  test('a shaped kernel gets dimensions behind each array and the extents last, x first', () => {
+    const shaped = kernelOf({ image: input(f32, 2), a: f32 }, { abi: 'shaped', indexRank: 2 });
+    stream.launch(shaped, image.shape as [number, number], { image, a: 1 });
+    const { view } = channel.records.at(-1)!;
+    const value = (n: number): number => view.getInt32(LaunchRecord.BYTE_SIZE + 16 * n + 8, true);
+    expect(view.getUint32(LaunchRecord.ARG_COUNT, true)).toBe(7);
+    expect([value(1), value(2), value(4), value(5), value(6)]).toEqual([4, 8, 8, 4, 1]);
+    expect(refusal(() => stream.launch(shaped, [4, 8], { image: x, a: 1 })).message).toMatch(/1 dimensions; the kernel takes 2/);
+    expect(refusal(() => stream.launch(shaped, 4, { image, a: 1 }))).toMatchObject({ argument: 'threads', limit: 2 });
+  });
+
+  test('an array with more elements than 32-bit indices reach is refused', () => {
+    const roomy = new FakeChannel();
+    Object.assign(roomy, { info: { ...INFO, totalMemoryBytes: 2 ** 40 } });
+    const big = fixture(roomy).device;
+    const huge = big.empty(2 ** 31, u8) as DeviceArray<'u8'>;
+    expect(refusal(() => big.stream.launch(kernelOf({ x: input(u8) }), 1, { x: huge }))).toMatchObject({
+      argument: 'x',
+      limit: 2 ** 31 - 1,
+    });
+  });
+});
+
+describe('launch shapes', () => {
+  const kernel = kernelOf({ x: inout(f32) });
+  const grid = (shape: LaunchShape, on: Kernel<{ x: ReturnType<typeof inout> }> = kernel as never): number[] => {
+    stream.launch(on, shape, { x } as never);
+    const { view } = channel.records.at(-1)!;
+    return Array.from({ length: 6 }, (_, n) => view.getUint32(LaunchRecord.GRID_X + 4 * n, true));
+  };
+
+  test('threads are covered by default blocks, x last in array order', () => {
+    expect(grid(1)).toEqual([1, 1, 1, 256, 1, 1]);
+    expect(grid(257)).toEqual([2, 1, 1, 256, 1, 1]);
+    expect(grid([100, 65])).toEqual([3, 13, 1, 32, 8, 1]);
+    expect(grid({ threads: [3, 5, 33] })).toEqual([2, 2, 2, 32, 4, 2]);
+    expect(grid({ threads: [10, 10], block: [5, 2] })).toEqual([2, 5, 1, 5, 2, 1]);
+    expect(grid({ grid: [2, 3], block: 64 })).toEqual([2, 3, 1, 64, 1, 1]);
+  });
+
+  test("a kernel's own limit makes default blocks smaller", () => {
+    const small = kernelOf({ x: inout(f32) }, { maxThreadsPerBlock: 64 }) as never;
+    expect(grid(100, small)).toEqual([2, 1, 1, 64, 1, 1]);
+    expect(grid([10, 40], small)).toEqual([2, 5, 1, 32, 2, 1]);
+    expect(refusal(() => grid({ grid: 1, block: 128 }, small))).toMatchObject({ argument: 'block', limit: 64 });
+  });
+
+  test('no threads are an operation that does nothing', () => {
+    expect(stream.launch(kernel, 0, { x }).kind).toBe('launch');
+    expect(channel.records.at(-1)!.opcode).toBe('NOP');
+    stream.launch(kernel, [4, 0], { x });
+    expect(channel.records.at(-1)!.opcode).toBe('NOP');
+  });
+
+  test.each<[LaunchShape, string, unknown]>([
+    [-1, 'threads', 0],
+    [1.5, 'threads', undefined],
+    [2 ** 31, 'threads', 2 ** 31 - 1],
+    [[1, 2, 3, 4], 'threads', 3],
+    [{ grid: 1, block: 2048 }, 'block', 1024],
+    [{ grid: 1, block: [64, 32] }, 'block', 1024],
+    [{ grid: 1, block: [1, 1, 65] }, 'block', 64],
+    [{ grid: 1, block: 0 }, 'block', 1],
+    [{ grid: 0, block: 1 }, 'grid', 1],
+    [{ grid: [1, 65536], block: 1 }, 'grid', 65535],
+    [{ threads: 4, sharedBytes: 49153 }, 'sharedBytes', 49152],
+  ])('refuses %o', (shape, argument, limit) => {
+    const before = channel.records.length;
+    expect(facts(() => stream.launch(kernel, shape, { x }))).toEqual({ name: 'ArgumentError', argument, limit });
+    expect(channel.records).toHaveLength(before);
+  });
+});
+
+describe('arrays and copies', () => {
+  test.each<[() => unknown, string, unknown]>([
+    [() => device.zeros(-1), 'length', 0],
+    [() => device.zeros(1.5), 'length', undefined],
+    [() => device.zeros([2, -3]), 'dimension', 0],
+    [() => device.zeros(2 ** 28 + 1), 'shape', 2 ** 30],
+    [() => device.zeros(4, 'f128' as never), 'dtype', undefined],
+    [() => device.full(4, 300, u8), 'value', 255],
+    [() => device.from([1, 2, 3], { dtype: u8, shape: [2, 2] }), 'shape', 3],
+    [() => device.from('text' as never), 'data', 'f32'],
+    [() => x.reshape([3, 5]), 'shape', 16],
+    [() => stream.copy(x, new Float64Array(4) as never), 'src', 'f32'],
+    [() => stream.copy(x, new Float32Array(17)), 'count', 16],
+    [() => stream.copy(x, new Float32Array(4), { srcOffset: 5 }), 'srcOffset', 4],
+    [() => stream.copy(x, new Float32Array(4), { srcOffset: 2, count: 3 }), 'count', 2],
+    [() => stream.copy(x, new Float32Array(4), { dstOffset: 14 }), 'count', 2],
+    [() => stream.copy(x, new Float32Array(4), { count: -1 }), 'count', 0],
+    [() => stream.copy(new Float32Array(4) as never, new Float32Array(4) as never), 'dst', undefined],
+    [() => stream.copy(x.subarray(0, 4), x.subarray(2, 6)), 'src', undefined],
+    [() => stream.fill(x, 'one' as never), 'value', undefined],
+    [() => device.createStream({ priority: 0.5 }), 'priority', undefined],
+    [() => device.createStream({ ordering: 'loose' as never }), 'ordering', undefined],
+  ])('refuses %s', (call, argument, limit) => {
+    const before = channel.records.length;
+    expect(facts(call)).toEqual({ name: 'ArgumentError', argument, limit });
+    expect(channel.records).toHaveLength(before);
+  });
+
+  test('priorities are clamped to two steps, or to the device with fullRange', () => {
+    expect([5, 0, -1, -9].map((priority) => device.createStream({ priority }).priority)).toEqual([0, 0, -1, -1]);
+    expect(device.createStream({ priority: -9, fullRange: true }).priority).toBe(-5);
+  });
+});

@@ -1,0 +1,72 @@
+// Records as bytes: what the native side will read.
+import { describe, expect, test } from 'vitest';
+import { Encoder } from '../../../src/protocol/encoder.js';
+import { CopyRecord, LaunchArg, LaunchRecord, MemorySpace, Opcode, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+
+const encoder = new Encoder();
+const view = new DataView(encoder.block.buffer);
+const u64 = (at: number): bigint => view.getBigUint64(at, true);
+
+function header(opcode: number, size: number, stream: number): void {
+  expect([view.getUint16(0, true), view.getUint16(2, true), view.getUint32(4, true), view.getUint32(8, true)]).toEqual([
+    opcode,
+    0,
+    size,
+    stream,
+  ]);
+}
+
+describe('encoder', () => {
+  test('a record begins with its opcode, size and stream, whatever stood there before', () => {
+    encoder.block.fill(0xff);
+    expect(encoder.nop(5)).toBe(16);
+    header(Opcode.NOP, 16, 5);
+    expect(view.getUint32(12, true)).toBe(0);
+  });
+
+  test('64-bit fields keep numbers beyond 32 bits', () => {
+    const ticket = 2 ** 52 + 12345;
+    encoder.wait(1, 2, 3, ticket);
+    header(Opcode.WAIT, WaitRecord.BYTE_SIZE, 1);
+    expect([view.getUint32(WaitRecord.DEVICE, true), view.getUint32(WaitRecord.TARGET, true)]).toEqual([2, 3]);
+    expect(u64(WaitRecord.TICKET)).toBe(BigInt(ticket));
+    encoder.alloc(1, 9, 2 ** 40 + 1);
+    expect(u64(24)).toBe(2n ** 40n + 1n);
+  });
+
+  test('a copy names both ends with their spaces', () => {
+    expect(encoder.copy(4, MemorySpace.HOST, 11, 2 ** 33, MemorySpace.DEVICE, 12, 8, 2 ** 34)).toBe(CopyRecord.BYTE_SIZE);
+    header(Opcode.COPY, CopyRecord.BYTE_SIZE, 4);
+    expect([view.getUint32(CopyRecord.DST_HANDLE, true), view.getUint32(CopyRecord.SRC_HANDLE, true)]).toEqual([11, 12]);
+    expect([view.getUint16(CopyRecord.DST_SPACE, true), view.getUint16(CopyRecord.SRC_SPACE, true)]).toEqual([1, 0]);
+    expect([u64(CopyRecord.DST_OFFSET), u64(CopyRecord.SRC_OFFSET), u64(CopyRecord.BYTES)]).toEqual([2n ** 33n, 8n, 2n ** 34n]);
+  });
+
+  test('a priority keeps its sign', () => {
+    encoder.streamCreate(0, -5);
+    expect(view.getInt32(16, true)).toBe(-5);
+  });
+
+  test('launch arguments survive a wait that is written before the launch', () => {
+    encoder.memoryArg(0, 3, 77, 2 ** 35);
+    encoder.f32Arg(1, 1.5);
+    encoder.f64Arg(2, Math.PI);
+    encoder.intArg(3, 4, -2, 0);
+    encoder.wait(1, 2, 3, 4);
+    const bytes = encoder.launch(1, 88, 4, 5, 6, 7, 8, 9, 10, 11);
+    expect(bytes).toBe(LaunchRecord.BYTE_SIZE + 4 * LaunchArg.BYTE_SIZE);
+    header(Opcode.LAUNCH, bytes, 1);
+    expect(view.getUint32(LaunchRecord.KERNEL, true)).toBe(88);
+    expect(Array.from({ length: 8 }, (_, n) => view.getUint32(LaunchRecord.ARG_COUNT + 4 * n, true))).toEqual([4, 5, 6, 7, 8, 9, 10, 11]);
+    const arg = (n: number): number => LaunchRecord.BYTE_SIZE + n * LaunchArg.BYTE_SIZE;
+    expect([view.getUint8(arg(0)), view.getUint8(arg(0) + LaunchArg.ACCESS), view.getUint32(arg(0) + LaunchArg.HANDLE, true)]).toEqual([
+      1, 3, 77,
+    ]);
+    expect(u64(arg(0) + LaunchArg.VALUE)).toBe(2n ** 35n);
+    expect([view.getUint8(arg(1)), view.getUint8(arg(1) + LaunchArg.SIZE), view.getFloat32(arg(1) + LaunchArg.VALUE, true)]).toEqual([
+      0, 4, 1.5,
+    ]);
+    expect([view.getUint8(arg(2) + LaunchArg.SIZE), view.getFloat64(arg(2) + LaunchArg.VALUE, true)]).toEqual([8, Math.PI]);
+    expect(view.getInt32(arg(3) + LaunchArg.VALUE, true)).toBe(-2);
+  });
+});

@@ -1,0 +1,247 @@
+// From numbers to errors: who is told, what the error says, and what a refused submission leaves behind.
+import { describe, expect, test, vi } from 'vitest';
+import {
+  BoundsError,
+  CompileError,
+  DeviceLostError,
+  LimitError,
+  type MillraceError,
+  OutOfMemoryError,
+  StateError,
+  UpstreamError,
+} from '../../../src/core/errors.js';
+import { inout, type Kernel } from '../../../src/core/kernel.js';
+import { f32 } from '../../../src/core/dtype.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { fixture, turn } from './fake-channel.js';
+
+const kernel: Kernel<{ y: ReturnType<typeof inout<'f32'>> }> = {
+  name: 'shift',
+  params: { y: inout(f32) },
+  source: '',
+  build: {
+    source: '',
+    entry: 'shift',
+    name: 'shift',
+    options: [],
+    fmad: true,
+    isBounded: true,
+    isChecked: true,
+    signature: [],
+    mapping: { file: '', lines: [] },
+  },
+  abi: 'plain',
+  indexRank: 1,
+};
+
+describe('failures', () => {
+  test('an allocation that fails says how much was asked for and how much was free', async () => {
+    const { channel, device } = fixture();
+    const x = device.empty(100);
+    const { slot, last } = device.stream.timeline;
+    const fill = device.stream.fill(x, 1);
+    channel.fail(slot, { id: 1, first: last, last, status: Status.OUT_OF_MEMORY, requestedBytes: 400, freeBytes: 99 });
+    channel.fail(slot, { id: 2, first: last + 1, last: last + 1, status: Status.UPSTREAM, cause: 1 });
+    channel.completeAll();
+    const error = await fill.done.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(UpstreamError);
+    const { cause, operation } = error as UpstreamError;
+    expect(cause).toBeInstanceOf(OutOfMemoryError);
+    expect(cause).toMatchObject({ requestedBytes: 400, freeBytes: 99, device: 'cpu:0', stream: 'default' });
+    expect(cause.message).toContain('(400 bytes)');
+    expect(cause.message).toContain('(99 bytes)');
+    expect(operation?.id).toBe(fill.id);
+  });
+
+  test('a bounds failure names kernel, parameter, index, limit, block and thread', async () => {
+    const { channel, device } = fixture();
+    const y = device.zeros(4);
+    const launch = device.stream.launch(kernel, 4, { y });
+    const handle = channel.records.at(-1)!.view.getUint32(16, true);
+    const { slot, last } = device.stream.timeline;
+    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [1, 0, 0], thread: [3, 0, 0] } as const;
+    channel.fail(slot, { id: 9, first: last, last, status: Status.BOUNDS, kernel: handle, fault });
+    channel.completeAll();
+    const error = (await launch.done.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )) as BoundsError;
+    expect(error).toBeInstanceOf(BoundsError);
+    expect(error).toMatchObject({ array: 'y', dimension: 0, index: 4, limit: 4, block: [1, 0, 0], thread: [3, 0, 0] });
+    expect(error.message).toBe(
+      'Kernel shift on stream default of device cpu:0 used index 4 of dimension 0 of y, outside its bounds (0 to 3), in thread (3, 0, 0) of block (1, 0, 0).',
+    );
+  });
+
+  test('a launch of a kernel that does not build rejects with the build, however late that is heard of', async () => {
+    const { channel, device } = fixture();
+    const y = device.zeros(4);
+    const launch = device.stream.launch(kernel, 4, { y });
+    const handle = channel.records.at(-1)!.view.getUint32(16, true);
+    const { slot, last } = device.stream.timeline;
+    const rejected = vi.fn();
+    launch.done.catch(rejected);
+    channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: handle });
+    channel.completeAll();
+    for (let n = 0; n < 3; n++) await turn();
+    expect(rejected).not.toHaveBeenCalled();
+    const reason = new CompileError('K702', 'It does not compile.', '', []);
+    channel.builds.get(handle)!.reject(reason);
+    await turn();
+    expect(rejected).toHaveBeenCalledWith(reason);
+  });
+
+  test('an interval that grows covers the later tickets', async () => {
+    const { channel, device } = fixture();
+    const x = device.zeros(4);
+    const first = device.stream.fill(x, 1);
+    const { slot, last } = device.stream.timeline;
+    channel.fail(slot, { id: 3, first: last, last, status: Status.LAUNCH_FAILED, note: 'refused' });
+    channel.completeAll();
+    await expect(first.done).rejects.toMatchObject({ name: 'LaunchError', message: expect.stringContaining('refused') });
+    const second = device.stream.fill(x, 1);
+    channel.fail(slot, { id: 3, first: last, last: last + 1, status: Status.LAUNCH_FAILED, note: 'refused' });
+    channel.completeAll();
+    await expect(second.done).rejects.toMatchObject({ name: 'LaunchError' });
+  });
+
+  test('what nobody awaits reaches errors$ once; what somebody awaits does not', async () => {
+    const { channel, progress, core, device } = fixture();
+    const seen: MillraceError[] = [];
+    core.errors.add({ next: (error) => seen.push(error) });
+    const x = device.zeros(4);
+    const awaited = device.stream.fill(x, 1);
+    const { slot } = device.stream.timeline;
+    const ticket = device.stream.timeline.last;
+    device.stream.fill(x, 2);
+    channel.fail(slot, { id: 1, first: ticket, last: ticket, status: Status.LAUNCH_FAILED, note: 'one' });
+    channel.fail(slot, { id: 2, first: ticket + 1, last: ticket + 1, status: Status.LAUNCH_FAILED, note: 'two' });
+    const rejection = expect(awaited.done).rejects.toThrow(/one/);
+    channel.completeAll();
+    progress.wake();
+    await rejection;
+    await turn();
+    await turn();
+    expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining('two')]);
+  });
+
+  test('synchronize does not reject for failures, which belong to their operations', async () => {
+    const { channel, core, device } = fixture();
+    core.errors.add({ next: () => undefined });
+    const x = device.zeros(4);
+    device.stream.fill(x, 1);
+    const { slot, last } = device.stream.timeline;
+    channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED });
+    channel.completeAll();
+    await device.synchronize();
+  });
+});
+
+describe('limits', () => {
+  test('a refused submission changes nothing, and retryAfter resolves when there is room', async () => {
+    const { channel, device } = fixture();
+    const [a, b] = [device.createStream(), device.createStream()];
+    const x = a.ones(4);
+    const { last } = b.timeline;
+    const before = {
+      writer: x.storage.writer,
+      written: x.storage.written,
+      user: x.storage.user,
+      used: x.storage.used,
+      others: x.storage.others,
+    };
+    channel.refusal = Status.LIMIT;
+    const calls = [
+      () => b.fill(x, 1),
+      () => b.copy(x, new Float32Array(4)),
+      () => b.launch(kernel, 4, { y: x }),
+      () => b.zeros(4),
+      () => a.fill(x, 1),
+    ];
+    for (const call of calls) expect(call).toThrow(LimitError);
+    expect(x.storage).toMatchObject(before);
+    expect([b.timeline.last, b.timeline.waited.size, device.core.arena.isSettling]).toEqual([last, 0, false]);
+    let error: LimitError | undefined;
+    try {
+      a.fill(x, 1);
+    } catch (caught) {
+      error = caught as LimitError;
+    }
+    expect(error).toMatchObject({ limit: 100, code: 'ERR_MILLRACE_LIMIT', message: expect.stringContaining('(100)') });
+    channel.refusal = Status.OK;
+    const { retryAfter } = error!;
+    channel.completeAll();
+    await retryAfter;
+    a.fill(x, 1);
+  });
+
+  test('a free that is refused is tried again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { channel, device } = fixture();
+      const x = device.zeros(4);
+      channel.refusal = Status.LIMIT;
+      x[Symbol.dispose]();
+      expect(channel.opcodes()).not.toContain('FREE');
+      channel.refusal = Status.OK;
+      vi.advanceTimersByTime(1000);
+      expect(channel.opcodes()).toContain('FREE');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('the end', () => {
+  test('a device that is lost rejects what is pending, then refuses', async () => {
+    const { channel, device } = fixture();
+    const x = device.zeros(4);
+    const waits = [device.stream.fill(x, 1).done, device.synchronize(), x.read()];
+    channel.onLost?.(new DeviceLostError('ERR_MILLRACE_LOST', 'The worker ended.', 'worker-exit'));
+    for (const wait of waits) await expect(wait).rejects.toMatchObject({ name: 'DeviceLostError', reason: 'worker-exit' });
+    expect(await device.lost).toMatchObject({ reason: 'worker-exit' });
+    expect([device.state, device.signal.aborted]).toEqual(['lost', true]);
+    expect(() => device.stream.fill(x, 1)).toThrow(DeviceLostError);
+    expect(() => device.zeros(4)).toThrow(DeviceLostError);
+    x[Symbol.dispose]();
+  });
+
+  test('close drains, then every call is a StateError; closing again is the same promise', async () => {
+    const { channel, progress, device } = fixture();
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    const { done } = stream.fill(x, 1);
+    const closing = device.close();
+    expect(device.state).toBe('closing');
+    expect(() => stream.fill(x, 2)).toThrow(StateError);
+    await turn();
+    expect(channel.isClosed).toBe(false);
+    channel.completeAll();
+    progress.wake();
+    await done;
+    await closing;
+    expect([device.state, channel.isClosed]).toEqual(['closed', true]);
+    expect(device.close()).toBe(closing);
+    expect(() => device.createStream()).toThrow(/Device cpu:0 is closed/);
+    await expect(device.synchronize()).rejects.toBeInstanceOf(StateError);
+  });
+
+  test('a stream that was closed gives its slot back after its last record', async () => {
+    const { channel, device } = fixture();
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    channel.completeAll();
+    const closing = stream.close();
+    await turn();
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'STREAM_DESTROY', stream: stream.timeline.slot });
+    channel.completeAll();
+    await closing;
+    expect(() => stream.fill(x, 1)).toThrow(/Stream stream-1 of device cpu:0 is closed/);
+    // The array lives on, and is freed on another stream.
+    x[Symbol.dispose]();
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: device.stream.timeline.slot });
+  });
+});

@@ -1,0 +1,187 @@
+// A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
+import type { BuildReport, Channel } from '../../../src/core/channel.js';
+import { DeviceCore } from '../../../src/core/device-core.js';
+import { Device } from '../../../src/core/device.js';
+import type { DeviceLostError } from '../../../src/core/errors.js';
+import { Progress } from '../../../src/core/progress.js';
+import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
+import { Encoder } from '../../../src/protocol/encoder.js';
+import { HANDLE_INDEX_BITS, Opcode, Status, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
+import type { ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
+
+const SLOTS = 16;
+const MIB = 2 ** 20;
+const OPCODES = new Map(Object.entries(Opcode).map(([name, value]) => [value as number, name]));
+
+export const INFO: NativeDeviceInfo = {
+  ordinal: 0,
+  name: 'fake',
+  totalMemoryBytes: 2 ** 30,
+  computeCapability: [0, 0],
+  multiprocessors: 4,
+  maxThreadsPerBlock: 1024,
+  maxBlock: [1024, 1024, 64],
+  maxGrid: [2 ** 31 - 1, 65535, 65535],
+  maxSharedBytes: 49152,
+  warpSize: 32,
+  priorityRange: [0, -5],
+};
+
+export interface Submitted {
+  readonly opcode: string;
+  readonly stream: number;
+  readonly ticket: number;
+  readonly view: DataView;
+}
+
+export class FakeChannel implements Channel {
+  readonly id = 7;
+  readonly backend = 'cpu';
+  readonly info = INFO;
+  readonly maxPending = 100;
+  readonly encoder: Encoder = new Encoder();
+  readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
+  readonly arena = growableSharedBuffer(0, 64 * MIB);
+  onLost: ((error: DeviceLostError) => void) | undefined = undefined;
+  readonly records: Submitted[] = [];
+  readonly armed: { readonly stream: number; readonly ticket: number }[] = [];
+  readonly registered: { readonly handle: number; readonly byteOffset: number; readonly byteLength: number }[] = [];
+  readonly unregistered: number[] = [];
+  readonly builds: Map<number, { resolve(report: BuildReport): void; reject(error: Error): void }> = new Map();
+  /** When set, every record is refused with it. */
+  refusal: Status = Status.OK;
+  firstTicket = 0;
+  isClosed = false;
+  readonly #tickets: Map<number, number> = new Map();
+  readonly #failures: Map<number, FailureRecord[]> = new Map();
+  readonly #words: BigUint64Array = new BigUint64Array(this.timeline);
+  readonly #nextHandle: number[] = [0, 0, 0];
+  #streams = 0;
+
+  submit(bytes: number): number {
+    if (this.refusal !== Status.OK) return -this.refusal;
+    const copy = this.encoder.block.slice(0, bytes);
+    const view = new DataView(copy.buffer);
+    const stream = view.getUint32(8, true);
+    const ticket = (this.#tickets.get(stream) ?? this.firstTicket) + 1;
+    this.#tickets.set(stream, ticket);
+    this.records.push({ opcode: OPCODES.get(view.getUint16(0, true)) ?? '?', stream, ticket, view });
+    return ticket;
+  }
+
+  arm(stream: number, ticket: number): boolean {
+    if (this.#completed(stream) >= ticket) return true;
+    this.armed.push({ stream, ticket });
+    return false;
+  }
+
+  failures(stream: number, from: number): readonly FailureRecord[] {
+    return (this.#failures.get(stream) ?? []).slice(from);
+  }
+
+  lostStatus(): number {
+    return 0;
+  }
+
+  stats(): ChannelStats {
+    return { pendingRecords: 0, ringBytes: 0, liveMemory: 0, liveBytes: 0, streams: this.#streams, parked: [] };
+  }
+
+  reserveHandles(kind: number, count: number): number {
+    const first = this.#nextHandle[kind] as number;
+    this.#nextHandle[kind] = first + count;
+    return first;
+  }
+
+  reserveStream(): number {
+    return this.#streams < SLOTS ? this.#streams++ : -1;
+  }
+
+  lastTicket(stream: number): number {
+    return this.#tickets.get(stream) ?? this.firstTicket;
+  }
+
+  build(handle: number): Promise<BuildReport> {
+    return new Promise((resolve, reject) => this.builds.set(handle, { resolve, reject }));
+  }
+
+  register(handle: number, _buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
+    this.registered.push({ handle, byteOffset, byteLength });
+  }
+
+  unregister(handle: number): Promise<void> {
+    this.unregistered.push(handle);
+    return Promise.resolve();
+  }
+
+  holdLoop<T>(promise: Promise<T>): Promise<T> {
+    return promise;
+  }
+
+  close(): Promise<void> {
+    this.isClosed = true;
+    return Promise.resolve();
+  }
+
+  // ── what the device does ──
+
+  complete(stream: number, ticket: number, word: 'device' | 'host' = 'device'): void {
+    const at = (stream * TimelineSlot.BYTE_SIZE + (word === 'device' ? TimelineSlot.DEVICE_WORD : TimelineSlot.HOST_WORD)) / 8;
+    Atomics.store(this.#words, at, BigInt(ticket));
+  }
+
+  /** Everything submitted finishes. */
+  completeAll(): void {
+    for (const [stream, ticket] of this.#tickets) this.complete(stream, ticket);
+  }
+
+  /** Adds a failure, or lets the one with its id grow. */
+  fail(stream: number, failure: Partial<FailureRecord> & Pick<FailureRecord, 'id' | 'first' | 'last' | 'status'>): void {
+    const list = this.#failures.get(stream) ?? [];
+    const full: FailureRecord = { driverStatus: 0, note: '', cause: 0, requestedBytes: 0, freeBytes: 0, kernel: 0, ...failure };
+    const known = list.findIndex(({ id }) => id === failure.id);
+    if (known < 0) list.push(full);
+    else list[known] = full;
+    this.#failures.set(stream, list);
+    Atomics.add(new Int32Array(this.timeline), (stream * TimelineSlot.BYTE_SIZE + TimelineSlot.FAILURES) / 4, 1);
+  }
+
+  opcodes(stream?: number): string[] {
+    return this.records.filter((record) => stream === undefined || record.stream === stream).map(({ opcode }) => opcode);
+  }
+
+  #completed(stream: number): number {
+    const at = (stream * TimelineSlot.BYTE_SIZE) / 8;
+    const [device, host] = [Atomics.load(this.#words, at), Atomics.load(this.#words, at + 1)];
+    return Number(device > host ? device : host);
+  }
+}
+
+export interface Fixture {
+  readonly channel: FakeChannel;
+  readonly progress: Progress;
+  readonly core: DeviceCore;
+  readonly device: Device;
+  /** How often the loop was held and let go. */
+  readonly holds: boolean[];
+}
+
+export function fixture(channel: FakeChannel = new FakeChannel()): Fixture {
+  const holds: boolean[] = [];
+  const progress = new Progress((on) => holds.push(on));
+  const core = new DeviceCore('cpu:0', channel, progress);
+  const device = new Device(core, {
+    info: { id: 'cpu:0', backend: 'cpu', ...INFO },
+    ordering: 'tracked',
+    release: () => true,
+    ends: () => undefined,
+  });
+  return { channel, progress, core, device, holds };
+}
+
+/** The handle that the table gives for an index the first time. */
+export const handleAt = (index: number): number => (index | (1 << HANDLE_INDEX_BITS)) >>> 0;
+
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,114 @@
+// Pinned memory from the arena: what is shared, what is reused and when.
+import { describe, expect, test } from 'vitest';
+import { HandleTable } from '../../../src/core/handles.js';
+import { HostArena } from '../../../src/core/host-arena.js';
+import { Timeline } from '../../../src/core/timeline.js';
+import { halfFromNumber, numberFromHalf } from '../../../src/core/scalar-bits.js';
+import { FakeChannel, fixture, turn } from './fake-channel.js';
+
+const MIB = 2 ** 20;
+
+function arenaOf(channel: FakeChannel): HostArena {
+  return new HostArena(channel, new HandleTable((count) => channel.reserveHandles(1, count)));
+}
+
+describe('host arena', () => {
+  test('blocks of one chunk share its registration and do not overlap', () => {
+    const channel = new FakeChannel();
+    const arena = arenaOf(channel);
+    const blocks = [100, 5000, 100_000, 3 * MIB, 0, 256, 257].map((bytes) => arena.take(bytes));
+    expect(channel.registered).toEqual([{ handle: blocks[0]!.handle, byteOffset: 0, byteLength: 16 * MIB }]);
+    const ranges = blocks.map(({ byteOffset, byteLength }) => [byteOffset, byteOffset + byteLength] as const).toSorted(([a], [b]) => a - b);
+    for (const [at, [, end]] of ranges.slice(0, -1).entries()) expect(ranges[at + 1]![0]).toBeGreaterThanOrEqual(end);
+    for (const block of blocks) expect(block.handleOffset).toBe(block.byteOffset);
+  });
+
+  test('a block that an operation uses is cut again only after that operation', () => {
+    const channel = new FakeChannel();
+    const arena = arenaOf(channel);
+    const timeline = new Timeline(channel, 0, 's');
+    timeline.last = 5;
+    const first = arena.take(MIB);
+    arena.giveBack(first, [{ timeline, ticket: 5 }]);
+    expect(arena.isSettling).toBe(true);
+    expect(arena.take(MIB).byteOffset).not.toBe(first.byteOffset);
+    channel.complete(0, 5);
+    expect(arena.take(MIB).byteOffset).toBe(first.byteOffset);
+    expect(arena.isSettling).toBe(false);
+  });
+
+  test('neighbours that come back are one range again', () => {
+    const channel = new FakeChannel();
+    const arena = arenaOf(channel);
+    const blocks = Array.from({ length: 16 }, () => arena.take(MIB));
+    for (const at of [3, 1, 2, 0, ...Array.from({ length: 12 }, (_, n) => n + 4)]) arena.giveBack(blocks[at]!, []);
+    expect(arena.take(16 * MIB).byteOffset).toBe(0);
+    expect(channel.registered).toHaveLength(1);
+  });
+
+  test('what does not fit the arena has a buffer and a registration of its own, which ends with it', async () => {
+    const channel = new FakeChannel();
+    const arena = arenaOf(channel);
+    const large = arena.take(100 * MIB);
+    expect(large.buffer).not.toBe(channel.arena);
+    expect(channel.registered.at(-1)).toEqual({ handle: large.handle, byteOffset: 0, byteLength: 100 * MIB });
+    arena.giveBack(large, []);
+    await turn();
+    expect(channel.unregistered).toEqual([large.handle]);
+  });
+});
+
+describe('copies of ordinary arrays', () => {
+  test('are snapshots, and arrive when the device has finished', async () => {
+    const { channel, progress, device } = fixture();
+    const { stream } = device;
+    const x = device.empty(4);
+    const source = new Float32Array([1, 2, 3, 4]);
+    stream.copy(x, source);
+    source.fill(9);
+    expect(new Float32Array(channel.arena, 0, 4)).not.toContain(9);
+    const host = new Float32Array(4);
+    const operation = stream.copy(host, x, { count: 3, dstOffset: 1 });
+    const view = channel.records.at(-1)!.view;
+    // The device writes the staging memory that the record names.
+    new Float32Array(channel.arena, Number(view.getBigUint64(32, true)), 3).set([5, 6, 7]);
+    expect(operation.isComplete).toBe(false);
+    channel.completeAll();
+    // Complete on the device is not yet here.
+    expect([operation.isComplete, [...host]]).toEqual([false, [0, 0, 0, 0]]);
+    progress.wake();
+    await operation.done;
+    expect([operation.isComplete, [...host]]).toEqual([true, [0, 5, 6, 7]]);
+  });
+
+  test('synchronize waits for large ones that nobody awaits', async () => {
+    const { channel, device } = fixture();
+    const x = device.empty(3 * MIB);
+    const host = new Float32Array(3 * MIB);
+    device.stream.copy(host, x);
+    const synchronized = device.stream.synchronize();
+    const { arena } = channel;
+    new Float32Array(arena).fill(1);
+    channel.completeAll();
+    await synchronized;
+    expect([host[0], host.at(-1)]).toEqual([1, 1]);
+  });
+
+  test('into an array that was detached meanwhile reject', async () => {
+    const { channel, device } = fixture();
+    const x = device.zeros(4);
+    const host = new Float32Array(4);
+    const operation = device.stream.copy(host, x);
+    structuredClone(host.buffer, { transfer: [host.buffer] });
+    channel.completeAll();
+    await expect(operation.done).rejects.toThrow(/detached/);
+  });
+});
+
+test('half precision rounds to nearest even and back', () => {
+  for (let bits = 0; bits < 0x7c00; bits += 7) expect(halfFromNumber(numberFromHalf(bits))).toBe(bits);
+  expect([0, -0, 1, -2, 65504, 65520, 2 ** -24, 2 ** -25, 1 + 2 ** -11, 1 + 3 * 2 ** -11].map(halfFromNumber)).toEqual([
+    0, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 1, 0, 0x3c00, 0x3c02,
+  ]);
+  expect(halfFromNumber(Number.NaN) & 0x7c00).toBe(0x7c00);
+});

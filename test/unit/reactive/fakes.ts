@@ -1,0 +1,141 @@
+// A device, streams and arrays that finish when they are told to: the reactive layer needs no more of them.
+import type { Device } from '../../../src/core/device.js';
+import type { DTypeLike, DType } from '../../../src/core/dtype.js';
+import type { Shape } from '../../../src/core/kernel.js';
+
+export interface FakeArray {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly length: number;
+  readonly data: Float32Array;
+  isDisposed: boolean;
+  subarray(start: number, end: number): FakeArray;
+  reshape(shape: Shape): FakeArray;
+  [Symbol.dispose](): void;
+}
+
+export interface FakeStream {
+  readonly label: string;
+  readonly log: string[];
+  isClosed: boolean;
+  /** What `synchronize` waits for. */
+  idle: Promise<void>;
+  synchronize(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface FakeDevice {
+  readonly device: Device;
+  readonly streams: FakeStream[];
+  readonly arrays: FakeArray[];
+  state: 'open' | 'lost';
+}
+
+function nameOf(dtype: DTypeLike<DType>): DType {
+  return typeof dtype === 'string' ? dtype : dtype.dtype;
+}
+
+export function fakeDevice(): FakeDevice {
+  const streams: FakeStream[] = [];
+  const arrays: FakeArray[] = [];
+
+  function makeArray(shape: Shape, dtype: DTypeLike<DType> = 'f32'): FakeArray {
+    const sizes = typeof shape === 'number' ? [shape] : shape;
+    const length = sizes.reduce((product, size) => product * size, 1);
+    const array: FakeArray = {
+      dtype: nameOf(dtype),
+      shape: sizes,
+      length,
+      data: new Float32Array(length),
+      isDisposed: false,
+      subarray(start, end) {
+        return { ...this, shape: [end - start], length: end - start, data: this.data.subarray(start, end) };
+      },
+      reshape(to) {
+        return { ...this, shape: typeof to === 'number' ? [to] : to };
+      },
+      [Symbol.dispose]: () => {
+        array.isDisposed = true;
+      },
+    };
+    arrays.push(array);
+    return array;
+  }
+
+  function createStream({ label = 'stream' }: { readonly label?: string } = {}): FakeStream {
+    const log: string[] = [];
+    const stream: FakeStream & Record<string, unknown> = {
+      label,
+      log,
+      isClosed: false,
+      device,
+      idle: Promise.resolve(),
+      synchronize: (): Promise<void> => stream.idle,
+      empty: makeArray,
+      copy: (to: FakeArray, from: FakeArray | Float32Array) => {
+        to.data.set('data' in from ? from.data : from);
+        log.push(`copy ${String(to.length)}`);
+        return { done: Promise.resolve() };
+      },
+      launch: (kernel: { readonly name: string }, shape: unknown, args: Record<string, unknown>) => {
+        log.push(`launch ${kernel.name} ${JSON.stringify(shape)} ${Object.keys(args).join()}`);
+      },
+      close: () => {
+        stream.isClosed = true;
+        return Promise.resolve();
+      },
+    };
+    streams.push(stream);
+    return stream;
+  }
+
+  const fake: FakeDevice = { device: undefined as never, streams, arrays, state: 'open' };
+  const device = {
+    get state() {
+      return fake.state;
+    },
+    createStream,
+    pinned: makeArray,
+  };
+  return Object.assign(fake, { device: device as unknown as Device });
+}
+
+/** A promise with its handles, for stages that finish when the test says so. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export function deferred<T>(): Deferred<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Lets everything that is already decided happen. */
+export function settleAll(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** 0, 1, 2, … and what became of the iterator. */
+export function counter(end = Infinity): {
+  readonly source: AsyncGenerator<number, void>;
+  readonly seen: { pulled: number; isClosed: boolean };
+} {
+  const seen = { pulled: 0, isClosed: false };
+  async function* count(): AsyncGenerator<number, void> {
+    try {
+      while (seen.pulled < end) yield seen.pulled++;
+    } finally {
+      seen.isClosed = true;
+    }
+  }
+  return { source: count(), seen };
+}

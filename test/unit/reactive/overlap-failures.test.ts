@@ -1,0 +1,215 @@
+import { NEVER, Observable, throwError } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { AbortError, DeviceLostError } from '../../../src/core/errors.js';
+import type { Lane } from '../../../src/reactive/lane.js';
+import { overlap } from '../../../src/reactive/overlap.js';
+import { counter, deferred, fakeDevice, settleAll } from './fakes.js';
+import { collect, forbidUnhandledRejections, manual } from './helpers.js';
+
+forbidUnhandledRejections();
+
+describe('failures', () => {
+  it('delivers what comes before the failed item, aborts what comes after, then rejects', async () => {
+    const { device, streams, arrays } = fakeDevice();
+    const { source, seen } = counter();
+    const { stage, items, lanes } = manual();
+    const run = overlap(device, source, { depth: 3 }, (item, lane) => {
+      lane.array('x', 4);
+      return stage(item, lane);
+    });
+    const iterator = run[Symbol.asyncIterator]();
+    const first = iterator.next();
+    await settleAll();
+    items.get(1)?.reject(new Error('item 1 is bad'));
+    await settleAll();
+    expect([0, 1, 2].map((item) => lanes.get(item)?.signal.aborted)).toEqual([false, false, true]);
+    items.get(0)?.resolve('zero');
+    expect(await first).toEqual({ done: false, value: 'zero' });
+    const second = iterator.next();
+    await settleAll();
+    expect(arrays.some((array) => array.isDisposed)).toBe(false);
+    items.get(2)?.reject(new Error('aborted'));
+    await expect(second).rejects.toThrow('item 1 is bad');
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    expect(seen).toEqual({ pulled: 3, isClosed: true });
+    expect(arrays.every((array) => array.isDisposed)).toBe(true);
+    expect(streams.every((stream) => stream.isClosed)).toBe(true);
+  });
+
+  it('rejects at once when results come as they are ready', async () => {
+    const { device } = fakeDevice();
+    const { stage, items, lanes } = manual();
+    const results = collect(overlap(device, [0, 1, 2], { depth: 3, ordered: false }, stage));
+    await settleAll();
+    items.get(2)?.reject(new Error('item 2 is bad'));
+    await settleAll();
+    expect([0, 1].map((item) => lanes.get(item)?.signal.aborted)).toEqual([true, true]);
+    items.get(0)?.resolve('too late');
+    items.get(1)?.resolve('too late');
+    await expect(results).rejects.toThrow('item 2 is bad');
+  });
+
+  it('skips', async () => {
+    const { device } = fakeDevice();
+    const run = overlap(device, [1, 2, 3, 4], { depth: 2, onError: 'skip' }, (item) =>
+      item % 2 ? Promise.resolve(item) : Promise.reject(new Error('even')),
+    );
+    expect(await collect(run)).toEqual([1, 3]);
+    expect(run.report()).toMatchObject({ items: 2, skipped: 2, depth: 2 });
+  });
+
+  it('tries again on the same lane, and fails when the attempts are used up', async () => {
+    const { device } = fakeDevice();
+    const attempts = new Map<number, number[]>();
+    const flaky = (item: number, lane: Lane): Promise<number> => {
+      const used = attempts.get(item) ?? [];
+      attempts.set(item, [...used, lane.index]);
+      return used.length < item ? Promise.reject(new Error(`attempt ${String(used.length)}`)) : Promise.resolve(item);
+    };
+    expect(await collect(overlap(device, [0, 1, 2], { depth: 1, onError: { retry: 2 } }, flaky))).toEqual([0, 1, 2]);
+    expect([...attempts.values()]).toEqual([[0], [0, 0], [0, 0, 0]]);
+    attempts.clear();
+    await expect(collect(overlap(device, [2], { onError: { retry: 1 } }, flaky))).rejects.toThrow('attempt 1');
+  });
+
+  it.each([{ retry: 1 }, 'skip'] as const)(
+    'leaves a lane alone while the device works for the attempt that failed (%j)',
+    async (onError) => {
+      const { device, streams } = fakeDevice();
+      const idle = deferred<void>();
+      let calls = 0;
+      const run = overlap(device, [1, 2], { depth: 1, onError }, (item) => {
+        const [stream] = streams;
+        if (stream) stream.idle = idle.promise;
+        return calls++ === 0 ? Promise.reject(new Error('first')) : Promise.resolve(item);
+      });
+      const results = collect(run);
+      await settleAll();
+      expect(calls).toBe(1);
+      idle.resolve();
+      expect(await results).toEqual(onError === 'skip' ? [2] : [1, 2]);
+    },
+  );
+
+  it('never skips or retries past a lost device', async () => {
+    const fake = fakeDevice();
+    let calls = 0;
+    const run = overlap(fake.device, [1, 2, 3], { depth: 1, onError: 'skip' }, () => {
+      calls++;
+      return Promise.reject(new DeviceLostError('ERR_MILLRACE_LOST', 'The device is gone.', 'fault'));
+    });
+    await expect(collect(run)).rejects.toThrow('The device is gone.');
+    expect(calls).toBe(1);
+  });
+
+  it('passes a failing source on, behind the items it gave', async () => {
+    const { device } = fakeDevice();
+    async function* source(): AsyncGenerator<number> {
+      yield 1;
+      await settleAll();
+      throw new Error('source is bad');
+    }
+    const seen: number[] = [];
+    await expect(overlap(device, source(), {}, (item) => Promise.resolve(item)).forEach((item) => void seen.push(item))).rejects.toThrow(
+      'source is bad',
+    );
+    expect(seen).toEqual([1]);
+  });
+
+  it('takes a throwing stage and a failing Observable for failures, and anything but a promise or Observable for a mistake', async () => {
+    const { device } = fakeDevice();
+    const thrown = overlap(device, [1], {}, () => {
+      throw new Error('thrown');
+    });
+    await expect(collect(thrown)).rejects.toThrow('thrown');
+    await expect(collect(overlap(device, [1], {}, () => throwError(() => new Error('observed'))))).rejects.toThrow('observed');
+    const array = (() => new Float32Array(4)) as unknown as () => Promise<number>;
+    await expect(collect(overlap(device, [1], {}, array))).rejects.toThrow(
+      'A stage returns a promise or an Observable, not a Float32Array.',
+    );
+  });
+
+  it('refuses bad options at the call', () => {
+    const { device } = fakeDevice();
+    const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
+    expect(() => overlap(device, [1], { depth: 0 }, stage)).toThrow('depth (0) is not a whole number from 1 to 1024.');
+    expect(() => overlap(device, [1], { depth: 1.5 }, stage)).toThrow('depth (1.5)');
+    expect(() => overlap(device, [1], { onError: { retry: -1 } }, stage)).toThrow('onError.retry (-1)');
+    expect(() => overlap(device, 5 as unknown as number[], {}, stage)).toThrow('The source is neither iterable nor async iterable.');
+  });
+});
+
+describe('ending early', () => {
+  it('aborts every lane by the signal, and rejects once they have settled', async () => {
+    const { device, arrays } = fakeDevice();
+    const { source, seen } = counter();
+    const abort = new AbortController();
+    const { stage, items, lanes } = manual();
+    const results = collect(
+      overlap(device, source, { depth: 2, signal: abort.signal }, (item, lane) => {
+        lane.pinned('p', 8);
+        return stage(item, lane);
+      }),
+    );
+    let isSettled = false;
+    void results.catch(() => undefined).then(() => (isSettled = true));
+    await settleAll();
+    abort.abort('enough');
+    await settleAll();
+    expect([...lanes.values()].map((lane) => [lane.signal.aborted, lane.signal.reason as unknown])).toEqual([
+      [true, 'enough'],
+      [true, 'enough'],
+    ]);
+    expect(isSettled).toBe(false);
+    expect(arrays.map((array) => array.isDisposed)).toEqual([false, false]);
+    for (const work of items.values()) work.reject(new Error('stopped'));
+    await expect(results).rejects.toBeInstanceOf(AbortError);
+    await expect(results).rejects.toMatchObject({ code: 'ABORT_ERR', cause: 'enough' });
+    expect(arrays.map((array) => array.isDisposed)).toEqual([true, true]);
+    expect(seen.isClosed).toBe(true);
+  });
+
+  it('touches nothing when the signal was aborted before', async () => {
+    const { device, streams } = fakeDevice();
+    const { source, seen } = counter();
+    await expect(collect(overlap(device, source, { signal: AbortSignal.abort() }, (item) => Promise.resolve(item)))).rejects.toBeInstanceOf(
+      AbortError,
+    );
+    expect(seen.pulled).toBe(0);
+    expect(streams).toEqual([]);
+  });
+
+  it('aborts what runs when the subscriber leaves, and unsubscribes from Observable stages', async () => {
+    const { device, streams } = fakeDevice();
+    const ended: number[] = [];
+    const endless = (item: number): Observable<number> =>
+      new Observable<number>(() => () => {
+        ended.push(item);
+      });
+    const subscription = overlap(device, [1, 2, 3], { depth: 2 }, endless).subscribe();
+    await settleAll();
+    subscription.unsubscribe();
+    await settleAll();
+    expect(ended).toEqual([1, 2]);
+    expect(streams.every((stream) => stream.isClosed)).toBe(true);
+  });
+
+  it('does not wait for a source that never answers', async () => {
+    const { device } = fakeDevice();
+    const never: AsyncIterable<number> = {
+      [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined), return: () => new Promise(() => undefined) }),
+    };
+    const abort = new AbortController();
+    const results = collect(overlap(device, never, { signal: abort.signal }, (item) => Promise.resolve(item)));
+    await settleAll();
+    abort.abort();
+    await expect(results).rejects.toBeInstanceOf(AbortError);
+  });
+
+  it('can be ended before it began', async () => {
+    const { device } = fakeDevice();
+    const iterator = overlap(device, [1], {}, () => NEVER)[Symbol.asyncIterator]();
+    expect(await iterator.return?.()).toEqual({ done: true, value: undefined });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
+});

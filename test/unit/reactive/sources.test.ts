@@ -1,0 +1,65 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { filter, map, Observable, take } from 'rxjs';
+import { TestScheduler } from 'rxjs/testing';
+import { describe, expect, it } from 'vitest';
+import { Hub } from '../../../src/core/observable.js';
+import { observableOf } from '../../../src/reactive/sources.js';
+
+function view<T>(hub: Hub<T>): Observable<T> {
+  return observableOf(hub);
+}
+
+describe('a view of a hub', () => {
+  it('is hot: a late subscriber misses the past, all hear the same', () => {
+    new TestScheduler((actual, expected) => expect(actual).toEqual(expected)).run(({ cold, expectObservable }) => {
+      const hub = new Hub<string>();
+      cold('-a-b-c-|').subscribe(hub);
+      expectObservable(view(hub)).toBe('-a-b-c-|');
+      expectObservable(view(hub), '--^').toBe('---b-c-|');
+      expectObservable(
+        view(hub).pipe(
+          filter((value) => value !== 'b'),
+          map((value) => value.toUpperCase()),
+          take(2),
+        ),
+      ).toBe('-A---(C|)');
+    });
+  });
+
+  it('ends with the hub, by an error as well, and at once for those who come later', () => {
+    new TestScheduler((actual, expected) => expect(actual).toEqual(expected)).run(({ cold, expectObservable }) => {
+      const hub = new Hub<string>();
+      cold('-a-#', undefined, 'lost').subscribe({ next: (value) => hub.next(value), error: (error: unknown) => hub.error(error) });
+      expectObservable(view(hub)).toBe('-a-#', undefined, 'lost');
+      expectObservable(view(hub), '-----^').toBe('-----#', undefined, 'lost');
+    });
+  });
+
+  it('listens only while somebody is subscribed', () => {
+    const changes: boolean[] = [];
+    const hub = new Hub<number>((observed) => void changes.push(observed));
+    const values = view(hub);
+    expect(hub.observed).toBe(false);
+    const first = values.subscribe();
+    const second = values.subscribe();
+    first.unsubscribe();
+    expect(hub.observed).toBe(true);
+    second.unsubscribe();
+    expect(changes).toEqual([true, false]);
+  });
+
+  it('is an Observable of the rxjs that the user imports', () => {
+    expect(view(new Hub())).toBeInstanceOf(Observable);
+  });
+
+  it('is heard in the context of the subscription, wherever the value comes from', () => {
+    const context = new AsyncLocalStorage<string>();
+    const hub = new Hub<number>();
+    const seen: (string | undefined)[] = [];
+    const subscription = context.run('subscriber', () => view(hub).subscribe(() => void seen.push(context.getStore())));
+    context.run('emitter', () => hub.next(1));
+    subscription.unsubscribe();
+    context.disable();
+    expect(seen).toEqual(['subscriber']);
+  });
+});
