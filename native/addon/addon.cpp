@@ -24,7 +24,9 @@ void AddBackends() {
   });
 }
 
-napi_value ProtocolHash(napi_env env, napi_callback_info) { return StringValue(env, protocol::kHash); }
+napi_value ProtocolHash(napi_env env, napi_callback_info) {
+  return StringValue(env, protocol::kHash);
+}
 
 napi_value Initialize(napi_env env, napi_value exports) {
   AddBackends();
@@ -46,4 +48,6 @@ napi_value Initialize(napi_env env, napi_value exports) {
 }  // namespace
 }  // namespace millrace
 
-NAPI_MODULE_INIT() { return millrace::Initialize(env, exports); }
+NAPI_MODULE_INIT() {
+  return millrace::Initialize(env, exports);
+}

@@ -27,8 +27,10 @@ napi_value NotControlled(napi_env env, const char* function) {
 
 napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
   const double capability[] = {static_cast<double>(info.compute_major), static_cast<double>(info.compute_minor)};
-  const double block[] = {static_cast<double>(info.max_block[0]), static_cast<double>(info.max_block[1]), static_cast<double>(info.max_block[2])};
-  const double grid[] = {static_cast<double>(info.max_grid[0]), static_cast<double>(info.max_grid[1]), static_cast<double>(info.max_grid[2])};
+  const double block[] = {static_cast<double>(info.max_block[0]), static_cast<double>(info.max_block[1]),
+                          static_cast<double>(info.max_block[2])};
+  const double grid[] = {static_cast<double>(info.max_grid[0]), static_cast<double>(info.max_grid[1]),
+                         static_cast<double>(info.max_grid[2])};
   const double priorities[] = {static_cast<double>(info.least_priority), static_cast<double>(info.greatest_priority)};
   return ObjectValue(env)
       .Set("ordinal", info.ordinal)
@@ -49,7 +51,8 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
   return ArrayValue(env, Registry::Instance().Enumerate(), [&](const hal::BackendReport& report) {
     return ObjectValue(env)
         .Set("name", report.name)
-        .Set("devices", ArrayValue(env, report.devices, [&](const hal::DeviceInfo& info) { return DeviceInfoValue(env, info); }))
+        .Set("devices",
+             ArrayValue(env, report.devices, [&](const hal::DeviceInfo& info) { return DeviceInfoValue(env, info); }))
         .Set("reason", report.reason)
         .Set("help", ArrayValue(env, report.help, [&](const std::string& line) { return StringValue(env, line); }))
         .Set("driverVersion", report.driver_version)
@@ -110,7 +113,8 @@ napi_value CloseDevice(napi_env env, napi_callback_info info) {
 bool BoolProperty(napi_env env, napi_value object, const char* name) {
   napi_value value;
   bool result = false;
-  return napi_get_named_property(env, object, name, &value) == napi_ok && napi_get_value_bool(env, value, &result) == napi_ok && result;
+  return napi_get_named_property(env, object, name, &value) == napi_ok &&
+         napi_get_value_bool(env, value, &result) == napi_ok && result;
 }
 
 napi_value InstallKernel(napi_env env, napi_callback_info info) {
@@ -126,8 +130,8 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   void* data = nullptr;
   size_t entry_length = 0;
   if (napi_get_named_property(env, args[2], "image", &image) != napi_ok ||
-      napi_get_typedarray_info(env, image, &type, &length, &data, nullptr, nullptr) != napi_ok || type != napi_uint8_array ||
-      napi_get_named_property(env, args[2], "entry", &entry) != napi_ok ||
+      napi_get_typedarray_info(env, image, &type, &length, &data, nullptr, nullptr) != napi_ok ||
+      type != napi_uint8_array || napi_get_named_property(env, args[2], "entry", &entry) != napi_ok ||
       napi_get_value_string_utf8(env, entry, nullptr, 0, &entry_length) != napi_ok) {
     return args.Throw("installKernel");
   }

@@ -25,7 +25,9 @@ HeldBytes Environment::Hold(napi_value view) {
   void* data = nullptr;
   napi_value buffer;
   size_t offset = 0;
-  if (napi_get_typedarray_info(env, view, &type, &length, &data, &buffer, &offset) != napi_ok || type != napi_uint8_array) return held;
+  if (napi_get_typedarray_info(env, view, &type, &length, &data, &buffer, &offset) != napi_ok ||
+      type != napi_uint8_array)
+    return held;
   // A reference on the view keeps its memory alive, also when the memory is shared.
   if (napi_create_reference(env, view, 1, &held.reference) != napi_ok) return held;
   held.bytes = {static_cast<std::byte*>(data), length};

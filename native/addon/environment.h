@@ -1,5 +1,5 @@
-// What one environment (the main thread's, or a worker's) holds of the addon. One instance each, freed by Node after the
-// clean-up hook ran; nothing of it is global.
+// What one environment (the main thread's, or a worker's) holds of the addon. One instance each, freed by Node after
+// the clean-up hook ran; nothing of it is global.
 #pragma once
 
 #include <node_api.h>
@@ -51,8 +51,8 @@ class Environment {
   const napi_env env;
   std::shared_ptr<Port> port;
   HeldBytes record;
-  std::vector<Attached> attached;                         // By channel id: the owner's hot path.
-  std::unordered_map<uint32_t, Controlled> controlled;    // By channel id.
+  std::vector<Attached> attached;                       // By channel id: the owner's hot path.
+  std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
 };
 
 }  // namespace millrace

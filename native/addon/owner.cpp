@@ -19,7 +19,8 @@ napi_value OpenPort(napi_env env, napi_callback_info info) {
   self.record = self.Hold(args[0]);
   if (self.record.bytes.size() < protocol::kMaxRecordBytes) return args.Throw("openPort");
   self.port = Port::Open(env, args[1]);
-  if (self.port == nullptr) return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "no thread-safe function"));
+  if (self.port == nullptr)
+    return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "no thread-safe function"));
   return nullptr;
 }
 
@@ -120,8 +121,10 @@ napi_value Arm(napi_env env, napi_callback_info info) {
 }
 
 napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
-  const double block[] = {static_cast<double>(fault.block_x), static_cast<double>(fault.block_y), static_cast<double>(fault.block_z)};
-  const double thread[] = {static_cast<double>(fault.thread_x), static_cast<double>(fault.thread_y), static_cast<double>(fault.thread_z)};
+  const double block[] = {static_cast<double>(fault.block_x), static_cast<double>(fault.block_y),
+                          static_cast<double>(fault.block_z)};
+  const double thread[] = {static_cast<double>(fault.thread_x), static_cast<double>(fault.thread_y),
+                           static_cast<double>(fault.thread_z)};
   return ObjectValue(env)
       .Set("parameter", fault.parameter)
       .Set("dimension", fault.dimension)
@@ -138,7 +141,8 @@ napi_value Failures(napi_env env, napi_callback_info info) {
   const uint32_t stream = args.U32(1);
   const uint32_t from = args.U32(2);
   if (!args.ok()) return args.Throw("failures");
-  if (channel == nullptr) return ArrayValue(env, std::vector<Failure>(), [](const Failure&) -> napi_value { return nullptr; });
+  if (channel == nullptr)
+    return ArrayValue(env, std::vector<Failure>(), [](const Failure&) -> napi_value { return nullptr; });
   return ArrayValue(env, channel->Failures(stream, from), [&](const Failure& failure) {
     ObjectValue value(env);
     value.Set("id", failure.id)

@@ -11,7 +11,8 @@ std::shared_ptr<Port> Port::Open(napi_env env, napi_value on_wake) {
   // The function keeps its port alive until Node has finalised it, after which no call is under way.
   auto* held = new std::shared_ptr<Port>(port);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<Port>*>(data); };
-  if (napi_create_threadsafe_function(env, on_wake, nullptr, name, 0, 1, held, finalize, port.get(), CallJs, &port->function_) != napi_ok) {
+  if (napi_create_threadsafe_function(env, on_wake, nullptr, name, 0, 1, held, finalize, port.get(), CallJs,
+                                      &port->function_) != napi_ok) {
     delete held;
     return nullptr;
   }

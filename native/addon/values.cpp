@@ -4,8 +4,12 @@
 
 namespace millrace {
 
-ObjectValue& ObjectValue::Set(const char* key, double value) { return Set(key, NumberValue(env_, value)); }
-ObjectValue& ObjectValue::Set(const char* key, std::string_view value) { return Set(key, StringValue(env_, value)); }
+ObjectValue& ObjectValue::Set(const char* key, double value) {
+  return Set(key, NumberValue(env_, value));
+}
+ObjectValue& ObjectValue::Set(const char* key, std::string_view value) {
+  return Set(key, StringValue(env_, value));
+}
 
 napi_value NumberValue(napi_env env, double value) {
   napi_value result = nullptr;

@@ -27,9 +27,9 @@ struct DeviceInfo {
 struct BackendReport {
   std::string name;
   std::vector<DeviceInfo> devices;
-  std::string reason;               // Empty when there are devices.
-  std::vector<std::string> help;    // What the user can do about `reason`.
-  std::string driver_version;       // Empty on the CPU device.
+  std::string reason;             // Empty when there are devices.
+  std::vector<std::string> help;  // What the user can do about `reason`.
+  std::string driver_version;     // Empty on the CPU device.
 };
 
 }  // namespace millrace::hal

@@ -3,7 +3,8 @@
 //
 // A device's work reaches its backend from one native thread, the channel. The channel reads records, resolves handles,
 // decides what may run, and calls the functions below; the backend makes the work happen in stream order and says how
-// far each stream has come. Progress is one number a stream, the ticket of the last completed record, and it only grows.
+// far each stream has come. Progress is one number a stream, the ticket of the last completed record, and it only
+// grows.
 //
 // Rules. Tests cite them by number.
 //  1. Callers validate, backends trust. A backend returns only what the caller could not foresee: out of memory,
@@ -155,7 +156,8 @@ class Backend {
   [[nodiscard]] virtual BackendReport Enumerate() = 0;
   /// Opens a device. `timeline` is the memory of its slots, which the backend makes visible to the device.
   /// Thread: control. May take long.
-  [[nodiscard]] virtual Result<std::unique_ptr<Device>> Open(uint32_t ordinal, std::span<protocol::TimelineSlot> timeline) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Device>> Open(uint32_t ordinal,
+                                                             std::span<protocol::TimelineSlot> timeline) = 0;
 };
 
 }  // namespace millrace::hal

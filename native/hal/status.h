@@ -35,8 +35,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}        // NOLINT: implicit by design
-  Result(Status status) : status_(status) {}           // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
+  Result(Status status) : status_(status) {}     // NOLINT: implicit by design
 
   [[nodiscard]] bool ok() const { return value_.has_value(); }
   [[nodiscard]] Status status() const { return status_; }
@@ -51,18 +51,19 @@ class [[nodiscard]] Result {
 }  // namespace millrace
 
 /// Returns from the enclosing function when `expression` is a failed Status.
-#define MR_TRY(expression)                                        \
-  do {                                                            \
+#define MR_TRY(expression)                                                \
+  do {                                                                    \
     if (::millrace::Status mr_status_ = (expression); !mr_status_.ok()) { \
-      return mr_status_;                                          \
-    }                                                             \
+      return mr_status_;                                                  \
+    }                                                                     \
   } while (false)
 
-/// A rule that the layer above keeps. A broken one is a defect of this library, so it ends the process where it is seen.
-#define MR_CHECK(condition)                                                                       \
-  do {                                                                                            \
-    if (!(condition)) {                                                                           \
+/// A rule that the layer above keeps. A broken one is a defect of this library, so it ends the process where it is
+/// seen.
+#define MR_CHECK(condition)                                                                               \
+  do {                                                                                                    \
+    if (!(condition)) {                                                                                   \
       std::fprintf(stderr, "millrace: broken invariant (%s) at %s:%d\n", #condition, __FILE__, __LINE__); \
-      std::abort();                                                                               \
-    }                                                                                             \
+      std::abort();                                                                                       \
+    }                                                                                                     \
   } while (false)

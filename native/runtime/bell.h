@@ -33,7 +33,8 @@ class Bell {
     sleeping_.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!has_work()) {
-      timespec limit{static_cast<time_t>(timeout.count() / 1'000'000'000), static_cast<long>(timeout.count() % 1'000'000'000)};
+      timespec limit{static_cast<time_t>(timeout.count() / 1'000'000'000),
+                     static_cast<long>(timeout.count() % 1'000'000'000)};
       // A spurious return is harmless: the owner looks at its work and sleeps again.
       syscall(SYS_futex, &sleeping_, FUTEX_WAIT_PRIVATE, 1, timeout.count() > 0 ? &limit : nullptr, nullptr, 0);
     }

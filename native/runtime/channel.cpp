@@ -222,7 +222,8 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
 // ── Other threads ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 StreamState* Channel::FindStream(uint32_t stream) {
-  return stream < stream_count_.load(std::memory_order_acquire) ? streams_[stream].load(std::memory_order_acquire) : nullptr;
+  return stream < stream_count_.load(std::memory_order_acquire) ? streams_[stream].load(std::memory_order_acquire)
+                                                                : nullptr;
 }
 
 void Channel::WakeStream(uint32_t stream) noexcept {
@@ -334,7 +335,8 @@ void Channel::Proceed(StreamState& stream) {
       WakeStream(stream.index());
       return;
     }
-    const std::span<const std::byte> bytes(stream.deferred.data() + stream.deferred_at, stream.deferred.size() - stream.deferred_at);
+    const std::span<const std::byte> bytes(stream.deferred.data() + stream.deferred_at,
+                                           stream.deferred.size() - stream.deferred_at);
     protocol::RecordHeader header;
     MR_CHECK(RecordReader::ReadHeader(bytes, header));
     if (Issue(stream, bytes.first(header.size)) == Outcome::kParked) return;
@@ -375,7 +377,8 @@ bool Channel::IsDrained() {
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
     if (stream.HasDeferred()) return false;
-    if (stream.Completed() < stream.Issued() && stream.AddWaiter(stream.Issued(), true, shared_from_this(), n)) return false;
+    if (stream.Completed() < stream.Issued() && stream.AddWaiter(stream.Issued(), true, shared_from_this(), n))
+      return false;
   }
   return true;
 }

@@ -154,7 +154,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Outcome Park(StreamState& stream, ParkReason reason);
   Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs);
   /// As Fail, unless the driver's answer is that the device is lost.
-  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, std::span<MemoryRef* const> outputs);
+  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel,
+                     std::span<MemoryRef* const> outputs);
   Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails.
@@ -207,7 +208,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
   std::vector<std::pair<MemoryRef*, uint32_t>> overwritten_scratch_;  // Spoiled arrays that a launch writes whole.
-  bool is_draining_ = false;  // It has seen that it is to stop.
+  bool is_draining_ = false;                                          // It has seen that it is to stop.
 
   std::atomic<bool> is_held_{false};
   std::atomic<bool> stop_when_drained_{false};

@@ -1,5 +1,6 @@
 // Checked launches whose fault report may still come. A kernel that leaves an array's bounds fills its slot before its
-// ticket counts as completed; whoever notices turns the slot into a failure and spoils what the launch would have written.
+// ticket counts as completed; whoever notices turns the slot into a failure and spoils what the launch would have
+// written.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,12 @@
 
 namespace millrace {
 
-constexpr uint32_t HandleIndex(uint32_t handle) { return handle & ((1u << protocol::kHandleIndexBits) - 1); }
-constexpr uint32_t HandleGeneration(uint32_t handle) { return handle >> protocol::kHandleIndexBits; }
+constexpr uint32_t HandleIndex(uint32_t handle) {
+  return handle & ((1u << protocol::kHandleIndexBits) - 1);
+}
+constexpr uint32_t HandleGeneration(uint32_t handle) {
+  return handle >> protocol::kHandleIndexBits;
+}
 
 template <typename T>
 class HandleTable {

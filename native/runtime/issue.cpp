@@ -19,13 +19,21 @@ using protocol::Opcode;
 
 namespace {
 
-constexpr bool Reads(uint8_t access) { return (access & static_cast<uint8_t>(Access::kRead)) != 0; }
-constexpr bool Writes(uint8_t access) { return (access & static_cast<uint8_t>(Access::kWrite)) != 0; }
+constexpr bool Reads(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kRead)) != 0;
+}
+constexpr bool Writes(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
+}
 
 /// True when [offset, offset + bytes) lies inside `size`, without overflow.
-constexpr bool Fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
+constexpr bool Fits(uint64_t offset, uint64_t bytes, uint64_t size) {
+  return offset <= size && bytes <= size - offset;
+}
 
-uint32_t SpoiledBy(const std::shared_ptr<MemoryEntry>& entry) { return entry->spoiled_by.load(std::memory_order_acquire); }
+uint32_t SpoiledBy(const std::shared_ptr<MemoryEntry>& entry) {
+  return entry->spoiled_by.load(std::memory_order_acquire);
+}
 
 }  // namespace
 
@@ -54,7 +62,10 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
   if (opcode == Opcode::kStreamCreate) return IssueCreate(stream, ticket, reader);
   if (opcode == Opcode::kStreamDestroy) return IssueDestroy(stream, ticket);
   if (stream.doomed_by != 0) {
-    return Fail(stream, ticket, {.status = Status(StatusCode::kDeviceLost, "the stream waited for a lost device"), .cause = stream.doomed_by}, {});
+    return Fail(
+        stream, ticket,
+        {.status = Status(StatusCode::kDeviceLost, "the stream waited for a lost device"), .cause = stream.doomed_by},
+        {});
   }
   if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow) {
     if (stream.AddWaiter(ticket - protocol::kStreamWindow / 2, true, shared_from_this(), stream.index())) {
@@ -64,16 +75,23 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
     }
   }
   switch (opcode) {
-    case Opcode::kAlloc: return IssueAlloc(stream, ticket, reader);
-    case Opcode::kFree: return IssueFree(stream, ticket, reader);
-    case Opcode::kFill: return IssueFill(stream, ticket, reader);
-    case Opcode::kCopy: return IssueCopy(stream, ticket, reader);
-    case Opcode::kLaunch: return IssueLaunch(stream, ticket, reader);
-    case Opcode::kWait: return IssueWait(stream, ticket, reader);
+    case Opcode::kAlloc:
+      return IssueAlloc(stream, ticket, reader);
+    case Opcode::kFree:
+      return IssueFree(stream, ticket, reader);
+    case Opcode::kFill:
+      return IssueFill(stream, ticket, reader);
+    case Opcode::kCopy:
+      return IssueCopy(stream, ticket, reader);
+    case Opcode::kLaunch:
+      return IssueLaunch(stream, ticket, reader);
+    case Opcode::kWait:
+      return IssueWait(stream, ticket, reader);
     case Opcode::kNop:
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
-    default: return FailMalformed(stream, ticket);
+    default:
+      return FailMalformed(stream, ticket);
   }
 }
 
@@ -225,7 +243,8 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
     if (static_cast<MemorySpace>(space) == MemorySpace::kDevice) {
       if (WaitsForMemory(stream, handles[n])) return Park(stream, ParkReason::kPoint);
       side.entry = memory_.Find(handles[n]);
-      if (side.entry == nullptr || !Fits(offsets[n], record.bytes, (*side.entry)->bytes)) return FailMalformed(stream, ticket);
+      if (side.entry == nullptr || !Fits(offsets[n], record.bytes, (*side.entry)->bytes))
+        return FailMalformed(stream, ticket);
       if ((*side.entry)->memory != nullptr) side.address = (*side.entry)->memory->address() + offsets[n];
     } else {
       HostEntry& host = host_.FindOrBind(handles[n]);
@@ -241,7 +260,8 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
   }
   MemoryRef* const dst = sides[0].entry;
   MemoryRef* const src = sides[1].entry;
-  const std::span<MemoryRef* const> outputs = dst == nullptr ? std::span<MemoryRef* const>() : std::span<MemoryRef* const>(&dst, 1);
+  const std::span<MemoryRef* const> outputs =
+      dst == nullptr ? std::span<MemoryRef* const>() : std::span<MemoryRef* const>(&dst, 1);
   if (src != nullptr && SpoiledBy(*src) != 0) return FailUpstream(stream, ticket, SpoiledBy(*src), outputs);
   if (dst != nullptr && (*dst)->memory == nullptr) return FailUpstream(stream, ticket, SpoiledBy(*dst), outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
@@ -288,7 +308,8 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
   }
   const std::span<MemoryRef* const> outputs(outputs_scratch_);
-  if (kernel.state == ResourceState::kFailed) return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
+  if (kernel.state == ResourceState::kFailed)
+    return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
 
@@ -325,9 +346,13 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 void Channel::CollectFaults(StreamState& stream) {
   std::atomic_ref(stream.slot().fault).store(0, std::memory_order_seq_cst);
   stream.faults.Collect([&](FaultWatch::Launch& launch) {
-    const Failure failure{.id = next_failure_.fetch_add(1), .first = launch.ticket, .last = launch.ticket,
-                    .status = Status(StatusCode::kBounds, "an array access is out of bounds"), .kernel = launch.kernel,
-                    .has_fault = true, .fault = *launch.slot};
+    const Failure failure{.id = next_failure_.fetch_add(1),
+                          .first = launch.ticket,
+                          .last = launch.ticket,
+                          .status = Status(StatusCode::kBounds, "an array access is out of bounds"),
+                          .kernel = launch.kernel,
+                          .has_fault = true,
+                          .fault = *launch.slot};
     const uint32_t id = stream.failures.Add(failure, stream.slot());
     for (const MemoryRef& output : launch.outputs) output->spoiled_by.store(id, std::memory_order_release);
     launch.outputs.clear();
@@ -339,7 +364,8 @@ void Channel::CollectFaults(StreamState& stream) {
 Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
-  const std::shared_ptr<Channel> other = record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
+  const std::shared_ptr<Channel> other =
+      record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
   // A device that is closed ran everything that was submitted to it.
   if (target == nullptr || target->Completed() >= record.ticket) {
@@ -350,7 +376,8 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     return Doom(stream, ticket);
   }
   if (target->Issued() < record.ticket) {
-    if (target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) return Park(stream, ParkReason::kPoint);
+    if (target->AddWaiter(record.ticket, false, shared_from_this(), stream.index()))
+      return Park(stream, ParkReason::kPoint);
   }
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
   {
@@ -383,39 +410,49 @@ Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
 
 // ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Status Channel::NoStream() { return Status(StatusCode::kState, "the stream could not be created"); }
+Status Channel::NoStream() {
+  return Status(StatusCode::kState, "the stream could not be created");
+}
 
 Channel::Outcome Channel::Park(StreamState& stream, ParkReason reason) {
   stream.park.store(reason, std::memory_order_relaxed);
   return Outcome::kParked;
 }
 
-Channel::Outcome Channel::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs) {
-  return Fail(stream, ticket, {.status = Status(StatusCode::kUpstream, "it reads what an earlier failure spoiled"), .cause = cause}, outputs);
+Channel::Outcome Channel::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause,
+                                       std::span<MemoryRef* const> outputs) {
+  return Fail(stream, ticket,
+              {.status = Status(StatusCode::kUpstream, "it reads what an earlier failure spoiled"), .cause = cause},
+              outputs);
 }
 
 Channel::Outcome Channel::FailMalformed(StreamState& stream, Ticket ticket) {
   return Fail(stream, ticket, {.status = Status(StatusCode::kInternal, "malformed record")}, {});
 }
 
-Channel::Outcome Channel::FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, std::span<MemoryRef* const> outputs) {
-  if (status.code() != StatusCode::kDeviceLost) return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
+Channel::Outcome Channel::FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel,
+                                     std::span<MemoryRef* const> outputs) {
+  if (status.code() != StatusCode::kDeviceLost)
+    return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
   MarkLost(status);
   return Outcome::kIssued;
 }
 
-Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs) {
+Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure& failure,
+                               std::span<MemoryRef* const> outputs) {
   RecordFailure(stream, ticket, failure, outputs);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
-uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs) {
+uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure,
+                                std::span<MemoryRef* const> outputs) {
   failure.id = next_failure_.fetch_add(1);
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  for (MemoryRef* output : outputs) (*output)->spoiled_by.store(failure.cause != 0 ? failure.cause : id, std::memory_order_release);
+  for (MemoryRef* output : outputs)
+    (*output)->spoiled_by.store(failure.cause != 0 ? failure.cause : id, std::memory_order_release);
   return id;
 }
 

@@ -6,13 +6,20 @@ namespace millrace {
 
 const char* ParkReasonName(ParkReason reason) {
   switch (reason) {
-    case ParkReason::kNone: return "running";
-    case ParkReason::kPoint: return "point";
-    case ParkReason::kBuild: return "build";
-    case ParkReason::kPin: return "pin";
-    case ParkReason::kWindow: return "window";
-    case ParkReason::kMemory: return "memory";
-    case ParkReason::kDrain: return "drain";
+    case ParkReason::kNone:
+      return "running";
+    case ParkReason::kPoint:
+      return "point";
+    case ParkReason::kBuild:
+      return "build";
+    case ParkReason::kPin:
+      return "pin";
+    case ParkReason::kWindow:
+      return "window";
+    case ParkReason::kMemory:
+      return "memory";
+    case ParkReason::kDrain:
+      return "drain";
   }
   return "";
 }

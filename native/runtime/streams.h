@@ -65,8 +65,8 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Channel thread only. ──
   std::unique_ptr<hal::Stream> backend;
-  bool is_dirty = false;           // Issued since the last Signal.
-  uint32_t doomed_by = 0;          // It waited for a lost device: the failure that every later record repeats.
+  bool is_dirty = false;            // Issued since the last Signal.
+  uint32_t doomed_by = 0;           // It waited for a lost device: the failure that every later record repeats.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
   [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
@@ -77,8 +77,8 @@ class StreamState final : public hal::ProgressSink {
   FailureLog failures;
   FaultWatch faults;
   std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by whoever asks what is going on.
-  std::atomic<bool> is_watched{false};  // On the watcher's list.
-  std::atomic<bool> is_notified{false};  // On its channel's list of streams to go on with.
+  std::atomic<bool> is_watched{false};              // On the watcher's list.
+  std::atomic<bool> is_notified{false};             // On its channel's list of streams to go on with.
 
   [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }
   [[nodiscard]] Ticket Completed() const {
@@ -98,7 +98,8 @@ class StreamState final : public hal::ProgressSink {
 
   /// Asks for `waker->WakeStream(stream)` once `ticket` was issued, or completed; false when it already was.
   /// Thread: any channel.
-  [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker, uint32_t stream);
+  [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker,
+                               uint32_t stream);
   /// Wakes everybody, reached or not: the device is lost or closed.
   void WakeAll();
 

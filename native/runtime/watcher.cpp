@@ -100,7 +100,8 @@ void Watcher::Run() {
       __builtin_ia32_pause();
       continue;
     }
-    const auto nap = std::min<std::chrono::nanoseconds>(waited / kSleepShare + std::chrono::microseconds(1), kLongestSleep);
+    const auto nap =
+        std::min<std::chrono::nanoseconds>(waited / kSleepShare + std::chrono::microseconds(1), kLongestSleep);
     std::unique_lock lock(state_->mutex);
     state_->changed.wait_for(lock, nap, [&] { return !state_->arrived.empty(); });
   }

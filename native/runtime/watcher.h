@@ -1,7 +1,7 @@
 // The process's one watcher: asks devices whose work ends elsewhere how far they came, while somebody waits.
 //
-// It spins at most 50 us, and only where there are cores to spare; then it sleeps a twentieth of the time waited so far,
-// a millisecond at most. While nobody waits it sleeps for good.
+// It spins at most 50 us, and only where there are cores to spare; then it sleeps a twentieth of the time waited so
+// far, a millisecond at most. While nobody waits it sleeps for good.
 #pragma once
 
 #include <memory>

@@ -121,7 +121,7 @@ function lowerRow(ctx: Context, short: string, name: string, row: Builtin, node:
     if (quotient) return quotient;
   }
   const many = row.arity === 'many';
-  const nodes = argumentsOf(ctx, node, name, many ? 2 : (row.arity as number), many ? Number.POSITIVE_INFINITY : (row.arity as number));
+  const nodes = argumentsOf(ctx, node, name, many ? 2 : row.arity, many ? Number.POSITIVE_INFINITY : row.arity);
   const args = nodes.map((argument) => lowerExpr(ctx, argument));
   const folded = fold(short, row, args);
   if (folded) return folded;

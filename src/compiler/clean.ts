@@ -37,7 +37,7 @@ function simplify(node: AnyNode): AnyNode {
     const kept = node.expressions.filter((part, at) => at === node.expressions.length - 1 || !isCounter(part));
     if (kept.length === 1) return kept[0]!;
     // `(0, module.name)` is how a tool calls an import without a `this`.
-    if (kept.length === 2 && kept[0]!.type === 'Literal' && kept[1]!.type === 'MemberExpression') return kept[1]!;
+    if (kept.length === 2 && kept[0]!.type === 'Literal' && kept[1]!.type === 'MemberExpression') return kept[1];
     node.expressions = kept;
   }
   if (node.type === 'CallExpression') {

@@ -70,7 +70,7 @@ export function readParameter(text: string): TextParameter {
     .trim()
     .replace(/\bstd\s*::\s*/g, '');
   const shown = plain.replace(/\s+/g, ' ');
-  const pointers = [...plain].filter((char) => char === '*').length + (/\[\s*\d*\s*\]\s*$/.test(plain) ? 1 : 0);
+  const pointers = plain.split('*').length - 1 + (/\[\s*\d*\s*\]\s*$/.test(plain) ? 1 : 0);
   const unknown: TextParameter = { text: shown, dtype: undefined, isPointer: pointers > 0, isConst: false };
   if (pointers > 1 || /[<>()&{}]/.test(plain)) return unknown;
   const target = plain.split('*')[0]!;

@@ -252,7 +252,7 @@ export class ExpressionEmitter {
     const [first, second] = args;
     switch (name) {
       case 'idiv':
-        if (second!.kind === 'const' && second!.value !== 0 && second!.value !== -1) return `(${texts[0]} / ${texts[1]})`;
+        if (second!.kind === 'const' && second.value !== 0 && second.value !== -1) return `(${texts[0]} / ${texts[1]})`;
         return this.#helper(`mr_div_${type}`, texts);
       case 'floordiv':
         return this.#helper('mr_floordiv_i32', texts);

@@ -151,7 +151,7 @@ export function commonType(ctx: Context, left: Expr, right: Expr, node: AnyNode)
   if (a === b) return a;
   if (isUntyped(a) && isUntyped(b)) return 'float literal';
   if (isUntyped(a)) return meetLiteral(a, b as ScalarType);
-  if (isUntyped(b)) return meetLiteral(b, a as ScalarType);
+  if (isUntyped(b)) return meetLiteral(b, a);
   if (isInteger(a) && isInteger(b)) {
     fail('K204', node, `'${textOf(ctx, node)}' mixes ${a} and ${b}.`, 'Cast one side: i32(...) or u32(...).');
   }

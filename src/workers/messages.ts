@@ -24,7 +24,13 @@ export type FromWorker =
   /** First message: asking the driver may take a tenth of a second, so it is asked here. */
   | { readonly type: 'enumerated'; readonly backends: readonly BackendReport[] }
   /** `arena` is for pinned memory, `timeline` the streams' slots; both start on a page and are held by the worker. */
-  | { readonly type: 'opened'; readonly channel: number; readonly info: NativeDeviceInfo; readonly timeline: SharedArrayBuffer; readonly arena: GrowableSharedBuffer }
+  | {
+      readonly type: 'opened';
+      readonly channel: number;
+      readonly info: NativeDeviceInfo;
+      readonly timeline: SharedArrayBuffer;
+      readonly arena: GrowableSharedBuffer;
+    }
   | { readonly type: 'openFailed'; readonly error: EncodedError }
   | ({ readonly type: 'built'; readonly handle: number } & BuildReport)
   | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }

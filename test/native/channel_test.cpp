@@ -12,13 +12,15 @@
 namespace millrace {
 namespace {
 
+using hal::Ticket;
 using protocol::MemorySpace;
 using protocol::Opcode;
 using testing::Eventually;
 using testing::RecordingBackend;
-using hal::Ticket;
 
-constexpr uint32_t Handle(uint32_t index, uint32_t generation = 1) { return index | (generation << protocol::kHandleIndexBits); }
+constexpr uint32_t Handle(uint32_t index, uint32_t generation = 1) {
+  return index | (generation << protocol::kHandleIndexBits);
+}
 
 template <typename T>
 std::span<const std::byte> Bytes(const T& record) {
@@ -85,7 +87,8 @@ class Rig {
     record.count = count;
     return channel->Submit(Bytes(record)).ticket;
   }
-  Ticket Copy(uint32_t stream, uint32_t dst, uint32_t src, uint64_t bytes, MemorySpace dst_space = MemorySpace::kDevice) {
+  Ticket Copy(uint32_t stream, uint32_t dst, uint32_t src, uint64_t bytes,
+              MemorySpace dst_space = MemorySpace::kDevice) {
     protocol::CopyRecord record{};
     Head(record, stream);
     record.dst_handle = dst;
@@ -235,7 +238,8 @@ MR_TEST(a_failure_spoils_what_it_would_have_written_and_an_overwrite_heals) {
   MR_EXPECT(rig.Completes(b, chained));
   const auto first = rig.Failures(a);
   const auto second = rig.Failures(b);
-  MR_EXPECT(first.size() == 1 && first[0].first == failed && first[0].status.code() == StatusCode::kLaunchFailed && first[0].status.driver_code() == 7);
+  MR_EXPECT(first.size() == 1 && first[0].first == failed && first[0].status.code() == StatusCode::kLaunchFailed &&
+            first[0].status.driver_code() == 7);
   MR_EXPECT(second.size() == 1 && second[0].first == read && second[0].last == chained);
   MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
   rig.Fill(b, Handle(0), 8);  // Half of it heals nothing.
@@ -300,7 +304,8 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     const protocol::RecordHeader header{static_cast<uint16_t>(random() % 12), 0, (16 + random() % 30 * 8), a, 0};
     std::memcpy(record.data(), &header, sizeof(header));
     // Parks for ever otherwise: no random handle shall be one that may come.
-    if (header.opcode == static_cast<uint16_t>(Opcode::kLaunch) || header.opcode == static_cast<uint16_t>(Opcode::kCopy) ||
+    if (header.opcode == static_cast<uint16_t>(Opcode::kLaunch) ||
+        header.opcode == static_cast<uint16_t>(Opcode::kCopy) ||
         header.opcode == static_cast<uint16_t>(Opcode::kStreamDestroy)) {
       continue;
     }
@@ -340,7 +345,8 @@ MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
   }
   for (std::thread& thread : threads) thread.join();
   for (int d = 0; d < 2; ++d) {
-    for (int s = 0; s < 2; ++s) MR_EXPECT(rigs[d]->Completes(streams[d][s], rigs[d]->channel->LastTicket(streams[d][s])));
+    for (int s = 0; s < 2; ++s)
+      MR_EXPECT(rigs[d]->Completes(streams[d][s], rigs[d]->channel->LastTicket(streams[d][s])));
   }
 }
 

@@ -46,7 +46,7 @@ class CallLog {
 struct BackendControls {
   CallLog log;
   std::atomic<bool> completes_at_once{true};
-  std::atomic<int> refuse_launches{0};      // The next so many launches are refused.
+  std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
   std::atomic<uint64_t> free_bytes{UINT64_MAX};
 };
 

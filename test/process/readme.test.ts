@@ -19,7 +19,7 @@ const programs = blocks('ts').map((text, index) => ({ text, index, title: `block
 const needsCompiler = existsSync(compiler) ? undefined : 'TypeScript is not installed here';
 
 beforeAll(() => {
-  if (needsCompiler !== undefined) return;
+  if (needsCompiler !== undefined || programs.length === 0) return;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const { text, index } of programs) writeFileSync(join(folder, `block-${index + 1}.ts`), text);

@@ -9,7 +9,7 @@ import { compileError, complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
 /** Complains about a body that the types would refuse as well, or that is easier to read loosely typed. */
-function refused(body: (p: never, t: never) => void, own: Params = params): string {
+function refused(body: (p: never, t: never) => unknown, own: Params = params): string {
   return complaint(() => kernel('k', own, body as never));
 }
 
