@@ -61,24 +61,42 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<4> args(env, info);
+  Args<6> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
-  const uint32_t max_pending = args.U32(3);
-  if (!args.ok()) return args.Throw("openDevice");
-  hal::Backend* backend = Registry::Instance().FindBackend(name);
+  const uint64_t arena_bytes = args.U53(4);
+  const uint32_t max_pending = args.U32(5);
+  hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = Environment::Of(env);
-  HeldBytes held = self.Hold(args[2]);
-  if (held.bytes.size() < protocol::kMaxStreams * sizeof(protocol::TimelineSlot)) return args.Throw("openDevice");
-  const std::span timeline(reinterpret_cast<protocol::TimelineSlot*>(held.bytes.data()), protocol::kMaxStreams);
-  auto channel = Registry::Instance().Open(*backend, ordinal, timeline, max_pending);
+  Environment::Controlled opened;
+  opened.timeline = self.Hold(args[2]);
+  opened.arena = self.Hold(args[3]);
+  const auto give_up = [&] {
+    self.Release(opened.timeline);
+    self.Release(opened.arena);
+  };
+  const std::span<std::byte> timeline = opened.timeline.bytes;
+  const std::span<std::byte> arena = opened.arena.bytes;
+  if (timeline.size() != protocol::kMaxStreams * sizeof(protocol::TimelineSlot) || arena.size() > arena_bytes) {
+    give_up();
+    return args.Throw("openDevice");
+  }
+  opened.pages = std::make_shared<DevicePages>(DevicePages{
+      SharedPages::Map(timeline.data(), timeline.size(), timeline.size()),
+      SharedPages::Map(arena.data(), arena.size(), arena_bytes),
+  });
+  auto* slots = reinterpret_cast<protocol::TimelineSlot*>(opened.pages->timeline.Native(timeline).data());
+  auto channel = Registry::Instance().Open(
+      *backend,
+      {.ordinal = ordinal, .timeline = {slots, protocol::kMaxStreams}, .max_pending = max_pending, .memory = opened.pages});
   if (!channel.ok()) {
-    self.Release(held);
+    give_up();
     return ThrowStatus(env, "openDevice", channel.status());
   }
-  const uint32_t id = channel.value()->id();
-  self.controlled[id] = {std::move(channel).value(), held, {}};
+  opened.channel = std::move(channel).value();
+  const uint32_t id = opened.channel->id();
+  self.controlled[id] = std::move(opened);
   return NumberValue(env, id);
 }
 
@@ -104,6 +122,7 @@ napi_value CloseDevice(napi_env env, napi_callback_info info) {
         Environment::Controlled& closed = self.controlled[id];
         for (auto& [handle, held] : closed.host) self.Release(held);
         self.Release(closed.timeline);
+        self.Release(closed.arena);
         self.controlled.erase(id);
         Registry::Instance().Remove(id);
         return Undefined(env);
@@ -166,7 +185,8 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   HeldBytes held = Environment::Of(env).Hold(args[2]);
   if (held.reference == nullptr) return args.Throw("registerHost");
   controlled->host[handle] = held;
-  const Status status = controlled->channel->RegisterHost(handle, held.bytes, page_lock);
+  const std::span<std::byte> bytes = controlled->pages->arena.Native(held.bytes);
+  const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
   return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
 }
 

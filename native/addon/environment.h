@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "addon/port.h"
+#include "addon/shared_pages.h"
 #include "runtime/channel.h"
 
 namespace millrace {
@@ -19,6 +20,12 @@ namespace millrace {
 struct HeldBytes {
   napi_ref reference = nullptr;
   std::span<std::byte> bytes;
+};
+
+/// The native side of what JavaScript and a device share. Its channel keeps it too, however long its thread lives.
+struct DevicePages {
+  SharedPages timeline;
+  SharedPages arena;
 };
 
 class Environment {
@@ -45,6 +52,8 @@ class Environment {
   struct Controlled {
     std::shared_ptr<Channel> channel;
     HeldBytes timeline;
+    HeldBytes arena;
+    std::shared_ptr<DevicePages> pages;
     std::unordered_map<uint32_t, HeldBytes> host;  // By handle.
   };
 

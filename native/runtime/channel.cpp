@@ -28,22 +28,21 @@ bool MaySpin() {
 
 }  // namespace
 
-Channel::Channel(hal::Backend& backend, std::span<protocol::TimelineSlot> timeline, uint32_t max_pending, uint32_t id)
+Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
     : backend_(backend),
       id_(id),
-      max_pending_(max_pending),
-      timeline_(timeline),
-      streams_(new std::atomic<StreamState*>[timeline.size()]()) {}
+      max_pending_(opening.max_pending),
+      shared_memory_(opening.memory),
+      timeline_(opening.timeline),
+      streams_(new std::atomic<StreamState*>[opening.timeline.size()]()) {}
 
 Channel::~Channel() {
   for (uint32_t n = 0; n < stream_count_.load(); ++n) delete streams_[n].load();
 }
 
-Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, uint32_t ordinal,
-                                               std::span<protocol::TimelineSlot> timeline, uint32_t max_pending,
-                                               uint32_t id) {
-  std::shared_ptr<Channel> channel(new Channel(backend, timeline, max_pending, id));
-  auto device = backend.Open(ordinal, timeline);
+Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Opening& opening, uint32_t id) {
+  std::shared_ptr<Channel> channel(new Channel(backend, opening, id));
+  auto device = backend.Open(opening.ordinal, opening.timeline);
   if (!device.ok()) return device.status();
   channel->device_ = std::move(device).value();
   channel->needs_polling_ = channel->device_->NeedsPolling();

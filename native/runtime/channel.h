@@ -48,10 +48,15 @@ struct ChannelStats {
 
 class Channel final : public StreamWaker, public std::enable_shared_from_this<Channel> {
  public:
+  struct Opening {
+    uint32_t ordinal = 0;
+    std::span<protocol::TimelineSlot> timeline;
+    uint32_t max_pending = 0;
+    /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
+    std::shared_ptr<const void> memory;
+  };
   /// Opens the device and starts its thread. Thread: control. Blocks while the device opens.
-  static Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, uint32_t ordinal,
-                                               std::span<protocol::TimelineSlot> timeline, uint32_t max_pending,
-                                               uint32_t id);
+  static Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, const Opening& opening, uint32_t id);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();
@@ -89,8 +94,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Status UnregisterHost(uint32_t handle);
   /// Refuses new records, runs the queued ones to their end, closes the device and waits for its thread to end.
   void Close();
-  /// Gives up what is queued and waits for the thread until `deadline`; after it the thread and all it uses are left to
-  /// themselves.
+  /// Gives up what is queued and waits for the thread until `deadline`; after it the thread is left to itself, with all
+  /// that it uses.
   void Abandon(std::chrono::milliseconds deadline);
 
   // ── Other channels and the watcher. Thread: any. ──
@@ -122,7 +127,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   };
   using MemoryRef = std::shared_ptr<MemoryEntry>;
 
-  Channel(hal::Backend& backend, std::span<protocol::TimelineSlot> timeline, uint32_t max_pending, uint32_t id);
+  Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
 
   // channel.cpp: the loop.
   void Run();
@@ -173,6 +178,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   hal::Backend& backend_;
   const uint32_t id_;
   const uint32_t max_pending_;
+  const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.
   const std::span<protocol::TimelineSlot> timeline_;
   std::unique_ptr<hal::Device> device_;
   bool needs_polling_ = false;

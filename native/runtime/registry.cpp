@@ -33,14 +33,13 @@ std::vector<hal::BackendReport> Registry::Enumerate() {
   return reports;
 }
 
-Result<std::shared_ptr<Channel>> Registry::Open(hal::Backend& backend, uint32_t ordinal,
-                                                std::span<protocol::TimelineSlot> timeline, uint32_t max_pending) {
+Result<std::shared_ptr<Channel>> Registry::Open(hal::Backend& backend, const Channel::Opening& opening) {
   uint32_t id = 0;
   {
     std::lock_guard lock(mutex_);
     id = next_id_++;
   }
-  auto channel = Channel::Open(backend, ordinal, timeline, max_pending, id);
+  auto channel = Channel::Open(backend, opening, id);
   if (channel.ok()) {
     std::lock_guard lock(mutex_);
     channels_.emplace(id, channel.value());

@@ -23,8 +23,7 @@ class Registry {
   [[nodiscard]] hal::Backend* FindBackend(std::string_view name);
   [[nodiscard]] std::vector<hal::BackendReport> Enumerate();
 
-  Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, uint32_t ordinal,
-                                        std::span<protocol::TimelineSlot> timeline, uint32_t max_pending);
+  Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, const Channel::Opening& opening);
   /// Null when the device is not open any more.
   [[nodiscard]] std::shared_ptr<Channel> Find(uint32_t channel);
   void Remove(uint32_t channel);

@@ -17,6 +17,8 @@ import type { FromWorker, ToWorker } from './messages.js';
 
 /** What one SharedArrayBuffer can reserve. */
 const ARENA_BYTES = 4 * 2 ** 30;
+/** An empty buffer has no address to begin with. */
+const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
 
 const port = parentPort as MessagePort;
@@ -33,8 +35,9 @@ class ControlledDevice {
 
   constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
     const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
-    const arena = growableSharedBuffer(0, ARENA_BYTES);
-    this.channel = binding.openDevice(backend, info.ordinal, new Uint8Array(timeline, 0, TIMELINE_BYTES), maxPending);
+    const arena = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
+    const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
+    this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending);
     this.#builder = new KernelBuilder(backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc() });
     this.#pagesCanBeLocked = backend === 'cuda';
     send({ type: 'opened', channel: this.channel, info: binding.deviceInfo(this.channel), timeline, arena });

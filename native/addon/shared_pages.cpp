@@ -1,0 +1,59 @@
+#include "addon/shared_pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace millrace {
+
+SharedPages::SharedPages(SharedPages&& other) noexcept
+    : script_(other.script_), native_(std::exchange(other.native_, nullptr)), bytes_(other.bytes_) {}
+
+SharedPages& SharedPages::operator=(SharedPages&& other) noexcept {
+  std::swap(script_, other.script_);
+  std::swap(native_, other.native_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedPages::~SharedPages() {
+  if (native_ != nullptr) munmap(native_, bytes_);
+}
+
+SharedPages SharedPages::Map(std::byte* start, size_t used, size_t reserved) {
+  SharedPages pages;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (reinterpret_cast<uintptr_t>(start) % page != 0 || used % page != 0 || reserved % page != 0) return pages;
+  const int file = memfd_create("millrace", MFD_CLOEXEC);
+  if (file < 0) return pages;
+  void* native = MAP_FAILED;
+  if (ftruncate(file, static_cast<off_t>(reserved)) == 0) {
+    native = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  }
+  if (native != MAP_FAILED) {
+    std::memcpy(native, start, used);
+    // Replaced in one step, so that no address is ever without a page.
+    const bool is_replaced =
+        mmap(start, reserved, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED &&
+        mprotect(start, used, PROT_READ | PROT_WRITE) == 0;
+    if (is_replaced) {
+      pages.script_ = start;
+      pages.native_ = static_cast<std::byte*>(native);
+      pages.bytes_ = reserved;
+    } else {
+      munmap(native, reserved);
+    }
+  }
+  close(file);
+  return pages;
+}
+
+std::span<std::byte> SharedPages::Native(std::span<std::byte> bytes) const {
+  if (native_ == nullptr || bytes.data() < script_ || bytes.data() + bytes.size() > script_ + bytes_) return bytes;
+  return {native_ + (bytes.data() - script_), bytes.size()};
+}
+
+}  // namespace millrace
