@@ -39,14 +39,24 @@ interface RawFigures {
   readonly roundTripP99Us: number;
 }
 
-/** The native program of bench/native for this device. */
-function rawFigures(device: Device): RawFigures {
-  const [backend, ordinal = '0'] = device.info.id.split(':');
-  const name = backend === 'cuda' ? 'driver_launch' : 'backend_launch';
+/** The same launches without JavaScript: by the driver alone (a GPU), by the backend alone, and through ring and channel. */
+interface NativeFigures {
+  readonly raw: RawFigures;
+  readonly backend: RawFigures;
+  readonly channel: RawFigures;
+}
+
+function nativeFigures(device: Device): NativeFigures {
+  const [backend = '', ordinal = '0'] = device.info.id.split(':');
+  const layers = runNative('backend_launch', [backend, ordinal]) as Omit<NativeFigures, 'raw'>;
+  return { raw: backend === 'cuda' ? (runNative('driver_launch', [ordinal]) as RawFigures) : layers.backend, ...layers };
+}
+
+function runNative(name: string, args: readonly string[]): unknown {
   const path = fileURLToPath(new URL(`../../native-tests/bench/native/${name}`, import.meta.url));
-  const result = spawnSync(path, [ordinal, String(times(200_000))], { encoding: 'utf8' });
+  const result = spawnSync(path, [...args, String(times(200_000))], { encoding: 'utf8' });
   if (result.status !== 0) throw new Error(`${name} failed (npm run bench builds it): ${result.stderr}${String(result.error ?? '')}`);
-  return JSON.parse(result.stdout) as RawFigures;
+  return JSON.parse(result.stdout);
 }
 
 /** Main-thread nanoseconds of one launch, in bursts of a thousand; the device finishes between bursts, outside the clock. */
@@ -65,7 +75,7 @@ async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
   await using device = await openDevice(spec);
   await device.compile(empty, saxpy, mix);
   const id = device.info.id;
-  const raw = rawFigures(device);
+  const { raw, backend, channel } = nativeFigures(device);
   const stream = device.createStream({ ordering: 'explicit' });
   const tracked = device.createStream({ ordering: 'tracked' });
   const x = tracked.ones(1);
@@ -113,6 +123,13 @@ async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
     raw: raw.sustainedNs,
     note: `${Math.round(1e9 / p50).toLocaleString('en')} launches/s`,
   });
+  for (const [what, figures] of [
+    ['native, backend alone', backend],
+    ['native, through the channel', channel],
+  ] as const) {
+    const note = `round trip ${figures.roundTripP50Us} us`;
+    rows.push({ device: id, what: `${what}: sustained, per launch`, unit: 'ns', p50: figures.sustainedNs, raw: raw.sustainedNs, note });
+  }
 
   const oneByOne = times(10_000);
   const start = performance.now();

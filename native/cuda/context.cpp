@@ -1,21 +1,31 @@
 #include "cuda/context.h"
 
+#include <array>
+#include <mutex>
+
 #include "cuda/driver_errors.h"
 
 namespace millrace::cuda {
 
 Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
+  MR_CHECK(ordinal < kMaxDevices);
+  // Never destroyed: native threads may outlive every static object.
+  static auto* mutex = new std::mutex;
+  static auto* kept = new std::array<std::shared_ptr<Context>, kMaxDevices>;
+  const std::lock_guard lock(*mutex);
+  std::shared_ptr<Context>& context = (*kept)[ordinal];
+  if (context != nullptr) {
+    MR_TRY(context->Alive());
+    return context;
+  }
   CUdevice device = 0;
   MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the device"));
   CUcontext handle = nullptr;
   const CUresult code = Cuda().cuDevicePrimaryCtxRetain(&handle, device);
   if (IsSticky(code)) LostCode(ordinal).store(static_cast<int32_t>(code), std::memory_order_release);
   MR_TRY(FromDriver(code, "making the device's context"));
-  return std::shared_ptr<Context>(new Context(ordinal, device, handle));
-}
-
-Context::~Context() {
-  if (!is_lost()) Cuda().cuDevicePrimaryCtxRelease(device_);
+  context.reset(new Context(ordinal, device, handle));
+  return context;
 }
 
 Status Context::Check(CUresult code, const char* note) {

@@ -1,8 +1,9 @@
 // A device's primary context, and the memory of its loss.
 //
 // Everything that lives in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared
-// pointer, so the driver lets go of it after the last of them, in whatever order they go. Once the device is lost
-// nothing of it is given back: every call would fail, and the driver's state is not to be trusted.
+// pointer. The process keeps it too, until it ends: opened, closed and opened again, a device was seen to hang for minutes
+// inside cuDevicePrimaryCtxRelease (docs/decisions/0005). Once the device is lost nothing of it is given back: every
+// call would fail, and the driver's state is not to be trusted.
 #pragma once
 
 #include <atomic>
@@ -19,9 +20,8 @@ inline constexpr uint32_t kMaxDevices = 64;
 
 class Context {
  public:
-  /// Retains the primary context of a device. Thread: any. Takes about a tenth of a second the first time.
+  /// The primary context of a device. Thread: any. Takes about a tenth of a second the first time.
   static Result<std::shared_ptr<Context>> Retain(uint32_t ordinal);
-  ~Context();
 
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

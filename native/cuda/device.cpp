@@ -121,6 +121,8 @@ void Device::Close() {
     const ContextScope scope(context_->handle());
     if (scope.code() == CUDA_SUCCESS) {
       std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
+      // The context stays, but what the pool kept goes back to the device.
+      if (support_.has_pools) std::ignore = context_->Check(Cuda().cuMemPoolTrimTo(pool_, 0), "trimming the pool");
     }
   }
   // The timeline and whatever else is still page-locked, before anybody releases that memory.

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "1fb56b94619c9fc1";
+inline constexpr char kHash[] = "9ddb5ffb76832bb0";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -253,24 +253,24 @@ static_assert(offsetof(NopRecord, header) == 0);
 struct TimelineSlot {
   uint64_t device_word;
   uint64_t host_word;
-  uint64_t issued;
   uint32_t failures;
   uint32_t fault;
   uint64_t reserved0;
   uint64_t reserved1;
   uint64_t reserved2;
   uint64_t reserved3;
+  uint64_t reserved4;
 };
 static_assert(sizeof(TimelineSlot) == 64);
 static_assert(offsetof(TimelineSlot, device_word) == 0);
 static_assert(offsetof(TimelineSlot, host_word) == 8);
-static_assert(offsetof(TimelineSlot, issued) == 16);
-static_assert(offsetof(TimelineSlot, failures) == 24);
-static_assert(offsetof(TimelineSlot, fault) == 28);
-static_assert(offsetof(TimelineSlot, reserved0) == 32);
-static_assert(offsetof(TimelineSlot, reserved1) == 40);
-static_assert(offsetof(TimelineSlot, reserved2) == 48);
-static_assert(offsetof(TimelineSlot, reserved3) == 56);
+static_assert(offsetof(TimelineSlot, failures) == 16);
+static_assert(offsetof(TimelineSlot, fault) == 20);
+static_assert(offsetof(TimelineSlot, reserved0) == 24);
+static_assert(offsetof(TimelineSlot, reserved1) == 32);
+static_assert(offsetof(TimelineSlot, reserved2) == 40);
+static_assert(offsetof(TimelineSlot, reserved3) == 48);
+static_assert(offsetof(TimelineSlot, reserved4) == 56);
 
 /// Written by the first thread of a checked launch that leaves an array's bounds, before the launch counts as complete. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0.
 struct FaultSlot {

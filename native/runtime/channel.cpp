@@ -74,8 +74,11 @@ Channel::Submission Channel::Submit(std::span<const std::byte> record) {
     StreamState* stream = FindStream(header.stream);
     if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
     if (is_closing_) return {0, StatusCode::kState};
-    if (pending_.load(std::memory_order_relaxed) >= max_pending_) return {0, StatusCode::kLimit};
-    pending_.fetch_add(1, std::memory_order_relaxed);
+    if (submitted_ - known_retired_ >= max_pending_) {
+      known_retired_ = retired_.load(std::memory_order_relaxed);
+      if (submitted_ - known_retired_ >= max_pending_) return {0, StatusCode::kLimit};
+    }
+    ++submitted_;
     ticket = ++stream->last_ticket;
     ring_.Publish(record);
   }
@@ -129,11 +132,11 @@ std::vector<Failure> Channel::Failures(uint32_t stream, uint32_t from) {
 
 ChannelStats Channel::Stats() {
   ChannelStats stats;
-  stats.pending_records = pending_.load(std::memory_order_relaxed);
   stats.ring_bytes = ring_.HeldBytes();
   stats.live_memory = live_memory_.load(std::memory_order_relaxed);
   stats.live_bytes = live_bytes_.load(std::memory_order_relaxed);
   std::lock_guard lock(ring_.producer_mutex());
+  stats.pending_records = submitted_ - retired_.load(std::memory_order_relaxed);
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     const StreamState& stream = *streams_[n].load();
     if (!stream.is_reserved) continue;
@@ -343,7 +346,16 @@ void Channel::Proceed(StreamState& stream) {
   }
 }
 
+void Channel::TellProgress() {
+  for (StreamState* stream : recent_) {
+    const Ticket wanted = stream->Wanted();
+    if (wanted == 0) continue;
+    if (const Ticket completed = stream->Completed(); completed >= wanted) stream->Progress(completed);
+  }
+}
+
 void Channel::SignalDirty() {
+  if (!dirty_.empty()) recent_ = dirty_;
   for (StreamState* stream : dirty_) {
     stream->is_dirty = false;
     if (stream->backend == nullptr) continue;
@@ -392,6 +404,8 @@ void Channel::Idle(bool is_recent) {
   if (is_recent && MaySpin()) {
     for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
       if (HasWork()) return;
+      // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
+      if (needs_polling_) TellProgress();
       __builtin_ia32_pause();
     }
   }

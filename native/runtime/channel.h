@@ -135,6 +135,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   bool DrainRing();
   void Proceed(StreamState& stream);
   void SignalDirty();
+  void TellProgress();
   bool PollUnfinished();
   bool IsDrained();
   void Idle(bool is_recent);
@@ -186,18 +187,21 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   // Guarded by the ring's producer mutex.
   Ring ring_;
   bool is_closing_ = false;
+  uint64_t submitted_ = 0;
+  uint64_t known_retired_ = 0;  // What `retired_` was when it was last looked at; looking costs a cache line.
   uint32_t free_search_ = 0;
 
   std::unique_ptr<std::atomic<StreamState*>[]> streams_;
   std::atomic<uint32_t> stream_count_{0};  // Slots ever used: streams_[0 .. n) are not null.
   std::atomic<uint32_t> next_handle_[3] = {};
-  std::atomic<uint64_t> pending_{0};
-  std::atomic<StatusCode> lost_{StatusCode::kOk};
+  /// Records issued or dropped. Written by the channel only.
+  alignas(64) std::atomic<uint64_t> retired_{0};
+  alignas(64) std::atomic<StatusCode> lost_{StatusCode::kOk};
   std::atomic<uint32_t> next_failure_{1};
   std::atomic<uint64_t> live_memory_{0};
   std::atomic<uint64_t> live_bytes_{0};
 
-  Bell bell_;
+  alignas(64) Bell bell_;
   std::atomic<bool> has_notices_{false};
   std::mutex notice_mutex_;
   // Guarded by notice_mutex_.
@@ -205,12 +209,13 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::vector<std::function<void()>> changes_;
 
   // Channel thread only.
-  HandleTable<MemoryRef> memory_;
+  alignas(64) HandleTable<MemoryRef> memory_;
   HandleTable<HostEntry> host_;
   HandleTable<KernelEntry> kernels_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> memory_waits_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
-  std::vector<StreamState*> dirty_;
+  std::vector<StreamState*> dirty_;   // Issued on since the last Signal.
+  std::vector<StreamState*> recent_;  // Signalled last.
   FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
   std::vector<std::pair<MemoryRef*, uint32_t>> overwritten_scratch_;  // Spoiled arrays that a launch writes whole.

@@ -50,7 +50,7 @@ Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> 
   }
   if (outcome == Outcome::kParked) return outcome;
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
-  pending_.fetch_sub(1, std::memory_order_relaxed);
+  retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   stream.MarkIssued(ticket);
   if (needs_polling_ && !std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
   return outcome;

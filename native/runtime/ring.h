@@ -61,8 +61,8 @@ class Ring {
   std::vector<std::unique_ptr<Segment>> spare_;
   size_t segments_ = 1;
 
-  // Consumer only.
-  Segment* head_;
+  // Consumer only, on a cache line of its own.
+  alignas(64) Segment* head_;
   size_t read_at_ = 0;
 };
 

@@ -43,7 +43,6 @@ void StreamState::DropDeferred(size_t bytes) {
 
 void StreamState::MarkIssued(Ticket ticket) {
   issued_.store(ticket, std::memory_order_seq_cst);
-  std::atomic_ref(slot_.issued).store(ticket, std::memory_order_relaxed);
   const Ticket wanted = wanted_issued_.load(std::memory_order_seq_cst);
   if (wanted != 0 && wanted <= ticket) FireWaiters(false, ticket);
 }

@@ -151,12 +151,12 @@ export function streams(target: Target): void {
       await Promise.all(ring.map((stream) => stream.close()));
     });
 
-    rule('S105', '64 streams that wait for a held stream leave the others running', async () => {
+    rule('S105', `${target.supports.waitingStreams} streams that wait for a held stream leave the others running`, async () => {
       const { device } = chapter;
       const held = device.createStream();
       await using latch = await hold(target, held);
       const gate = held.record();
-      const waiting = Array.from({ length: 64 }, () => device.createStream());
+      const waiting = Array.from({ length: target.supports.waitingStreams }, () => device.createStream());
       for (const stream of waiting) stream.waitEvent(gate);
       using x = device.zeros(1, 'i32');
       await device.createStream({ ordering: 'explicit' }).record().done;

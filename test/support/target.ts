@@ -9,6 +9,8 @@ export interface Supports {
   readonly memoryLimit: boolean;
   /** Turns of a spinning kernel's loop in one second, at most: latches give up after some seconds of them. */
   readonly spinsPerSecond: number;
+  /** Streams that may wait inside the device at once without holding back others: a GPU has a few hardware queues. */
+  readonly waitingStreams: number;
 }
 
 export interface Target {

@@ -78,7 +78,6 @@ struct Device {
   int ordinal = 0;
   std::atomic<int> lost{0};
   // Guarded by World::mutex.
-  int retained = 0;
   uint64_t used_bytes = 0;
   std::set<std::shared_ptr<Stream>> streams;
   std::set<Event*> events;

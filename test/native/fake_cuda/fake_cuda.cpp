@@ -146,28 +146,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
   const std::lock_guard lock(world.mutex);
   Device* device = world.devices[static_cast<size_t>(ordinal)].get();
   if (const int lost = device->lost.load(); lost != 0) return static_cast<CUresult>(lost);
-  ++device->retained;
   *context = reinterpret_cast<CUcontext>(device);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
-  MR_ENTER("cuDevicePrimaryCtxRelease", "device=" + std::to_string(ordinal));
-  World& world = GetWorld();
-  const std::lock_guard lock(world.mutex);
-  Device* device = world.devices[static_cast<size_t>(ordinal)].get();
-  if (device->retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--device->retained > 0) return CUDA_SUCCESS;
-  // The last user is gone, and with it all that lived in the context.
-  for (const std::shared_ptr<Stream>& stream : device->streams) stream->End();
-  device->streams.clear();
-  for (Event* event : device->events) delete event;
-  device->events.clear();
-  for (auto range = world.ranges.begin(); range != world.ranges.end();) {
-    const auto next = std::next(range);
-    if (range->second.device == device) world.Erase(range);
-    range = next;
-  }
   return CUDA_SUCCESS;
 }
 

@@ -106,6 +106,12 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+// Freed memory goes back at once here, so there is nothing to trim.
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
+  MR_ENTER("cuMemPoolTrimTo");
+  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute, void* value) {
   MR_ENTER("cuMemPoolGetAttribute");
   // Nothing is kept back: what is reserved is what is used.
