@@ -1,6 +1,6 @@
-// The native layers' own launch rate and round trip, one below the other, without JavaScript: the backend alone, then the
-// channel with its ring, records and thread. With driver_launch below them and bench/spine.ts above, what each layer
-// costs can be read off. Prints one line of JSON.
+// The native layers' own launch rate and round trip, one below the other, without JavaScript: the backend alone, then
+// the channel with its ring, records and thread. With driver_launch below them and bench/spine.ts above, what each
+// layer costs can be read off. Prints one line of JSON.
 //
 //   backend_launch cpu|cuda [ordinal] [launches]
 #include <algorithm>
@@ -22,7 +22,8 @@ namespace {
 using millrace::protocol::TimelineSlot;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kEmptyPtx = ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry empty() { ret; }\n";
+constexpr std::string_view kEmptyPtx =
+    ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry empty() { ret; }\n";
 constexpr std::string_view kEmptyPath = MILLRACE_EMPTY_KERNEL;
 
 class NoSink final : public millrace::hal::ProgressSink {
@@ -39,7 +40,9 @@ T Take(millrace::Result<T> result) {
   return std::move(result).value();
 }
 
-double Seconds(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+double Seconds(Clock::time_point from) {
+  return std::chrono::duration<double>(Clock::now() - from).count();
+}
 
 double Quantile(std::vector<double>& values, double q) {
   std::sort(values.begin(), values.end());
@@ -117,7 +120,8 @@ Figures MeasureChannel(millrace::hal::Backend& backend, bool is_cpu, uint32_t or
   auto* timeline = static_cast<TimelineSlot*>(std::aligned_alloc(4096, kBytes));
   std::memset(static_cast<void*>(timeline), 0, kBytes);
   const auto channel = Take(millrace::Registry::Instance().Open(
-      backend, {.ordinal = ordinal, .timeline = {timeline, protocol::kMaxStreams}, .max_pending = 1 << 20, .memory = nullptr}));
+      backend,
+      {.ordinal = ordinal, .timeline = {timeline, protocol::kMaxStreams}, .max_pending = 1 << 20, .memory = nullptr}));
   const auto stream = static_cast<uint32_t>(channel->ReserveStream(nullptr));
   protocol::StreamCreateRecord create{};
   create.header = {static_cast<uint16_t>(protocol::Opcode::kStreamCreate), 0, sizeof(create), stream, 0};
@@ -141,8 +145,9 @@ Figures MeasureChannel(millrace::hal::Backend& backend, bool is_cpu, uint32_t or
 }
 
 void Print(const char* name, const Figures& figures, const char* end) {
-  std::printf("\"%s\": {\"issueNs\": %.1f, \"sustainedNs\": %.1f, \"roundTripP50Us\": %.2f, \"roundTripP99Us\": %.2f}%s", name,
-              figures.issue_ns, figures.sustained_ns, figures.p50_us, figures.p99_us, end);
+  std::printf(
+      "\"%s\": {\"issueNs\": %.1f, \"sustainedNs\": %.1f, \"roundTripP50Us\": %.2f, \"roundTripP99Us\": %.2f}%s", name,
+      figures.issue_ns, figures.sustained_ns, figures.p50_us, figures.p99_us, end);
 }
 
 }  // namespace

@@ -87,9 +87,10 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
       SharedPages::Map(arena.data(), arena.size(), arena_bytes),
   });
   auto* slots = reinterpret_cast<protocol::TimelineSlot*>(opened.pages->timeline.Native(timeline).data());
-  auto channel = Registry::Instance().Open(
-      *backend,
-      {.ordinal = ordinal, .timeline = {slots, protocol::kMaxStreams}, .max_pending = max_pending, .memory = opened.pages});
+  auto channel = Registry::Instance().Open(*backend, {.ordinal = ordinal,
+                                                      .timeline = {slots, protocol::kMaxStreams},
+                                                      .max_pending = max_pending,
+                                                      .memory = opened.pages});
   if (!channel.ok()) {
     give_up();
     return ThrowStatus(env, "openDevice", channel.status());

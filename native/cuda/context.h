@@ -1,9 +1,9 @@
 // A device's primary context, and the memory of its loss.
 //
 // Everything that lives in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared
-// pointer. The process keeps it too, until it ends: opened, closed and opened again, a device was seen to hang for minutes
-// inside cuDevicePrimaryCtxRelease (docs/decisions/0005). Once the device is lost nothing of it is given back: every
-// call would fail, and the driver's state is not to be trusted.
+// pointer. The process keeps it too, until it ends: opened, closed and opened again, a device was seen to hang for
+// minutes inside cuDevicePrimaryCtxRelease (docs/decisions/0005). Once the device is lost nothing of it is given back:
+// every call would fail, and the driver's state is not to be trusted.
 #pragma once
 
 #include <atomic>

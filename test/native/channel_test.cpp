@@ -32,7 +32,8 @@ class Rig {
  public:
   explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
       : timeline_(protocol::kMaxStreams), backend_(backend) {
-    auto opened = Registry::Instance().Open(backend, {.ordinal = ordinal, .timeline = timeline_, .max_pending = max_pending, .memory = nullptr});
+    auto opened = Registry::Instance().Open(
+        backend, {.ordinal = ordinal, .timeline = timeline_, .max_pending = max_pending, .memory = nullptr});
     MR_CHECK(opened.ok());
     channel = opened.value();
   }
