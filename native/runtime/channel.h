@@ -129,7 +129,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
 
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
 
-  // channel.cpp: the loop.
+  // channel_loop.cpp
   void Run();
   bool DrainNotices();
   bool DrainRing();
@@ -145,7 +145,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   void AwaitIssued();
   void Finish();
 
-  // issue.cpp: one record.
+  // issue.cpp and issue_work.cpp: one record.
   Outcome Issue(StreamState& stream, std::span<const std::byte> record);
   Outcome IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header, RecordReader& reader);
   Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);

@@ -1,0 +1,205 @@
+// The channel's own thread: what it does in a turn, when it sleeps, and how it ends.
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "runtime/channel.h"
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a channel looks for its next record before it sleeps, where there are cores to spare (4 or more).
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr unsigned kSpinCores = 4;
+/// How often a channel asks a device with unfinished work whether it is still alive. No word moves after a fault.
+constexpr auto kHealthCheck = std::chrono::milliseconds(5);
+/// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
+constexpr uint32_t kProceedBatch = 256;
+
+bool MaySpin() {
+  static const bool may_spin = std::thread::hardware_concurrency() >= kSpinCores;
+  return may_spin;
+}
+
+}  // namespace
+
+void Channel::Run() {
+  bool is_recent = false;
+  while (true) {
+    bool has_worked = DrainNotices();
+    if (is_abandoned_.load(std::memory_order_acquire)) break;
+    has_worked |= DrainRing();
+    if (has_worked) {
+      is_recent = true;
+      continue;
+    }
+    is_draining_ = stop_when_drained_.load(std::memory_order_acquire);
+    if (is_draining_ && IsDrained()) break;
+    Idle(std::exchange(is_recent, false));
+  }
+  Finish();
+}
+
+bool Channel::DrainNotices() {
+  if (!has_notices_.load(std::memory_order_acquire)) return false;
+  std::vector<uint32_t> wakes;
+  std::vector<std::function<void()>> changes;
+  {
+    std::lock_guard lock(notice_mutex_);
+    has_notices_.store(false, std::memory_order_relaxed);
+    wakes.swap(wakes_);
+    changes.swap(changes_);
+  }
+  for (auto& change : changes) change();
+  for (const uint32_t index : wakes) {
+    StreamState& stream = *FindStream(index);
+    stream.is_notified.store(false);
+    Proceed(stream);
+  }
+  SignalDirty();
+  return true;
+}
+
+bool Channel::DrainRing() {
+  if (is_held_.load(std::memory_order_acquire)) return false;
+  uint32_t read = 0;
+  for (; read < protocol::kMarkEvery; ++read) {
+    const std::span<const std::byte> bytes = ring_.Front();
+    if (bytes.empty()) break;
+    protocol::RecordHeader header;
+    MR_CHECK(RecordReader::ReadHeader(bytes, header));  // Submit let it through.
+    const auto record = bytes.first(header.size);
+    StreamState& stream = *FindStream(header.stream);
+    if (stream.HasDeferred() || Issue(stream, record) == Outcome::kParked) stream.Defer(record);
+    ring_.Advance(header.size);
+    // A change posted before a record was submitted must be seen before that record is read.
+    if (has_notices_.load(std::memory_order_acquire)) {
+      ++read;
+      break;
+    }
+  }
+  if (read > 0) SignalDirty();
+  return read > 0;
+}
+
+void Channel::Proceed(StreamState& stream) {
+  for (uint32_t n = 0; stream.HasDeferred(); ++n) {
+    if (n == kProceedBatch) {
+      WakeStream(stream.index());
+      return;
+    }
+    const std::span<const std::byte> bytes(stream.deferred.data() + stream.deferred_at,
+                                           stream.deferred.size() - stream.deferred_at);
+    protocol::RecordHeader header;
+    MR_CHECK(RecordReader::ReadHeader(bytes, header));
+    if (Issue(stream, bytes.first(header.size)) == Outcome::kParked) return;
+    stream.DropDeferred(header.size);
+  }
+}
+
+void Channel::TellProgress() {
+  for (StreamState* stream : recent_) {
+    const Ticket wanted = stream->Wanted();
+    if (wanted == 0) continue;
+    if (const Ticket completed = stream->Completed(); completed >= wanted) stream->Progress(completed);
+  }
+}
+
+void Channel::SignalDirty() {
+  if (!dirty_.empty()) recent_ = dirty_;
+  for (StreamState* stream : dirty_) {
+    stream->is_dirty = false;
+    if (stream->backend == nullptr) continue;
+    const Status status = stream->backend->Signal();
+    if (status.code() == StatusCode::kDeviceLost) MarkLost(status);
+  }
+  dirty_.clear();
+}
+
+bool Channel::PollUnfinished() {
+  if (!needs_polling_ || LostStatus() != StatusCode::kOk) return false;
+  bool is_unfinished = false;
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    StreamState& stream = *streams_[n].load();
+    if (stream.backend == nullptr || stream.Completed() >= stream.Issued()) continue;
+    const auto completed = stream.backend->Resolve(stream.Issued());
+    if (completed.status().code() == StatusCode::kDeviceLost) {
+      MarkLost(completed.status());
+      return false;
+    }
+    stream.Progress(stream.Completed());
+    is_unfinished |= stream.Completed() < stream.Issued();
+  }
+  return is_unfinished;
+}
+
+bool Channel::IsDrained() {
+  if (LostStatus() != StatusCode::kOk) return ring_.Empty();
+  if (!ring_.Empty()) return false;
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    StreamState& stream = *streams_[n].load();
+    if (stream.HasDeferred()) return false;
+    if (stream.Completed() < stream.Issued() && stream.AddWaiter(stream.Issued(), true, shared_from_this(), n))
+      return false;
+  }
+  return true;
+}
+
+bool Channel::HasWork() {
+  if (has_notices_.load(std::memory_order_acquire) || is_abandoned_.load(std::memory_order_acquire)) return true;
+  if (!is_held_.load(std::memory_order_acquire) && !ring_.Empty()) return true;
+  return stop_when_drained_.load(std::memory_order_acquire) && !is_draining_;
+}
+
+void Channel::Idle(bool is_recent) {
+  if (is_recent && MaySpin()) {
+    for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
+      if (HasWork()) return;
+      // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
+      if (needs_polling_) TellProgress();
+      __builtin_ia32_pause();
+    }
+  }
+  const auto timeout = PollUnfinished() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
+  bell_.Sleep([&] { return HasWork(); }, timeout);
+}
+
+void Channel::AwaitIssued() {
+  // Only on the way out, where nobody is left to be woken; whoever joins has a deadline.
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    const StreamState& stream = *streams_[n].load();
+    while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.Issued()) {
+      if (stream.backend != nullptr && !stream.backend->Resolve(stream.Issued()).ok()) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+void Channel::Finish() {
+  AwaitIssued();
+  MarkLost(Status(StatusCode::kState, "the device was closed"));
+  {
+    std::lock_guard lock(access_mutex_);
+    is_closed_ = true;
+    for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->backend.reset();
+  }
+  // Waiters hold their channels, this one too.
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->WakeAll();
+  host_.ForEach([&](HostEntry& entry) {
+    // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
+    if (entry.is_page_locked) static_cast<void>(device_->UnregisterHost(entry.bytes));
+  });
+  host_.Clear();
+  memory_.Clear();
+  kernels_.Clear();
+  fault_slots_.Clear();
+  device_->Close();
+  std::lock_guard lock(exit_mutex_);
+  has_exited_ = true;
+  exit_.notify_all();
+}
+
+}  // namespace millrace
