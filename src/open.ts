@@ -6,10 +6,11 @@ import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device, type DeviceInfo, type DeviceName } from './core/device.js';
 import { DeviceCore } from './core/device-core.js';
 import { badArgument, checkInteger, show } from './core/arguments.js';
-import { AbortError, UnavailableError } from './core/errors.js';
+import { AbortError, StateError, UnavailableError } from './core/errors.js';
 import { Progress } from './core/progress.js';
 import type { Ordering } from './core/storage.js';
 import { devicesChannel } from './core/trace.js';
+import { checkWaitOptions, waitWith } from './core/wait.js';
 import type { Binding } from './native/binding.js';
 import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
@@ -37,6 +38,8 @@ interface Environment {
 /** An open or opening device and how many opened it. */
 interface Entry {
   readonly device: Promise<Device>;
+  readonly ordering: Ordering;
+  readonly maxPending: number;
   users: number;
 }
 
@@ -55,13 +58,14 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 /**
  * Opens a device: 'auto' is the first GPU, or the CPU device where there is none; 'cuda' is a GPU or an
  * UnavailableError. Opening the same device again in a thread gives the same Device, counted; the last close closes it.
+ * Options that are named must then be those it was opened with.
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
   checkOptions(spec, opts);
   const { signal } = opts;
   if (signal?.aborted) throw new AbortError(signal);
   const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
-  if (known !== undefined) return join(known, signal);
+  if (known !== undefined) return join(known, opts);
   const env = getEnvironment();
   const { worker, backends } = await DeviceWorker.start(env.binding);
   let candidate: Candidate;
@@ -76,26 +80,45 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   if (opened !== undefined) {
     // Somebody else was faster.
     await worker.close();
-    return join(opened, signal);
+    return join(opened, opts);
   }
-  const entry: Entry = { device: openIn(env, worker, candidate, opts), users: 0 };
+  const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
+  const entry: Entry = { device: openIn(env, worker, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.device.catch(() => forget(id, entry));
-  return join(entry, signal);
+  return join(entry, opts);
 }
 
-async function join(entry: Entry, signal: AbortSignal | undefined): Promise<Device> {
+async function join(entry: Entry, { signal, ordering, maxPending }: OpenOptions): Promise<Device> {
+  if (ordering !== undefined && ordering !== entry.ordering) throw openOtherwise('ordering', ordering, entry.ordering);
+  if (maxPending !== undefined && maxPending !== entry.maxPending) throw openOtherwise('maxPending', maxPending, entry.maxPending);
   entry.users++;
-  const device = await entry.device;
-  if (signal?.aborted !== true) return device;
-  await device.close();
-  throw new AbortError(signal);
+  if (signal === undefined) return entry.device;
+  try {
+    return await waitWith(entry.device, { signal }, 'the device to open');
+  } catch (error) {
+    // It is closed as soon as it is open, unless others use it.
+    entry.device.then((device) => device.close()).catch(() => undefined);
+    throw error;
+  }
 }
 
-async function openIn(env: Environment, worker: DeviceWorker, candidate: Candidate, opts: OpenOptions): Promise<Device> {
+function openOtherwise(option: string, asked: unknown, open: unknown): StateError {
+  return new StateError(
+    'ERR_MILLRACE_STATE',
+    `The device is open with ${option} ${show(open)}; it cannot be opened with ${show(asked)} as well.`,
+  );
+}
+
+async function openIn(
+  env: Environment,
+  worker: DeviceWorker,
+  candidate: Candidate,
+  { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
+): Promise<Device> {
   const { info, native } = candidate;
   await endings.get(info.id);
-  const channel = await worker.open(info.backend, native, opts.maxPending ?? MAX_PENDING, env.encoder);
+  const channel = await worker.open(info.backend, native, maxPending, env.encoder);
   const core = new DeviceCore(info.id, channel, env.progress);
   core.arena.prepare();
   // An open device knows more of itself than a list did: its priority range, for one.
@@ -103,14 +126,19 @@ async function openIn(env: Environment, worker: DeviceWorker, candidate: Candida
   const entry = entries.get(info.id) as Entry;
   const device = new Device(core, {
     info: describe(info.backend, channel.info),
-    ordering: opts.ordering ?? 'tracked',
+    ordering,
     release: () => {
       if (--entry.users > 0 && core.state === 'open') return false;
       forget(info.id, entry);
       return true;
     },
     ends: (closed) => {
-      const ending = closed.catch(() => undefined).then(() => void endings.delete(info.id));
+      const ending = closed
+        .catch(() => undefined)
+        .then(() => {
+          endings.delete(info.id);
+          env.cores.delete(core);
+        });
       endings.set(info.id, ending);
     },
   });
@@ -193,6 +221,7 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
+  checkWaitOptions(opts.signal && { signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   const { ordering } = opts;
   if (ordering !== undefined && ordering !== 'tracked' && ordering !== 'explicit') {

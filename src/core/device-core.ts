@@ -5,16 +5,8 @@ import type { Encoder } from '../protocol/encoder.js';
 import { HandleKind, Status } from '../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
-import {
-  DeviceLostError,
-  InternalError,
-  LimitError,
-  type LostReason,
-  type MillraceError,
-  type OperationInfo,
-  StateError,
-} from './errors.js';
-import { FailureBook } from './failures.js';
+import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from './errors.js';
+import { type FailingOperation, FailureBook } from './failures.js';
 import { HandleTable } from './handles.js';
 import { HostArena } from './host-arena.js';
 import type { Kernel } from './kernel.js';
@@ -24,9 +16,10 @@ import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
 import type { Progress } from './progress.js';
 import type { Storage } from './storage.js';
+import { StreamSlots } from './stream-slots.js';
 import { Timeline } from './timeline.js';
 import { buildsChannel, devicesChannel } from './trace.js';
-import { type WaitOptions, waitWith } from './wait.js';
+import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
@@ -59,12 +52,15 @@ export class DeviceCore {
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   /** Where frees of arrays go whose streams are closed. */
   home: Timeline | undefined = undefined;
+  /** Streams that arrays are read on without anybody naming them. */
+  readonly readers: Set<Timeline> = new Set();
   readonly #memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #plansByHandle: Map<number, KernelPlan> = new Map();
   readonly #landingsOf: Map<Timeline, Set<Landing>> = new Map();
   #unfreed: Storage[] = [];
+  readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
   #isTelling = false;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
@@ -77,8 +73,9 @@ export class DeviceCore {
     this.info = channel.info;
     this.#memory = new HandleTable((count) => channel.reserveHandles(HandleKind.MEMORY, count));
     this.#kernels = new HandleTable((count) => channel.reserveHandles(HandleKind.KERNEL, count));
+    this.#slots = new StreamSlots(() => channel.reserveStream());
     this.arena = new HostArena(channel, new HandleTable((count) => channel.reserveHandles(HandleKind.HOST, count)));
-    this.failures = new FailureBook(name, this.errors, (handle) => this.#plansByHandle.get(handle));
+    this.failures = new FailureBook(name, this.errors, this.timelines, (handle) => this.#plansByHandle.get(handle));
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
@@ -105,29 +102,40 @@ export class DeviceCore {
     return true;
   }
 
-  /** The waits that `tracked` ordering asks for before this use. */
-  orderUse(timeline: Timeline, storage: Storage, writes: boolean): void {
-    for (const point of storage.before(timeline, writes)) this.order(timeline, point.timeline, point.ticket);
+  /**
+   * The waits that are needed before this use. `explicit` streams wait for nothing, but for reads on streams that the
+   * program did not make and cannot name.
+   */
+  orderUse(timeline: Timeline, storage: Storage, writes: boolean, isTracked: boolean): void {
+    if (!isTracked && this.readers.size === 0) return;
+    for (const point of storage.before(timeline, writes)) {
+      if (isTracked || this.readers.has(point.timeline)) this.order(timeline, point.timeline, point.ticket);
+    }
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
   openTimeline(label: string, priority: number): Timeline {
-    const slot = this.channel.reserveStream();
+    const slot = this.#slots.take();
     if (slot < 0) {
       const open = this.timelines.size;
       throw new LimitError(
         'ERR_MILLRACE_LIMIT',
         `The open streams of device ${this.name} have reached the limit (${open}).`,
         open,
-        () => this.#room(),
+        () => this.#slots.freed(),
         { device: this.name },
       );
     }
     const timeline = new Timeline(this.channel, slot, label);
+    try {
+      this.submit(timeline, this.encoder.streamCreate(slot, priority));
+    } catch (error) {
+      this.#slots.giveBack(slot);
+      throw error;
+    }
+    timeline.begin();
     this.progress.join(timeline, () => this.#noteFailures(timeline));
     this.timelines.add(timeline);
-    this.submit(timeline, this.encoder.streamCreate(slot, priority));
-    timeline.begin();
     return timeline;
   }
 
@@ -138,6 +146,8 @@ export class DeviceCore {
     timeline.retire();
     this.progress.leave(timeline);
     this.#landingsOf.delete(timeline);
+    this.readers.delete(timeline);
+    this.#slots.tell();
   }
 
   // ── kernels and memory ──
@@ -159,7 +169,7 @@ export class DeviceCore {
   free(storage: Storage): void {
     if (this.state === 'closed' || this.state === 'lost') return;
     try {
-      const timeline = storage.user !== undefined && !storage.user.isRetired ? storage.user : (this.home as Timeline);
+      const timeline = storage.user !== undefined && !storage.user.isEnding ? storage.user : (this.home as Timeline);
       for (const use of storage.uses()) this.order(timeline, use.timeline, use.ticket);
       const ticket = this.submit(timeline, this.encoder.free(timeline.slot, storage.handle));
       this.#memory.giveBack(storage.handle, timeline, ticket);
@@ -176,25 +186,32 @@ export class DeviceCore {
    * Resolves when the stream has reached the ticket and its bytes arrived in ordinary arrays; with an operation it
    * rejects with that operation's failure, without one failures are left to others.
    */
-  async wait(timeline: Timeline, ticket: number, operation?: OperationInfo, opts?: WaitOptions): Promise<void> {
+  async wait(timeline: Timeline, ticket: number, operation?: FailingOperation, opts?: WaitOptions): Promise<void> {
     if (opts === undefined) return this.#reach(timeline, ticket, operation, undefined);
-    let withdraw: () => void = () => undefined;
-    const reached = this.#reach(timeline, ticket, operation, (how) => {
-      withdraw = how;
-    });
-    return waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, () => withdraw());
+    checkWaitOptions(opts);
+    const withdrawals: (() => void)[] = [];
+    const reached = this.#reach(timeline, ticket, operation, withdrawals);
+    return waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, withdrawals);
+  }
+
+  /** Resolves when every stream has reached what it was given so far. */
+  async waitForAll(opts: WaitOptions | undefined): Promise<void> {
+    checkWaitOptions(opts);
+    const withdrawals: (() => void)[] = [];
+    const reached = Promise.all([...this.timelines].map((timeline) => this.#reach(timeline, timeline.last, undefined, withdrawals)));
+    await waitWith(reached, opts, `device ${this.name}`, withdrawals);
   }
 
   #reach(
     timeline: Timeline,
     ticket: number,
-    operation: OperationInfo | undefined,
-    onWithdraw: ((withdraw: () => void) => void) | undefined,
+    operation: FailingOperation | undefined,
+    withdrawals: (() => void)[] | undefined,
   ): Promise<void> {
     if (timeline.hasReached(ticket)) {
       this.#noteFailures(timeline);
       const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
-      if (failure !== undefined) return Promise.resolve(failure).then((error) => Promise.reject(error));
+      if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
       return this.#landed(timeline, ticket) ?? Promise.resolve();
     }
     if (this.lostError !== undefined) return Promise.reject(this.lostError);
@@ -205,12 +222,18 @@ export class DeviceCore {
         settle: () => {
           const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
           if (failure === undefined) resolve(this.#landed(timeline, ticket));
-          else void Promise.resolve(failure).then(reject);
+          else this.#reject(failure, reject);
         },
         lose: reject,
       });
-      onWithdraw?.(withdraw);
+      withdrawals?.push(withdraw);
     });
+  }
+
+  /** A failed build may be known before its reason has arrived, which the loop is held for. */
+  #reject(failure: MillraceError | Promise<MillraceError>, reject: (error: MillraceError) => void): void {
+    if (failure instanceof Promise) void this.channel.holdLoop(failure).then(reject);
+    else reject(failure);
   }
 
   /** Bytes under way to ordinary arrays; `done` promises of this stream wait for those before them. */
@@ -226,7 +249,9 @@ export class DeviceCore {
     const landings = this.#landingsOf.get(timeline);
     if (landings === undefined || landings.size === 0) return undefined;
     const earlier = [...landings].filter((landing) => landing.ticket <= ticket && !landing.isSettled);
-    return earlier.length === 0 ? undefined : Promise.all(earlier.map((landing) => landing.settled)).then(() => undefined);
+    if (earlier.length === 0) return undefined;
+    // Landing by itself holds no loop; waiting for it does.
+    return this.channel.holdLoop(Promise.all(earlier.map((landing) => landing.settled)).then(() => undefined));
   }
 
   // ── the end ──
@@ -236,8 +261,12 @@ export class DeviceCore {
     if (this.state === 'lost' || this.state === 'closed') return;
     const status = this.channel.lostStatus();
     if (status === 0) return;
-    const message = `Device ${this.name} is lost (status ${status}); it needs a new process.`;
-    this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name }));
+    // The device itself is well, but the thread that had it open is gone: this may be known before its exit is.
+    const hasWorkerEnded = status === Status.STATE;
+    const message = hasWorkerEnded
+      ? `The worker of device ${this.name} ended.`
+      : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+    this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name }));
   }
 
   lose(error: DeviceLostError): void {
@@ -247,7 +276,12 @@ export class DeviceCore {
     if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
     clearTimeout(this.#check);
     this.onLost?.(error);
-    for (const timeline of this.timelines) this.progress.lose(timeline, error);
+    for (const timeline of this.timelines) {
+      this.progress.lose(timeline, error);
+      // Nothing is waited for on it any more; who tries is told why.
+      this.progress.leave(timeline);
+    }
+    this.#slots.tell();
     this.#resolveLost(error);
     this.errors.complete();
   }
@@ -326,7 +360,13 @@ export class DeviceCore {
   async #room(): Promise<void> {
     const busy = [...this.timelines].filter((timeline) => timeline.pending > 0);
     if (busy.length === 0) return;
-    await Promise.race(busy.map((timeline) => this.wait(timeline, timeline.last - (timeline.pending >> 1))));
+    const withdrawals: (() => void)[] = [];
+    try {
+      await Promise.race(busy.map((timeline) => this.#reach(timeline, timeline.last - (timeline.pending >> 1), undefined, withdrawals)));
+    } finally {
+      // The others are not waited for: a stuck stream would hold the loop, and collect a waiter for every call.
+      for (const withdraw of withdrawals) withdraw();
+    }
   }
 
   #scheduleCheck(): void {

@@ -66,7 +66,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly core: DeviceCore;
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
-  #reader: Stream | undefined = undefined;
+  readonly #readers: Stream[] = [];
+  #readsMade = 0;
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
@@ -147,7 +148,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     checkWaitOptions(opts);
     const over = this.core.refuseIfOver();
     if (over !== undefined && this.state !== 'closing') throw over;
-    await Promise.all([...this.#streams.values()].map((stream) => stream.synchronize(opts)));
+    await this.core.waitForAll(opts);
   }
 
   /** What is going on; no driver call, never waits. */
@@ -191,6 +192,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /** Closes without waiting for what is pending, which rejects with DeviceLostError; `reason` becomes its cause. */
   destroy(reason?: unknown): Promise<void> {
+    // A close that is under way waits no longer.
+    if (this.state === 'closing') this.#lose(reason);
     return this.#end(() => this.#destroy(reason));
   }
 
@@ -198,13 +201,19 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.close();
   }
 
-  /** @internal The stream that can read this memory soonest: its writer's, unless that has gone on to something else. */
+  /** @internal A stream that waits for nothing but the last writer of this memory: the writer's, unless that has gone on to something else. */
   readStream(storage: Storage): Stream {
     const writer = storage.writer && this.#streams.get(storage.writer);
-    if (writer === undefined) return this.defaultStream;
-    if (writer.timeline.last === storage.written || writer.isComplete) return writer;
-    this.#reader ??= this.#makeStream('readback', 0, 'tracked');
-    return this.#reader;
+    if (writer?.isOpen === true && (writer.timeline.last === storage.written || writer.isComplete)) return writer;
+    // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
+    if ((writer === undefined && this.defaultStream.isComplete) || this.state !== 'open') return this.defaultStream;
+    const idle = this.#readers.find((reader) => reader.isComplete);
+    if (idle !== undefined) return idle;
+    if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;
+    const made = this.#makeStream(this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`, 0, 'tracked');
+    this.core.readers.add(made.timeline);
+    this.#readers.push(made);
+    return made;
   }
 
   /** @internal */
@@ -234,7 +243,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       for (const stream of this.#streams.values()) stream.stop();
       // A device that is lost meanwhile has nothing left to wait for.
       await this.synchronize().catch(() => undefined);
-      core.finish();
+      if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       core.operations.complete();
     }
@@ -243,9 +252,13 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   async #destroy(reason: unknown): Promise<void> {
     this.#owner.release();
+    this.#lose(reason);
+    await this.core.channel.close();
+  }
+
+  #lose(reason: unknown): void {
     const message = `Device ${this.core.name} was destroyed.`;
     this.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'closed', { device: this.core.name, cause: reason }));
-    await this.core.channel.close();
   }
 
   #checkOpen(): void {
@@ -253,6 +266,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (error !== undefined) throw error;
   }
 }
+
+/** Reads that wait at the same time for different writers, each on a stream of its own; further ones share them. */
+const MAX_READERS = 8;
 
 /** What one SharedArrayBuffer can hold. */
 const MAX_PINNED_BYTES = 4 * 2 ** 30;

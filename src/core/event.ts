@@ -4,7 +4,7 @@ import type { DeviceCore } from './device-core.js';
 import type { Device } from './device.js';
 import { StateError } from './errors.js';
 import type { Point } from './timeline.js';
-import type { WaitOptions } from './wait.js';
+import { type WaitOptions, waitWith } from './wait.js';
 
 /** Named so because `Event` is a DOM global. */
 export class DeviceEvent implements Disposable {
@@ -35,7 +35,10 @@ export class DeviceEvent implements Disposable {
 
   synchronize(opts?: WaitOptions): Promise<void> {
     const point = this.#point;
-    return opts === undefined || point === undefined ? this.done : this.#core.wait(point.timeline, point.ticket, undefined, opts);
+    if (opts === undefined) return this.done;
+    return point === undefined
+      ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
+      : this.#core.wait(point.timeline, point.ticket, undefined, opts);
   }
 
   /** Waits and promises already taken go on. */

@@ -18,11 +18,17 @@ import {
   UpstreamError,
 } from './errors.js';
 import type { Hub } from './observable.js';
-import type { Timeline } from './timeline.js';
+import type { Point, Timeline } from './timeline.js';
 import { errorsChannel } from './trace.js';
 
 /** Failures kept for those who fail because of them; older ones lose their text, not their effect. */
 const KEPT = 4096;
+
+/** An operation as those who ask for its failure name it. */
+export interface FailingOperation extends OperationInfo {
+  /** The last write to what a copy reads. */
+  readonly source?: Point | undefined;
+}
 
 /** What an error needs to know of a kernel. */
 export interface KernelFacts {
@@ -45,14 +51,22 @@ interface Entry {
 export class FailureBook {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
+  readonly #timelines: Iterable<Timeline>;
   readonly #kernel: (handle: number) => KernelFacts | undefined;
   readonly #entries: Map<number, Entry> = new Map();
   readonly #untold: Set<Entry> = new Set();
   #hasWarned = false;
 
-  constructor(device: string, errors: Hub<MillraceError>, kernel: (handle: number) => KernelFacts | undefined) {
+  /** `timelines`: the open streams of the device. */
+  constructor(
+    device: string,
+    errors: Hub<MillraceError>,
+    timelines: Iterable<Timeline>,
+    kernel: (handle: number) => KernelFacts | undefined,
+  ) {
     this.#device = device;
     this.#errors = errors;
+    this.#timelines = timelines;
     this.#kernel = kernel;
   }
 
@@ -75,15 +89,15 @@ export class FailureBook {
     }
   }
 
-  /** The error of a failed ticket, for those who only watch. */
-  peek(timeline: Timeline, ticket: number, operation: OperationInfo): MillraceError | Promise<MillraceError> | undefined {
-    const record = timeline.failureAt(ticket);
+  /** The error of a failed operation, for those who only watch. */
+  peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
+    const record = this.#find(timeline, ticket, operation.source);
     return record && this.#describe(record, timeline.label, operation);
   }
 
-  /** The error of a failed ticket, for whoever waits for it; undefined when it did not fail. */
-  at(timeline: Timeline, ticket: number, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> | undefined {
-    const record = timeline.failureAt(ticket);
+  /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. */
+  at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
+    const record = this.#find(timeline, ticket, operation.source);
     if (record === undefined) return undefined;
     this.#markTold(record.id);
     return this.#describe(record, timeline.label, operation);
@@ -99,6 +113,20 @@ export class FailureBook {
       if (error instanceof Promise) void error.then((settled) => this.#tell(settled));
       else this.#tell(error);
     }
+  }
+
+  #find(timeline: Timeline, ticket: number, source: Point | undefined): FailureRecord | undefined {
+    const own = timeline.failureAt(ticket);
+    if (own !== undefined) {
+      // Another stream's failure, which nobody may have looked for yet.
+      if (own.cause !== 0 && !this.#entries.has(own.cause)) for (const other of this.#timelines) this.note(other);
+      return own;
+    }
+    if (source === undefined) return undefined;
+    // A kernel's fault is reported when it has run: a copy issued before that took what the kernel left.
+    this.note(source.timeline);
+    const first = source.timeline.failureAt(source.ticket);
+    return first && { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
   }
 
   #tell(error: MillraceError): void {

@@ -1,6 +1,7 @@
 // Bytes on their way from page-locked memory into an ordinary array, which the device cannot reach: copied on the loop
 // when the device has finished, in slices, so that a large read never holds the loop for more than a moment.
 // Thread: owner.
+import { StateError } from './errors.js';
 
 /** Bytes copied in one turn of the loop: about half a millisecond. */
 const TURN_BYTES = 4 * 2 ** 20;
@@ -28,7 +29,7 @@ export class LandingQueue {
     while (job !== undefined && this.#leftBytes > 0) {
       if (job.into.byteLength !== job.from.byteLength) {
         this.#jobs.shift();
-        job.finish(new Error('The array that a copy goes to was detached or resized.'));
+        job.finish(new StateError('ERR_MILLRACE_STATE', 'The array that a copy goes to was detached or resized before its bytes arrived.'));
       } else {
         const end = Math.min(job.at + this.#leftBytes, job.from.byteLength);
         if (job.at < end) job.into.set(job.from.subarray(job.at, end), job.at);

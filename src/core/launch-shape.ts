@@ -52,6 +52,8 @@ export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDevice
 function measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
   const { extent, grid } = geometry;
   const isList = typeof threads !== 'number';
+  if (isList && !Array.isArray(threads))
+    throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
   const rank = isList ? threads.length : 1;
   if (rank < 1 || rank > 3) throw badArgument('threads', threads, `The dimensions of threads (${rank}) are not 1, 2 or 3.`, 3);
   if (plan.indexRank !== 0 && rank !== plan.indexRank) {

@@ -34,8 +34,10 @@ export function submitLaunch(
   measure(shape, plan, core.info, core.name);
   const entries = writeArguments(device, core, timeline, plan, args);
   if (geometry.isEmpty) return core.submit(timeline, core.encoder.nop(timeline.slot));
-  if (needsOrder && isTracked) {
-    for (let i = 0; i < arrayCount; i++) core.orderUse(timeline, storages[i] as Storage, ((accesses[i] as number) & Access.WRITE) !== 0);
+  if (needsOrder) {
+    for (let i = 0; i < arrayCount; i++) {
+      core.orderUse(timeline, storages[i] as Storage, ((accesses[i] as number) & Access.WRITE) !== 0, isTracked);
+    }
   }
   const { grid, block } = geometry;
   const bytes = core.encoder.launch(

@@ -3,6 +3,7 @@
 import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
 import type { Landing } from './landing.js';
+import type { Point } from './timeline.js';
 import type { WaitOptions } from './wait.js';
 
 /** In milliseconds of `performance.now()`. */
@@ -37,6 +38,8 @@ export class Operation implements OperationInfo {
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
   #landing: Landing | undefined = undefined;
+  #source: Point | undefined = undefined;
+  #canFail = true;
   #submittedAt = 0;
 
   /** @internal */
@@ -80,14 +83,31 @@ export class Operation implements OperationInfo {
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
     this.#submittedAt ||= performance.now();
-    await this.#site.core.wait(this.#site.timeline, this.#ticket, this, opts);
+    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, opts);
     if (this.#landing?.error !== undefined) throw this.#landing.error;
     return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
   }
 
-  /** @internal A copy into an ordinary array is done when its bytes are there. */
-  landsBy(landing: Landing): void {
+  /** @internal A copy of what was last written at `source`. Into an ordinary array it is done when its bytes are there. */
+  moves(source: Point | undefined, landing: Landing | undefined): this {
+    this.#source = source;
     this.#landing = landing;
+    return this;
+  }
+
+  /** @internal */
+  get source(): Point | undefined {
+    return this.#source;
+  }
+
+  /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */
+  failsOfNothing(): void {
+    this.#canFail = false;
+  }
+
+  /** @internal */
+  get canFail(): boolean {
+    return this.#canFail;
   }
 
   /** @internal The stream is observed. */

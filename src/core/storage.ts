@@ -39,6 +39,11 @@ export class Storage {
     return this.user !== timeline || this.others.length > 0;
   }
 
+  /** The last write, as a point. */
+  get lastWrite(): Point | undefined {
+    return this.writer && { timeline: this.writer, ticket: this.written };
+  }
+
   /** The points that a use on this stream has to come after, if they are not reached yet. */
   *before(timeline: Timeline, writes: boolean): Iterable<Point> {
     if (!writes) {

@@ -77,11 +77,11 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   /** Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks. */
   launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
     if (this.#state !== 'open') throw this.#closedError();
-    if (this.#kernel !== kernel) {
+    if (this.#kernel !== kernel || this.#plan === undefined) {
       this.#plan = this.core.plan(kernel);
       this.#kernel = kernel;
     }
-    const plan = this.#plan as KernelPlan;
+    const plan = this.#plan;
     const ticket = submitLaunch(this.device, this.core, this.timeline, this.#isTracked, plan, shape, args);
     return this.#operation('launch', ticket, geometry.label ?? plan.name, undefined);
   }
@@ -100,18 +100,17 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     if (plan.byteLength === 0) return this.#operation('copy', this.#submit(this.core.encoder.nop(this.timeline.slot)), opts?.label, 0);
     const label = opts?.label;
     const { dst: to, src: from, byteLength } = plan;
+    const source = from.place?.storage.lastWrite;
     if (to.bytes !== undefined) {
       // planCopy made sure that the device reaches one end.
       const landing = submitCopyOut(this, to.bytes, from.place as Place, this.#isTracked);
-      const operation = this.#operation('copy', landing.ticket, label, byteLength);
-      operation.landsBy(landing);
-      return operation;
+      return this.#operation('copy', landing.ticket, label, byteLength).moves(source, landing);
     }
     const ticket =
       from.bytes === undefined
         ? submitCopy(this, to.place, from.place, byteLength, this.#isTracked)
         : submitCopyIn(this, to.place, from.bytes, this.#isTracked);
-    return this.#operation('copy', ticket, label, byteLength);
+    return this.#operation('copy', ticket, label, byteLength).moves(source, undefined);
   }
 
   /** Sets every element. */
@@ -132,7 +131,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     const { encoder } = this.core;
     const { slot } = this.timeline;
     if (length === 0) return this.#operation('fill', this.#submit(encoder.nop(slot)), undefined, 0);
-    if (this.#isTracked && storage.isForeign(this.timeline)) this.core.orderUse(this.timeline, storage, true);
+    if (storage.isForeign(this.timeline)) this.core.orderUse(this.timeline, storage, true, this.#isTracked);
     const { byteSize } = DTYPES[dst.dtype];
     const ticket = this.#submit(encoder.fill(slot, storage.handle, byteSize, storage.base + byteOffset, length, low, high));
     storage.use(this.timeline, ticket, true, this.#isTracked);
@@ -229,6 +228,8 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
         new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} is closed with its device.`),
       );
     }
+    // What the other streams leave behind is freed on the default stream until the device is closed.
+    if (this === this.device.defaultStream && this.device.state === 'closing') return this.device.close();
     this.#closing ??= this.#close();
     return this.#closing;
   }
@@ -238,6 +239,11 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   }
 
   // ── for the rest of core ──
+
+  /** @internal */
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
 
   /** @internal The device refuses work from now on. */
   stop(): void {
@@ -283,18 +289,16 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
       throw badArgument('into', into, `The array to read into has ${into.length} elements; the array has ${array.length}.`, array.length);
     }
     this.#checkOpen();
-    const { byteLength } = array;
-    const readback = new Readback(this, { storage: array.storage, offset: array.storage.base + array.byteOffset }, byteLength);
-    const operation = this.#operation('copy', readback.ticket, undefined, byteLength);
-    try {
-      await this.core.wait(this.timeline, readback.ticket, operation, opts);
-    } catch (error) {
-      readback.drop();
-      throw error;
+    const { byteLength, storage } = array;
+    const source = storage.lastWrite;
+    const readback = new Readback(this, { storage, offset: storage.base + array.byteOffset }, byteLength);
+    const operation = this.#operation('copy', readback.ticket, undefined, byteLength).moves(source, undefined);
+    if (into === undefined) {
+      const bytes = await readback.take(operation, opts, undefined);
+      return new DTYPES[array.dtype].make(bytes.buffer) as HostOf[D];
     }
-    const result = into ?? new DTYPES[array.dtype].make(new ArrayBuffer(byteLength));
-    await readback.take(new Uint8Array(result.buffer, result.byteOffset, byteLength));
-    return result as HostOf[D];
+    await readback.take(operation, opts, new Uint8Array(into.buffer, into.byteOffset, byteLength));
+    return into;
   }
 
   // ── inside ──
@@ -306,10 +310,11 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
       await core.wait(timeline, timeline.last);
       await core.wait(timeline, await this.#destroy());
     } catch (error) {
-      // A device that is lost took its streams along.
-      if (core.lostError === undefined) throw error;
+      // A device that is lost or closed took its streams along.
+      if (core.state === 'open') throw error;
     }
-    core.closeTimeline(timeline);
+    // What a lost device left unfinished stays so.
+    if (core.lostError === undefined) core.closeTimeline(timeline);
     this.device.forget(this);
     this.finish();
   }
@@ -317,7 +322,9 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   async #destroy(): Promise<number> {
     for (;;) {
       try {
-        return this.core.submit(this.timeline, this.core.encoder.streamDestroy(this.timeline.slot));
+        const ticket = this.core.submit(this.timeline, this.core.encoder.streamDestroy(this.timeline.slot));
+        this.timeline.end();
+        return ticket;
       } catch (error) {
         if (!(error instanceof LimitError)) throw error;
         await error.retryAfter;
@@ -330,8 +337,10 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   }
 
   #waitFor(other: Timeline | undefined, ticket: number): Operation {
-    if (other !== undefined) this.core.order(this.timeline, other, ticket);
-    return this.#operation('wait', this.timeline.last, undefined, undefined);
+    const isNeeded = other !== undefined && this.core.order(this.timeline, other, ticket);
+    const operation = this.#operation('wait', this.timeline.last, undefined, undefined);
+    if (!isNeeded) operation.failsOfNothing();
+    return operation;
   }
 
   get #isWatched(): boolean {
@@ -366,7 +375,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
       ticket,
       holdsLoop: false,
       settle: () => {
-        const error = activity.observed ? core.failures.peek(timeline, ticket, operation) : undefined;
+        const error = activity.observed && operation.canFail ? core.failures.peek(timeline, ticket, operation) : undefined;
         if (error instanceof Promise) void error.then(finish);
         else finish(error);
       },

@@ -35,8 +35,10 @@ export class Timeline {
   /** The last ticket of the streams that had the slot before. */
   readonly #origin: number;
   readonly #failed: FailureRecord[] = [];
+  #lastFailed = 0;
   #floor = 0;
   #failureVersion: number;
+  #isEnding = false;
   #isRetired = false;
 
   constructor(channel: Channel, slot: number, label: string) {
@@ -78,12 +80,18 @@ export class Timeline {
     return this.completed >= ticket;
   }
 
-  get isRetired(): boolean {
-    return this.#isRetired;
+  /** Its destroy record was submitted: nothing may stand behind that. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  end(): void {
+    this.#isEnding = true;
   }
 
   /** The stream was destroyed with nothing pending: its points stay reached whoever uses the slot next. */
   retire(): void {
+    this.#isEnding = true;
     this.#isRetired = true;
   }
 
@@ -106,12 +114,14 @@ export class Timeline {
       else if (this.#failed[known]?.last === failure.last) continue;
       else this.#failed[known] = failure;
       fresh.push(failure);
+      this.#lastFailed = Math.max(this.#lastFailed, failure.last);
     }
     return fresh;
   }
 
   /** The failure that covers a ticket, among those noticed. */
   failureAt(ticket: number): FailureRecord | undefined {
+    if (ticket > this.#lastFailed) return undefined;
     return this.#failed.findLast((failure) => ticket >= failure.first && ticket <= failure.last);
   }
 

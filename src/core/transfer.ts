@@ -6,14 +6,14 @@ import type { Place } from './copy.js';
 import type { StreamSite } from './device-core.js';
 import type { HostBlock } from './host-arena.js';
 import { Landing } from './landing.js';
+import type { Operation } from './operation.js';
 import { Storage } from './storage.js';
+import type { WaitOptions } from './wait.js';
 
 /** Between two places that the device reaches; the ticket. */
 export function submitCopy({ core, timeline }: StreamSite, dst: Place, src: Place, byteLength: number, isTracked: boolean): number {
-  if (isTracked) {
-    if (dst.storage.isForeign(timeline)) core.orderUse(timeline, dst.storage, true);
-    if (src.storage.isForeign(timeline)) core.orderUse(timeline, src.storage, false);
-  }
+  if (dst.storage.isForeign(timeline)) core.orderUse(timeline, dst.storage, true, isTracked);
+  if (src.storage.isForeign(timeline)) core.orderUse(timeline, src.storage, false, isTracked);
   const bytes = core.encoder.copy(
     timeline.slot,
     dst.storage.space,
@@ -82,17 +82,19 @@ export class Readback {
     );
   }
 
-  /** Nobody wants the bytes any more. */
-  drop(): void {
-    this.#site.core.arena.giveBack(this.#block, [{ timeline: this.#site.timeline, ticket: this.ticket }]);
-  }
-
-  /** After the ticket was reached. */
-  async take(into: Uint8Array): Promise<void> {
-    const { core } = this.#site;
-    const error = await new Promise<Error | undefined>((resolve) => core.landings.land(blockBytes(this.#block), into, resolve));
-    core.arena.giveBack(this.#block, []);
-    if (error !== undefined) throw error;
+  /** Waits for the bytes, in `into` or a new buffer. The block goes back when they are there, or when the device is done with it. */
+  async take(operation: Operation, opts: WaitOptions | undefined, into: Uint8Array | undefined): Promise<Uint8Array> {
+    const { core, timeline } = this.#site;
+    const block = this.#block;
+    try {
+      await core.wait(timeline, this.ticket, operation, opts);
+      const bytes = into ?? new Uint8Array(block.byteLength);
+      const error = await new Promise<Error | undefined>((resolve) => core.landings.land(blockBytes(block), bytes, resolve));
+      if (error !== undefined) throw error;
+      return bytes;
+    } finally {
+      core.arena.giveBack(block, [{ timeline, ticket: this.ticket }]);
+    }
   }
 }
 

@@ -13,17 +13,22 @@ export interface WaitOptions {
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /**
- * `promise`, given up when the signal aborts or the time is over. `forget` is called when it is given up.
- * `waitingFor` names what is waited for, in the words of an error message.
+ * `promise`, given up when the signal aborts or the time is over. `withdrawals` are called when it is
+ * given up. `waitingFor` names what is waited for, in the words of an error message.
  */
-export async function waitWith<T>(promise: Promise<T>, opts: WaitOptions | undefined, waitingFor: string, forget?: () => void): Promise<T> {
+export async function waitWith<T>(
+  promise: Promise<T>,
+  opts: WaitOptions | undefined,
+  waitingFor: string,
+  withdrawals: readonly (() => void)[] = [],
+): Promise<T> {
   const { signal, timeoutMs } = checkWaitOptions(opts);
   if (signal === undefined && timeoutMs === undefined) return promise;
   let giveUp: (error: Error) => void = () => undefined;
   const givenUp = new Promise<never>((_, reject) => {
     giveUp = (error) => {
       reject(error);
-      forget?.();
+      for (const withdraw of withdrawals) withdraw();
     };
   });
   const listening =

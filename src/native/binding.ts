@@ -30,7 +30,14 @@ export interface Binding {
    * Blocks while the device opens, then starts its channel thread. `timeline` and `arena` are whole buffers that nobody has
    * seen yet, each of whole pages; the arena may grow to `arenaBytes`. Both are held until `closeDevice`. The channel's id.
    */
-  openDevice(backend: BackendName, ordinal: number, timeline: Uint8Array, arena: Uint8Array, arenaBytes: number, maxPending: number): number;
+  openDevice(
+    backend: BackendName,
+    ordinal: number,
+    timeline: Uint8Array,
+    arena: Uint8Array,
+    arenaBytes: number,
+    maxPending: number,
+  ): number;
   /** What an open device says of itself: `enumerate`, made exact. */
   deviceInfo(channel: number): NativeDeviceInfo;
   /** Stops after the queued records, joins the channel thread and closes the device, off the loop. */

@@ -77,6 +77,7 @@ export class WorkerChannel implements Channel {
   readonly #exited: Promise<void>;
   #state: 'open' | 'closing' | 'closed' = 'open';
   #holds = 0;
+  #ending: NodeJS.Timeout | undefined = undefined;
 
   constructor(binding: Binding, worker: Worker, encoder: Encoder, opened: Opened) {
     this.id = opened.id;
@@ -93,6 +94,7 @@ export class WorkerChannel implements Channel {
     worker.on('error', (error) => this.#end(error));
     this.#exited = new Promise((resolve) => {
       worker.once('exit', () => {
+        clearTimeout(this.#ending);
         this.#end(undefined);
         resolve();
       });
@@ -187,7 +189,7 @@ export class WorkerChannel implements Channel {
         take(this.#unregisters, message.handle)?.resolve();
         break;
       case 'closed':
-        setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
+        this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
     }
   }
 

@@ -100,6 +100,29 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
+    rule('S605', 'reads and copies that were submitted before the fault was known reject too', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      const length = 1 << 16;
+      using x = device.ones(length);
+      using y = device.zeros(length);
+      using pinned = device.pinned(length);
+      await device.compile(shifted);
+      const takes = [
+        () => y.read(),
+        () => stream.copy(pinned, y).done,
+        () => stream.copy(new Float32Array(length), y).done,
+        () => device.stream.copy(pinned, y).done,
+      ];
+      for (const take of takes) {
+        stream.launch(shifted, length, { x, y, by: 4 });
+        const error = await rejectionOf(take());
+        expect(error).toBeInstanceOf(UpstreamError);
+        expect((error as UpstreamError).cause).toBeInstanceOf(BoundsError);
+      }
+      await stream.close();
+    });
+
     rule('S605', 'a spoiled array stays spoiled for other streams', async () => {
       const { device } = chapter;
       const other = device.createStream();

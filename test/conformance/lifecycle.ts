@@ -57,6 +57,18 @@ export function lifecycle(target: Target): void {
       await reopened.close();
     });
 
+    rule('S802', 'options named by a later opener are those of the first, or a StateError', async () => {
+      await withDevice(target, { ordering: 'explicit', maxPending: 1000 }, async (device) => {
+        for (const other of [{ ordering: 'tracked' }, { maxPending: 999 }] as const) {
+          expect(await rejectionOf(target.open(other))).toBeInstanceOf(StateError);
+        }
+        const again = await target.open({ ordering: 'explicit', maxPending: 1000 });
+        expect(again).toBe(device);
+        await again.close();
+        expect(device.state).toBe('open');
+      });
+    });
+
     rule('S803', 'close drains: what was queued runs', async () => {
       const device = await target.open();
       const pinned = device.pinned(1, 'u32');
@@ -147,6 +159,19 @@ export function lifecycle(target: Target): void {
           expect(fill.isComplete).toBe(true);
         }
         expect((await x.read())[0]).toBe(999);
+      });
+    });
+
+    rule('S807', 'arrays outlive the stream that wrote them, also while it closes', async () => {
+      await withDevice(target, {}, async (device) => {
+        const stream = device.createStream();
+        const arrays = Array.from({ length: 8 }, (_, n) => stream.full(1000, n, 'i32'));
+        const closing = stream.close();
+        const reads = arrays.map((array) => array.read());
+        await Promise.resolve();
+        for (const array of arrays) array[Symbol.dispose]();
+        await closing;
+        for (const [n, read] of reads.entries()) expect((await read).every((value) => value === n)).toBe(true);
       });
     });
 

@@ -1,6 +1,7 @@
 // Chapter 5: waiting, and what completion means.
 import { describe, expect } from 'vitest';
 import { AbortError, StateError, WaitTimeoutError, type Operation } from 'millrace';
+import { runChild } from '../support/child.js';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -188,5 +189,26 @@ export function waiting(target: Target): void {
       },
       { timeoutMs: 120_000 },
     );
+
+    rule('S510', 'a promise that was read keeps the process alive, and work that nobody asks about does not', async () => {
+      const lines = `import { cudaKernel, inout, i32, openDevice } from 'millrace';
+        const device = await openDevice(${JSON.stringify(target.spec)});
+        const slow = cudaKernel('slow', { x: inout(i32) },
+          'extern "C" __global__ void slow(int* x) { volatile int n = 0; while (n < 20000000) ++n; x[0] = 5; }');
+        await device.compile(slow);
+        const x = device.zeros(1, i32), host = new Int32Array(1);
+        device.stream.launch(slow, { grid: 1, block: 1 }, { x });
+        const copy = device.stream.copy(host, x);`;
+      const unread = await runChild(lines);
+      expect([unread.code, unread.stderr]).toEqual([0, '']);
+      // The device is through before the promise is read, and nothing else is left to run: the bytes have yet to land.
+      const read = await runChild(`${lines}
+        const copied = device.stream.record();
+        for (let n = 0; n < 3; n++) await new Promise((resolve) => setTimeout(resolve, 1));
+        while (!copied.isComplete);
+        await copy.done;
+        console.log(host[0]);`);
+      expect([read.code, read.stdout.trim(), read.stderr]).toEqual([0, '5', '']);
+    });
   });
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Stream } from '../../../src/core/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { fixture, type FakeChannel } from './fake-channel.js';
+import { fixture, type FakeChannel, turn } from './fake-channel.js';
 
 /** The waits that a stream submitted: which stream, up to which ticket. */
 function waits(channel: FakeChannel, stream: Stream): { readonly target: number; readonly ticket: number }[] {
@@ -76,6 +76,33 @@ describe('tracked', () => {
     void y.read().catch(() => undefined);
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'COPY', stream: a.timeline.slot });
   });
+
+  test('a read does not wait behind another that waits', () => {
+    const { channel, device } = fixture();
+    const [slow, quick] = [device.createStream(), device.createStream()];
+    const [x, y] = [slow.ones(4), quick.ones(4)];
+    for (const [stream, array] of [[slow, x] as const, [quick, y] as const]) {
+      stream.empty(4);
+      void array.read().catch(() => undefined);
+    }
+    const copies = channel.records.filter(({ opcode }) => opcode === 'COPY');
+    expect(new Set(copies.map(({ stream }) => stream)).size).toBe(2);
+  });
+
+  test('an array whose writer is closing is read on another stream', async () => {
+    const { channel, device, progress } = fixture();
+    const a = device.createStream();
+    const x = a.ones(4);
+    const closing = a.close();
+    const read = x.read();
+    for (let n = 0; n < 3; n++) {
+      channel.completeAll();
+      progress.wake();
+      await turn();
+    }
+    expect(await read).toHaveLength(4);
+    await closing;
+  });
 });
 
 describe('explicit', () => {
@@ -90,6 +117,20 @@ describe('explicit', () => {
     x[Symbol.dispose]();
     expect(waits(channel, a)).toEqual([other]);
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: a.timeline.slot });
+  });
+});
+
+describe('a read on a stream of its own', () => {
+  test('comes before later writes, also of explicit streams, which know nothing of it', () => {
+    const { channel, device } = fixture();
+    const a = device.createStream({ ordering: 'explicit' });
+    const x = a.ones(4);
+    a.empty(4);
+    void x.read().catch(() => undefined);
+    const { slot, ticket } = { slot: channel.records.at(-1)!.stream, ticket: channel.records.at(-1)!.ticket };
+    expect(slot).not.toBe(a.timeline.slot);
+    a.fill(x, 2);
+    expect(waits(channel, a)).toEqual([{ target: slot, ticket }]);
   });
 });
 

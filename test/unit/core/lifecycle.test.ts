@@ -1,0 +1,140 @@
+// Streams and devices that come and go: what is refused changes nothing, what is gone holds nothing.
+import { describe, expect, test } from 'vitest';
+import { DeviceLostError, LimitError } from '../../../src/core/errors.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { FakeChannel, fixture, turn } from './fake-channel.js';
+
+const STREAMS = 16;
+
+describe('stream slots', () => {
+  test('a creation that is refused keeps its slot for the next', () => {
+    const { channel, device } = fixture();
+    channel.refusal = Status.LIMIT;
+    for (let n = 0; n < 2 * STREAMS; n++) expect(() => device.createStream()).toThrow(LimitError);
+    channel.refusal = Status.OK;
+    expect(device.createStream().timeline.slot).toBe(1);
+    expect(device.inspect().streams).toHaveLength(2);
+  });
+
+  test('when all are taken, retryAfter resolves when a stream was closed and not before', async () => {
+    const { channel, device, progress } = fixture();
+    const streams = Array.from({ length: STREAMS - 1 }, () => device.createStream());
+    let refused: unknown;
+    try {
+      device.createStream();
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused).toBeInstanceOf(LimitError);
+    let isResolved = false;
+    const room = (refused as LimitError).retryAfter.then(() => {
+      isResolved = true;
+    });
+    channel.completeAll();
+    await turn();
+    expect(isResolved).toBe(false);
+    const closing = streams[0]!.close();
+    await turn();
+    channel.completeAll();
+    progress.wake();
+    await closing;
+    await room;
+  });
+});
+
+test('retryAfter of a full device leaves no waiter behind on streams that do not move', async () => {
+  const { channel, device, holds, progress } = fixture();
+  const [stuck, moving] = [device.createStream(), device.createStream()];
+  for (const stream of [stuck, moving]) stream.empty(4);
+  const last = moving.timeline.last;
+  channel.refusal = Status.LIMIT;
+  let refused: unknown;
+  try {
+    moving.empty(4);
+  } catch (error) {
+    refused = error;
+  }
+  const room = (refused as LimitError).retryAfter;
+  expect(holds).toEqual([true]);
+  channel.complete(moving.timeline.slot, last);
+  progress.wake();
+  await room;
+  await turn();
+  expect(holds).toEqual([true, false]);
+});
+
+test('an array disposed while its stream closes is freed on the default stream', async () => {
+  const { channel, device, progress } = fixture();
+  const stream = device.createStream();
+  const x = stream.zeros(4);
+  channel.completeAll();
+  const closing = stream.close();
+  await turn();
+  expect(channel.opcodes(stream.timeline.slot).at(-1)).toBe('STREAM_DESTROY');
+  x[Symbol.dispose]();
+  expect(channel.opcodes(stream.timeline.slot).at(-1)).toBe('STREAM_DESTROY');
+  expect(channel.opcodes(device.defaultStream.timeline.slot).at(-1)).toBe('FREE');
+  channel.completeAll();
+  progress.wake();
+  await closing;
+});
+
+describe('losing a device', () => {
+  test('a worker that ended is told as such, whoever notices it first', async () => {
+    class Ended extends FakeChannel {
+      override lostStatus(): number {
+        return Status.STATE;
+      }
+    }
+    const { core, device } = fixture(new Ended());
+    core.checkLost();
+    expect(await device.lost).toMatchObject({ reason: 'worker-exit', restartNeeds: 'reopen' });
+  });
+
+  test('leaves nothing of it with what serves the other devices of the thread', async () => {
+    const { device, progress } = fixture();
+    const { timeline } = device.createStream();
+    const pending = device.stream.fill(device.zeros(4), 1).done;
+    const destroyed = device.destroy();
+    await expect(pending).rejects.toBeInstanceOf(DeviceLostError);
+    await destroyed;
+    expect(progress.drain()).toBe(false);
+    let isUnknown = false;
+    progress.add(timeline, { ticket: timeline.last + 1, holdsLoop: false, settle: () => (isUnknown = true), lose: () => undefined });
+    await turn();
+    expect(isUnknown).toBe(true);
+  });
+
+  test('closing its streams does not finish what it left unfinished', async () => {
+    const { device } = fixture();
+    const stream = device.createStream();
+    const fill = stream.fill(stream.zeros(4), 1);
+    await device.destroy();
+    await stream.close();
+    expect(fill.isComplete).toBe(false);
+    await expect(fill.done).rejects.toBeInstanceOf(DeviceLostError);
+  });
+
+  test('destroy ends a close that waits', async () => {
+    const { channel, device } = fixture();
+    const pending = device.stream.fill(device.zeros(4), 1).done;
+    const closing = device.close();
+    const reason = new Error('enough');
+    const destroying = device.destroy(reason);
+    await expect(pending).rejects.toMatchObject({ name: 'DeviceLostError', reason: 'closed', cause: reason });
+    await Promise.all([closing, destroying]);
+    expect(device.state).toBe('closed');
+    expect(channel.isClosed).toBe(true);
+  });
+});
+
+test('a first launch of nothing, or over nothing, is refused in words', () => {
+  const { channel, device } = fixture();
+  const records = channel.records.length;
+  expect(() => device.stream.launch(undefined as never, 1, {} as never)).toThrow(/The kernel \(undefined\) was not made by kernel/);
+  const kernel = { name: 'k', params: {}, build: {}, abi: 'plain', indexRank: 0 } as never;
+  for (const threads of [null, {}]) {
+    expect(() => device.stream.launch(kernel, { threads } as never, {} as never)).toThrow(/not a number or a list/);
+  }
+  expect(channel.records).toHaveLength(records);
+});

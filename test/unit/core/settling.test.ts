@@ -1,0 +1,146 @@
+// What a promise of an operation rejects with: its own failure and nobody else's, also when that is heard of late or on
+// another stream.
+import { describe, expect, test } from 'vitest';
+import { f32 } from '../../../src/core/dtype.js';
+import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/errors.js';
+import { type Kernel, output } from '../../../src/core/kernel.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { type Fixture, fixture, turn } from './fake-channel.js';
+
+const kernel: Kernel<{ y: ReturnType<typeof output<'f32'>> }> = {
+  name: 'shift',
+  params: { y: output(f32) },
+  source: '',
+  build: {
+    source: '',
+    entry: 'shift',
+    name: 'shift',
+    options: [],
+    fmad: true,
+    isBounded: true,
+    isChecked: true,
+    signature: [],
+    mapping: { file: '', lines: [] },
+  },
+  abi: 'plain',
+  indexRank: 1,
+};
+
+function rejectionOf(promise: Promise<unknown>): Promise<MillraceError | undefined> {
+  return promise.then(
+    () => undefined,
+    (error: MillraceError) => error,
+  );
+}
+
+describe('a fault that is reported after the copies behind it were issued', () => {
+  function launched() {
+    const { channel, device, progress } = fixture();
+    const y = device.zeros(4);
+    device.stream.launch(kernel, 4, { y });
+    const { slot, last } = device.stream.timeline;
+    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [0, 0, 0], thread: [3, 0, 0] } as const;
+    const report = () => channel.fail(slot, { id: 9, first: last, last, status: Status.BOUNDS, fault });
+    return { channel, device, progress, y, report };
+  }
+
+  test('rejects the read, which took what the kernel left', async () => {
+    const { channel, y, report } = launched();
+    const read = rejectionOf(y.read());
+    report();
+    channel.completeAll();
+    const error = await read;
+    expect(error).toBeInstanceOf(UpstreamError);
+    expect(error?.cause).toBeInstanceOf(BoundsError);
+  });
+
+  test('rejects copies to pinned and ordinary arrays, on any stream', async () => {
+    const { channel, device, progress, y, report } = launched();
+    const other = device.createStream();
+    const done = [other.copy(device.pinned(4), y), other.copy(new Float32Array(4), y)].map((copy) => rejectionOf(copy.done));
+    report();
+    channel.completeAll();
+    progress.wake();
+    for (const error of await Promise.all(done)) {
+      expect(error).toBeInstanceOf(UpstreamError);
+      expect(error?.cause).toBeInstanceOf(BoundsError);
+    }
+  });
+
+  test('says nothing of an array that was overwritten in between', async () => {
+    const { channel, device, y, report } = launched();
+    device.stream.fill(y, 1);
+    const read = y.read();
+    report();
+    channel.completeAll();
+    expect(await read).toHaveLength(4);
+  });
+});
+
+test('an upstream failure has the first cause although nobody has looked at the stream that had it', async () => {
+  const { channel, device } = fixture();
+  const [a, b] = [device.createStream(), device.createStream()];
+  const x = a.zeros(4);
+  const filled = a.timeline.last;
+  const read = b.copy(b.zeros(4), x);
+  channel.fail(a.timeline.slot, { id: 1, first: filled, last: filled, status: Status.LAUNCH_FAILED, note: 'refused' });
+  const { last } = b.timeline;
+  channel.fail(b.timeline.slot, { id: 2, first: last, last, status: Status.UPSTREAM, cause: 1 });
+  channel.completeAll();
+  const seen: MillraceError[] = [];
+  device.core.errors.add({ next: (error) => seen.push(error) });
+  const error = await rejectionOf(read.done);
+  expect(error).toBeInstanceOf(UpstreamError);
+  expect(error?.cause).toBeInstanceOf(LaunchError);
+  // Told with it, and not once more.
+  await turn();
+  await turn();
+  expect(seen).toEqual([]);
+});
+
+test('a wait that needed no record does not fail of the operation before it', async () => {
+  const { channel, device } = fixture();
+  const { stream } = device;
+  const x = device.zeros(4);
+  const fill = stream.fill(x, 1);
+  const { slot, last } = stream.timeline;
+  const waits = [stream.waitEvent(device.createEvent()), stream.waitStream(stream)];
+  expect(stream.timeline.last).toBe(last);
+  channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'refused' });
+  channel.completeAll();
+  for (const wait of waits) await wait.done;
+  await expect(fill.done).rejects.toBeInstanceOf(LaunchError);
+});
+
+describe('waits with options', () => {
+  test('bad ones are refused before anything waits', async () => {
+    const { channel, device, holds }: Fixture = fixture();
+    const fill = device.stream.fill(device.zeros(4), 1);
+    const event = device.stream.record();
+    const bad = { timeoutMs: -1 };
+    await expect(fill.synchronize(bad)).rejects.toThrow(/timeoutMs/);
+    await expect(event.synchronize(bad)).rejects.toThrow(/timeoutMs/);
+    await expect(device.createEvent().synchronize(bad)).rejects.toThrow(/timeoutMs/);
+    expect(holds).toEqual([]);
+    channel.completeAll();
+  });
+
+  test('an aborted signal rejects the wait for an event that was never recorded', async () => {
+    const { device } = fixture();
+    await expect(device.createEvent().synchronize({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'ABORT_ERR' });
+  });
+});
+
+describe('read({ into })', () => {
+  test('of an array that is detached meanwhile rejects, and its staging memory serves again', async () => {
+    const { channel, core, device } = fixture();
+    const x = device.zeros(4);
+    const live = core.arena.liveBytes;
+    const into = new Float32Array(4);
+    const read = x.read({ into });
+    structuredClone(into, { transfer: [into.buffer] });
+    channel.completeAll();
+    await expect(read).rejects.toBeInstanceOf(StateError);
+    expect(core.arena.liveBytes).toBe(live);
+  });
+});
