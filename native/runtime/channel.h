@@ -218,8 +218,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::vector<StreamState*> recent_;  // Signalled last.
   FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
-  std::vector<std::pair<MemoryRef*, uint32_t>> overwritten_scratch_;  // Spoiled arrays that a launch writes whole.
-  bool is_draining_ = false;                                          // It has seen that it is to stop.
+  std::vector<MemoryRef*> overwritten_scratch_;  // Of these, those it does not read.
+  bool is_draining_ = false;                     // It has seen that it is to stop.
 
   std::atomic<bool> is_held_{false};
   std::atomic<bool> stop_when_drained_{false};

@@ -30,7 +30,8 @@ void FaultWatch::Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* s
   std::lock_guard lock(mutex_);
   Launch& launch = launches_.emplace_back(Launch{.ticket = ticket, .kernel = kernel, .slot = slot});
   launch.outputs.reserve(outputs.size());
-  for (const std::shared_ptr<MemoryEntry>* output : outputs) launch.outputs.push_back(*output);
+  for (const std::shared_ptr<MemoryEntry>* output : outputs)
+    launch.outputs.push_back({*output, (*output)->spoil.version()});
 }
 
 void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {

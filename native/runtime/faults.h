@@ -36,12 +36,17 @@ class FaultSlots {
 /// The checked launches of one stream that are not known to be over, in order.
 class FaultWatch {
  public:
+  /// What a launch writes, in the version that it makes.
+  struct Output {
+    std::shared_ptr<MemoryEntry> entry;
+    uint32_t version = 0;
+  };
   struct Launch {
     hal::Ticket ticket = 0;
     uint32_t kernel = 0;
     bool is_reported = false;
     protocol::FaultSlot* slot = nullptr;
-    std::vector<std::shared_ptr<MemoryEntry>> outputs;
+    std::vector<Output> outputs;
   };
 
   /// Thread: channel. Lets go of launches up to `completed` whose reports, if any, were collected.

@@ -116,6 +116,10 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
   const std::shared_ptr<Channel> other =
       record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
+  // What the stream waits for may have faulted; that must be known before anything here reads what it wrote.
+  if (target != nullptr && std::atomic_ref(target->slot().fault).load(std::memory_order_acquire) != 0) {
+    other->CollectFaults(*target);
+  }
   // A device that is closed ran everything that was submitted to it.
   if (target == nullptr || target->Completed() >= record.ticket) {
     CloseTicket(stream, ticket);
@@ -200,8 +204,7 @@ uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure fail
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  for (MemoryRef* output : outputs)
-    (*output)->spoiled_by.store(failure.cause != 0 ? failure.cause : id, std::memory_order_release);
+  for (MemoryRef* output : outputs) (*output)->spoil.Set(failure.cause != 0 ? failure.cause : id);
   return id;
 }
 

@@ -27,7 +27,7 @@ constexpr bool Fits(uint64_t offset, uint64_t bytes, uint64_t size) {
 }
 
 uint32_t SpoiledBy(const std::shared_ptr<MemoryEntry>& entry) {
-  return entry->spoiled_by.load(std::memory_order_acquire);
+  return entry->spoil.by();
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordRe
   std::byte* const dst = (*entry)->memory->address() + record.offset;
   const Status status = stream.backend->Fill(ticket, dst, size, record.pattern, record.count);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
-  if (is_whole) (*entry)->spoiled_by.store(0, std::memory_order_release);
+  if (is_whole) (*entry)->spoil.Overwrite();
   return Outcome::kIssued;
 }
 
@@ -169,7 +169,7 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
   const Status status = stream.backend->Copy(ticket, sides[0].address, sides[1].address, record.bytes);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   const bool is_whole = dst != nullptr && record.dst_offset == 0 && record.bytes == (*dst)->bytes;
-  if (is_whole) (*dst)->spoiled_by.store(0, std::memory_order_release);
+  if (is_whole) (*dst)->spoil.Overwrite();
   return Outcome::kIssued;
 }
 
@@ -199,13 +199,9 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     MemoryRef* entry = memory_.Find(arg.handle);
     if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
     if (Writes(arg.access)) outputs_scratch_.push_back(entry);
-    if (const uint32_t spoiled = SpoiledBy(*entry); spoiled != 0) {
-      if (Reads(arg.access) || (*entry)->memory == nullptr) {
-        cause = cause == 0 ? spoiled : cause;
-      } else {
-        overwritten_scratch_.emplace_back(entry, spoiled);
-      }
-    }
+    const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
+    if (cause == 0 && is_needed) cause = SpoiledBy(*entry);
+    if (!is_needed) overwritten_scratch_.push_back(entry);
     if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
   }
   const std::span<MemoryRef* const> outputs(outputs_scratch_);
@@ -236,11 +232,11 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       .shared_bytes = record.shared_bytes,
       .params = {params, count},
   };
+  for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
   // Watched before it can run: a report may come while the backend still returns.
   if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_scratch_);
   const Status status = stream.backend->Launch(ticket, request);
   if (!status.ok()) return FailDriver(stream, ticket, status, record.kernel, outputs);
-  for (auto [entry, spoiled] : overwritten_scratch_) (*entry)->spoiled_by.compare_exchange_strong(spoiled, 0);
   return Outcome::kIssued;
 }
 
@@ -255,7 +251,7 @@ void Channel::CollectFaults(StreamState& stream) {
                           .has_fault = true,
                           .fault = *launch.slot};
     const uint32_t id = stream.failures.Add(failure, stream.slot());
-    for (const MemoryRef& output : launch.outputs) output->spoiled_by.store(id, std::memory_order_release);
+    for (const FaultWatch::Output& output : launch.outputs) output.entry->spoil.SetIf(output.version, id);
     launch.outputs.clear();
   });
 }

@@ -1,4 +1,4 @@
-// One allocation, as the channel knows it.
+// One allocation, as the channel knows it: its memory, and which failure spoiled what is in it.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,33 @@
 
 namespace millrace {
 
+/// Whether contents are spoiled, and by which failure. A fault is reported after its launch, perhaps after contents
+/// that replaced those it spoiled; so contents have a version, and a late report counts only for the version it is
+/// about. Thread: any; what overwrites is the channel's.
+class Spoil {
+ public:
+  /// The id of the failure that spoiled the contents, or 0.
+  [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
+  [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
+  /// All of it is written anew. Thread: channel.
+  void Overwrite() { state_.store(uint64_t{version() + 1} << 32, std::memory_order_release); }
+  /// What would have written it did not.
+  void Set(uint32_t failure) { SetIf(version(), failure); }
+  /// As Set, unless the contents have been overwritten since `version`.
+  void SetIf(uint32_t version, uint32_t failure) {
+    uint64_t seen = state_.load(std::memory_order_acquire);
+    while (seen >> 32 == version && !state_.compare_exchange_weak(seen, uint64_t{version} << 32 | failure)) {
+    }
+  }
+
+ private:
+  std::atomic<uint64_t> state_{0};  // Version in the high half, failure in the low one.
+};
+
 struct MemoryEntry {
   std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed.
   uint64_t bytes = 0;                   // As asked for.
-  /// The id of the failure that spoiled the contents, or 0. Set by the channel, or by the thread that collects a fault.
-  std::atomic<uint32_t> spoiled_by{0};
+  Spoil spoil;
 };
 
 }  // namespace millrace

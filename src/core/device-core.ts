@@ -95,7 +95,12 @@ export class DeviceCore {
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
   order(timeline: Timeline, other: Timeline, ticket: number): boolean {
-    if (other === timeline || other.hasReached(ticket) || (timeline.waited.get(other) ?? 0) >= ticket) return false;
+    if (other === timeline || (timeline.waited.get(other) ?? 0) >= ticket) return false;
+    if (other.hasReached(ticket)) {
+      // If it faulted, that spoils what it wrote before this stream reads it.
+      if (other.channel === this.channel) this.failures.note(other);
+      return false;
+    }
     this.submit(timeline, this.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
     if (timeline.waited.size > 64) for (const [old, until] of timeline.waited) if (old.hasReached(until)) timeline.waited.delete(old);
     timeline.waited.set(other, ticket);

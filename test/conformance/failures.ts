@@ -148,6 +148,29 @@ export function failures(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array([1, 2, 3, 4]));
     });
 
+    rule('S606', 'what was overwritten before the fault was reported is not spoiled by it', async () => {
+      const { device } = chapter;
+      using x = device.ones(4);
+      using y = device.zeros(4);
+      const faulting = device.stream.launch(shifted, 4, { x, y, by: 4 });
+      device.stream.fill(y, 6);
+      expect(await rejectionOf(faulting.done)).toBeInstanceOf(BoundsError);
+      for (let n = 0; n < 2; n++) expect(await y.read()).toEqual(new Float32Array([6, 6, 6, 6]));
+    });
+
+    rule('S605', 'a copy on another stream knows of a fault that nobody has asked about', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.ones(4);
+      using y = device.zeros(4);
+      using z = device.zeros(4);
+      device.stream.launch(shifted, 4, { x, y, by: 4 });
+      await device.stream.synchronize();
+      stream.copy(z, y);
+      expect(await rejectionOf(z.read())).toBeInstanceOf(UpstreamError);
+      await stream.close();
+    });
+
     rule('S607', 'a kernel that does not build fails its launches and spoils what they would have written', async () => {
       const { device } = chapter;
       const stream = device.createStream();
