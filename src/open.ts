@@ -168,6 +168,10 @@ function makeEnvironment(): Environment {
       if (core.state === 'closed' || core.state === 'lost') cores.delete(core);
     }
   });
+  // Failures that nobody awaits are looked for by a timer, which holds no loop: the last look is here.
+  process.on('beforeExit', () => {
+    for (const core of cores) core.tellUnasked();
+  });
   return { binding, encoder, progress, cores };
 }
 

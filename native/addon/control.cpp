@@ -118,6 +118,7 @@ napi_value CloseDevice(napi_env env, napi_callback_info info) {
   return OffLoop::Run(
       env, [channel = controlled->channel] { channel->Close(); },
       [id](napi_env env) {
+        Registry::Instance().Remove(id);
         // Only now does nothing native look at these bytes any more.
         Environment& self = Environment::Of(env);
         Environment::Controlled& closed = self.controlled[id];
@@ -125,7 +126,6 @@ napi_value CloseDevice(napi_env env, napi_callback_info info) {
         self.Release(closed.timeline);
         self.Release(closed.arena);
         self.controlled.erase(id);
-        Registry::Instance().Remove(id);
         return Undefined(env);
       });
 }
@@ -185,7 +185,9 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   if (controlled == nullptr) return NotControlled(env, "registerHost");
   HeldBytes held = Environment::Of(env).Hold(args[2]);
   if (held.reference == nullptr) return args.Throw("registerHost");
-  controlled->host[handle] = held;
+  HeldBytes& known = controlled->host[handle];
+  Environment::Of(env).Release(known);
+  known = held;
   const std::span<std::byte> bytes = controlled->pages->arena.Native(held.bytes);
   const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
   return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);

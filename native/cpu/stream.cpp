@@ -242,7 +242,7 @@ Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, ui
 
 Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
   const std::shared_ptr<StreamCore>& core = static_cast<CpuStream&>(other).core_;
-  MR_CHECK(core->HasAccepted(until));
+  if (!core->HasAccepted(until)) return {StatusCode::kUpstream, "waiting for a stream of a device that was given up"};
   core_->Submit(ticket, StreamCore::Wait{core, until});
   return {};
 }

@@ -129,6 +129,7 @@ class CpuStream final : public hal::Stream {
   Status Signal() override { return {}; }
   [[nodiscard]] hal::Ticket Completed() const noexcept override { return core_->Completed(); }
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return core_->Completed(); }
+  Status Check() override { return {}; }
 
  private:
   const std::shared_ptr<StreamCore> core_;

@@ -1,5 +1,7 @@
 #include "cuda/backend.h"
 
+#include <cstdlib>
+
 #include <mutex>
 #include <optional>
 
@@ -112,6 +114,13 @@ class Backend final : public hal::Backend {
 }  // namespace cuda
 
 std::unique_ptr<hal::Backend> MakeCudaBackend() {
+  // The driver reads its variables once, in cuInit, and a user's own choice stands. They are set here, while the
+  // process has no thread of ours: changing the environment under one that reads it is not safe. A module that loads
+  // lazily at its first launch takes a lock that may hold its stream behind another.
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  // Streams share so many hardware queues, and one that waits in a queue holds back the others of it. The driver's own
+  // choice is 8; this is the most there are.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   return std::make_unique<cuda::Backend>();
 }
 

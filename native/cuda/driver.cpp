@@ -117,12 +117,6 @@ DriverReport Load() {
     }
   }
 
-  // A module that loads lazily at its first launch takes a lock that may hold this stream behind another. The driver
-  // reads its variables once, in cuInit; a user's own choice stands.
-  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
-  // Streams share so many hardware queues, and one that waits in a queue holds back the others of it. The driver's own
-  // choice is 8; this is the most there are.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   if (const CUresult code = Cuda().cuInit(0); code != CUDA_SUCCESS) return RefuseInit(version, code);
   return {true, version, "", {}};
 }

@@ -8,6 +8,7 @@
 // `Wait` of another channel reads this stream's table; both take `mutex_`. No call here holds two streams' mutexes.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -46,6 +47,7 @@ class Stream final : public hal::Stream {
   Status Signal() override;
   [[nodiscard]] hal::Ticket Completed() const noexcept override;
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
+  Status Check() override;
 
  private:
   Stream(StreamSupport support, CUstream handle, protocol::TimelineSlot* slot, CUdeviceptr word)
@@ -70,8 +72,7 @@ class Stream final : public hal::Stream {
   protocol::TimelineSlot* const slot_;
   const CUdeviceptr word_;
 
-  // Channel only.
-  hal::Ticket signalled_ = 0;
+  std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
 
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.

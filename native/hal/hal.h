@@ -119,8 +119,11 @@ class Stream {
 
   /// The last completed ticket known without asking the device. Thread: any.
   [[nodiscard]] virtual Ticket Completed() const noexcept = 0;
-  /// As Completed(), after asking the device how far it came towards `wanted`. Thread: the watcher, or the channel.
+  /// As Completed(), after asking the device about `wanted`, which it has accepted, unless it will write the word for
+  /// it by itself. Thread: the watcher, or the channel.
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
+  /// Asks the device whether the stream's work can still end: kDeviceLost when it faulted. Thread: channel.
+  virtual Status Check() = 0;
 };
 
 class Device {

@@ -81,6 +81,7 @@ int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
       stream_count_.store(std::max(stream_count_.load(), index + 1), std::memory_order_release);
     }
     stream->is_reserved = true;
+    stream->failures.Restart();
     stream->SetOwner(std::move(owner));
     free_search_ = stream->index() + 1;
     return index;
@@ -101,7 +102,7 @@ Ticket Channel::LastTicket(uint32_t stream) {
 bool Channel::Arm(uint32_t stream, Ticket ticket) {
   StreamState* state = FindStream(stream);
   if (state == nullptr || !state->ArmOwner(ticket) || LostStatus() != StatusCode::kOk) return false;
-  if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), *state);
+  WatchIfPolled(*state);
   return true;
 }
 
@@ -208,6 +209,10 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
 StreamState* Channel::FindStream(uint32_t stream) {
   return stream < stream_count_.load(std::memory_order_acquire) ? streams_[stream].load(std::memory_order_acquire)
                                                                 : nullptr;
+}
+
+void Channel::WatchIfPolled(StreamState& stream) {
+  if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), stream);
 }
 
 void Channel::WakeStream(uint32_t stream) noexcept {

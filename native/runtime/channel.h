@@ -106,6 +106,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   [[nodiscard]] hal::Device* device() { return is_closed_ ? nullptr : device_.get(); }
   [[nodiscard]] StreamState* FindStream(uint32_t stream);
   void MarkLost(Status why);
+  /// Somebody waits for progress of a stream of this channel; on a polled device somebody has to look.
+  void WatchIfPolled(StreamState& stream);
 
  private:
   enum class Outcome : uint8_t { kIssued, kParked };
@@ -166,6 +168,9 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails.
   Outcome Doom(StreamState& stream, Ticket ticket);
+  Outcome FailDoomed(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs);
+  /// Parks for something that `other` will do, unless it never will.
+  Outcome ParkFor(StreamState& stream, const Channel& other);
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs);
   static Status NoStream();
   /// True when memory may yet come back from frees that are under way; the stream is then woken.

@@ -29,8 +29,9 @@ bool MaySpin() {
 void Channel::Run() {
   bool is_recent = false;
   while (true) {
-    bool has_worked = DrainNotices();
+    // Looked at first: what an abandoned device still has queued is not issued any more.
     if (is_abandoned_.load(std::memory_order_acquire)) break;
+    bool has_worked = DrainNotices();
     has_worked |= DrainRing();
     if (has_worked) {
       is_recent = true;
@@ -124,26 +125,32 @@ bool Channel::PollUnfinished() {
   bool is_unfinished = false;
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
-    if (stream.backend == nullptr || stream.Completed() >= stream.Issued()) continue;
-    const auto completed = stream.backend->Resolve(stream.Issued());
-    if (completed.status().code() == StatusCode::kDeviceLost) {
-      MarkLost(completed.status());
-      return false;
+    if (stream.backend == nullptr) continue;
+    if (stream.Completed() < stream.accepted) {
+      if (const Status status = stream.backend->Check(); status.code() == StatusCode::kDeviceLost) {
+        MarkLost(status);
+        return false;
+      }
     }
-    stream.Progress(stream.Completed());
-    is_unfinished |= stream.Completed() < stream.Issued();
+    // Told also when there was nothing to ask: the device may have written its word since somebody asked for a wake.
+    const Ticket completed = stream.Completed();
+    stream.Progress(completed);
+    is_unfinished |= completed < stream.accepted;
   }
   return is_unfinished;
 }
 
 bool Channel::IsDrained() {
-  if (LostStatus() != StatusCode::kOk) return ring_.Empty();
   if (!ring_.Empty()) return false;
+  if (LostStatus() != StatusCode::kOk) return true;
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
     if (stream.HasDeferred()) return false;
-    if (stream.Completed() < stream.Issued() && stream.AddWaiter(stream.Issued(), true, shared_from_this(), n))
+    if (stream.Completed() >= stream.accepted) continue;
+    if (stream.AddWaiter(stream.accepted, true, shared_from_this(), n)) {
+      WatchIfPolled(stream);
       return false;
+    }
   }
   return true;
 }
@@ -171,8 +178,9 @@ void Channel::AwaitIssued() {
   // Only on the way out, where nobody is left to be woken; whoever joins has a deadline.
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     const StreamState& stream = *streams_[n].load();
-    while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.Issued()) {
-      if (stream.backend != nullptr && !stream.backend->Resolve(stream.Issued()).ok()) return;
+    while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.accepted) {
+      if (stream.backend != nullptr && !stream.backend->Check().ok()) return;
+      if (stream.backend != nullptr && !stream.backend->Resolve(stream.accepted).ok()) return;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }
@@ -186,8 +194,12 @@ void Channel::Finish() {
     is_closed_ = true;
     for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->backend.reset();
   }
-  // Waiters hold their channels, this one too.
-  for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->WakeAll();
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    StreamState& stream = *streams_[n].load();
+    CollectFaults(stream);  // Their slots go with the device.
+    stream.faults.Clear();
+    stream.WakeAll();  // Waiters hold their channels, this one too.
+  }
   host_.ForEach([&](HostEntry& entry) {
     // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
     if (entry.is_page_locked) static_cast<void>(device_->UnregisterHost(entry.bytes));

@@ -42,6 +42,13 @@ class FailureLog {
     return intervals_.back().id;
   }
 
+  /// The slot has a new stream, whose failures are numbered from 0 again.
+  void Restart() {
+    std::lock_guard lock(mutex_);
+    intervals_.clear();
+    dropped_ = 0;
+  }
+
   /// Intervals by their number in the stream, from `from` on; earlier ones are forgotten. Thread: owner.
   [[nodiscard]] std::vector<Failure> From(uint32_t from) {
     std::lock_guard lock(mutex_);

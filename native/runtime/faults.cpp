@@ -47,4 +47,9 @@ void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {
   }
 }
 
+void FaultWatch::Clear() {
+  std::lock_guard lock(mutex_);
+  launches_.clear();
+}
+
 }  // namespace millrace

@@ -53,6 +53,8 @@ class FaultWatch {
   void Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
            const std::vector<std::shared_ptr<MemoryEntry>*>& outputs);
   void Retire(hal::Ticket completed, FaultSlots& slots);
+  /// The device closes: its slots go.
+  void Clear();
 
   /// Calls `report(launch)` once for every launch that faulted. Thread: any.
   template <typename Report>

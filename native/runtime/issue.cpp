@@ -8,7 +8,6 @@
 
 #include "runtime/channel.h"
 #include "runtime/registry.h"
-#include "runtime/watcher.h"
 
 namespace millrace {
 
@@ -24,6 +23,7 @@ Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> 
     protocol::RecordHeader header;
     MR_CHECK(RecordReader::ReadHeader(record, header));
     outcome = IssueKnown(stream, ticket, header, reader);
+    if (outcome == Outcome::kIssued) stream.accepted = ticket;
   }
   if (outcome == Outcome::kParked) return outcome;
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
@@ -38,16 +38,10 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
   const auto opcode = static_cast<Opcode>(header.opcode);
   if (opcode == Opcode::kStreamCreate) return IssueCreate(stream, ticket, reader);
   if (opcode == Opcode::kStreamDestroy) return IssueDestroy(stream, ticket);
-  if (stream.doomed_by != 0) {
-    return Fail(
-        stream, ticket,
-        {.status = Status(StatusCode::kDeviceLost, "the stream waited for a lost device"), .cause = stream.doomed_by},
-        {});
-  }
   if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow) {
     if (stream.AddWaiter(ticket - protocol::kStreamWindow / 2, true, shared_from_this(), stream.index())) {
       SignalDirty();  // Or the word the stream waits for might never be written.
-      if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), stream);
+      WatchIfPolled(stream);
       return Park(stream, ParkReason::kWindow);
     }
   }
@@ -65,6 +59,7 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
     case Opcode::kWait:
       return IssueWait(stream, ticket, reader);
     case Opcode::kNop:
+      if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
     default:
@@ -85,7 +80,7 @@ Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, Record
     stream.backend = std::move(created).value();
   }
   // Whoever asked for a wake before there was a stream to watch was not heard.
-  if (needs_polling_ && stream.Wanted() != 0) Watcher::Instance().Watch(shared_from_this(), stream);
+  if (stream.Wanted() != 0) WatchIfPolled(stream);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
@@ -93,7 +88,7 @@ Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, Record
 Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
   if (stream.Completed() < ticket - 1 && stream.AddWaiter(ticket - 1, true, shared_from_this(), stream.index())) {
     SignalDirty();
-    if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), stream);
+    WatchIfPolled(stream);
     return Park(stream, ParkReason::kDrain);
   }
   {
@@ -113,6 +108,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
 Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
   const std::shared_ptr<Channel> other =
       record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
@@ -125,17 +121,15 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (other->LostStatus() == StatusCode::kDeviceLost) {
-    return Doom(stream, ticket);
-  }
-  if (target->Issued() < record.ticket) {
-    if (target->AddWaiter(record.ticket, false, shared_from_this(), stream.index()))
-      return Park(stream, ParkReason::kPoint);
+  if (other->LostStatus() != StatusCode::kOk) return Doom(stream, ticket);
+  if (target->Issued() < record.ticket && target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) {
+    return ParkFor(stream, *other);
   }
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
   {
     std::lock_guard lock(other->access_mutex());
     if (other->device() == nullptr || target->backend == nullptr) {
+      if (target->Completed() < record.ticket) return Doom(stream, ticket);
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
     }
@@ -150,7 +144,13 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (other->needs_polling_) Watcher::Instance().Watch(other, *target);
+  other->WatchIfPolled(*target);
+  return ParkFor(stream, *other);
+}
+
+Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other) {
+  // It may have been lost, and have woken all who waited, just before this stream was among them.
+  if (other.LostStatus() != StatusCode::kOk) WakeStream(stream.index());
   return Park(stream, ParkReason::kPoint);
 }
 
@@ -159,6 +159,11 @@ Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
   stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
+}
+
+Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs) {
+  const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
+  return Fail(stream, ticket, {.status = status, .cause = stream.doomed_by}, outputs);
 }
 
 // ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────

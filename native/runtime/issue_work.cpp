@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/channel.h"
-#include "runtime/watcher.h"
 
 namespace millrace {
 
@@ -52,8 +51,10 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
   if (!reader.Read(record) || memory_.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = record.bytes;
-  Status status(StatusCode::kState, "the stream could not be created");
-  if (stream.backend != nullptr) {
+  Status status = NoStream();
+  if (stream.doomed_by != 0) {
+    status = Status(StatusCode::kDeviceLost, "the stream waited for a lost device");
+  } else if (stream.backend != nullptr) {
     auto allocated = stream.backend->Allocate(ticket, record.bytes);
     if (allocated.ok()) {
       entry->memory = std::move(allocated).value();
@@ -68,7 +69,9 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
   const uint64_t free_bytes = status.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
   BindMemory(record.handle, entry);
   MemoryRef* outputs[] = {&entry};
-  return Fail(stream, ticket, {.status = status, .requested_bytes = record.bytes, .free_bytes = free_bytes}, outputs);
+  return Fail(stream, ticket,
+              {.status = status, .cause = stream.doomed_by, .requested_bytes = record.bytes, .free_bytes = free_bytes},
+              outputs);
 }
 
 bool Channel::WaitsForFrees(StreamState& stream) {
@@ -80,7 +83,7 @@ bool Channel::WaitsForFrees(StreamState& stream) {
     return true;
   }
   SignalDirty();
-  if (needs_polling_) Watcher::Instance().Watch(shared_from_this(), *freeing);
+  WatchIfPolled(*freeing);
   return true;
 }
 
@@ -119,6 +122,7 @@ Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordRe
   }
   const bool is_whole = record.offset == 0 && record.count * size == (*entry)->bytes;
   MemoryRef* outputs[] = {entry};
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
   if ((*entry)->memory == nullptr) return FailUpstream(stream, ticket, SpoiledBy(*entry), outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
   std::byte* const dst = (*entry)->memory->address() + record.offset;
@@ -163,6 +167,7 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
   MemoryRef* const src = sides[1].entry;
   const std::span<MemoryRef* const> outputs =
       dst == nullptr ? std::span<MemoryRef* const>() : std::span<MemoryRef* const>(&dst, 1);
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
   if (src != nullptr && SpoiledBy(*src) != 0) return FailUpstream(stream, ticket, SpoiledBy(*src), outputs);
   if (dst != nullptr && (*dst)->memory == nullptr) return FailUpstream(stream, ticket, SpoiledBy(*dst), outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
@@ -207,6 +212,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
   const std::span<MemoryRef* const> outputs(outputs_scratch_);
   if (kernel.state == ResourceState::kFailed)
     return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
   if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
 
@@ -241,7 +247,10 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 }
 
 void Channel::CollectFaults(StreamState& stream) {
-  std::atomic_ref(stream.slot().fault).store(0, std::memory_order_seq_cst);
+  // Kept raised until the reports are failures: an owner who saw it lowered would take the launch for a success.
+  constexpr uint32_t kCollecting = 2;
+  const std::atomic_ref flag(stream.slot().fault);
+  flag.store(kCollecting, std::memory_order_seq_cst);
   stream.faults.Collect([&](FaultWatch::Launch& launch) {
     const Failure failure{.id = next_failure_.fetch_add(1),
                           .first = launch.ticket,
@@ -254,6 +263,9 @@ void Channel::CollectFaults(StreamState& stream) {
     for (const FaultWatch::Output& output : launch.outputs) output.entry->spoil.SetIf(output.version, id);
     launch.outputs.clear();
   });
+  // Unless another kernel raised it meanwhile.
+  uint32_t collecting = kCollecting;
+  flag.compare_exchange_strong(collecting, 0);
 }
 
 }  // namespace millrace

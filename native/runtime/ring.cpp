@@ -33,18 +33,19 @@ void Ring::Publish(std::span<const std::byte> record) {
 }
 
 std::span<const std::byte> Ring::Front() {
-  while (true) {
+  while (read_at_ == known_committed_) {
     // `next` is read first: once it is there, nothing is added to this segment any more.
     Segment* next = head_->next.load(std::memory_order_acquire);
-    const uint32_t committed = head_->committed.load(std::memory_order_acquire);
-    if (read_at_ < committed) return {head_->data + read_at_, committed - read_at_};
+    known_committed_ = head_->committed.load(std::memory_order_acquire);
+    if (read_at_ < known_committed_) break;
     if (next == nullptr) return {};
     std::unique_ptr<Segment> done(std::exchange(head_, next));
-    read_at_ = 0;
+    read_at_ = known_committed_ = 0;
     std::lock_guard lock(mutex_);
     --segments_;
     if (spare_.size() < kSpareSegments) spare_.push_back(std::move(done));
   }
+  return {head_->data + read_at_, known_committed_ - read_at_};
 }
 
 size_t Ring::HeldBytes() {

@@ -64,6 +64,7 @@ class Ring {
   // Consumer only, on a cache line of its own.
   alignas(64) Segment* head_;
   size_t read_at_ = 0;
+  size_t known_committed_ = 0;  // Of head_; the producers' cache line is looked at only when this is used up.
 };
 
 }  // namespace millrace

@@ -67,6 +67,7 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
+  Ticket accepted = 0;              // Issued, and not merely dropped because the device was lost or given up.
   bool is_dirty = false;            // Issued since the last Signal.
   uint32_t doomed_by = 0;           // It waited for a lost device: the failure that every later record repeats.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.

@@ -68,8 +68,8 @@ void Watcher::Run() {
           stream.is_watched.store(false);
           return false;
         }
-        const auto resolved = stream.backend->Resolve(std::min(wanted, stream.Issued()));
-        if (!resolved.ok()) status = resolved.status();
+        // Nothing to ask about a record that was not issued yet.
+        if (wanted <= stream.Issued()) status = stream.backend->Resolve(wanted).status();
       }
       if (status.code() == StatusCode::kDeviceLost) item.channel->MarkLost(status);
       const Ticket completed = stream.Completed();

@@ -1,7 +1,7 @@
 // cudaKernel(): CUDA C++ text with a typed parameter list. The list is compared with the text here, where a mistake has
 // the user's stack; the text itself is checked by the device's compiler when it is built.
 import type { BuildSpec } from '../core/build.js';
-import type { Kernel, Param, Params } from '../core/kernel.js';
+import { type Kernel, MADE, type Param, type Params } from '../core/kernel.js';
 import { checkName, checkParams, IDENTIFIER, refuseArgument } from './arguments.js';
 import { findEntry, type TextEntry, type TextParameter, withoutComments } from './cuda-signature.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from './diagnostics.js';
@@ -27,6 +27,7 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
     name,
     params: Object.freeze({ ...params }),
     source,
+    [MADE]: true,
     build: buildSpec(name, params, source, text, options, site),
     abi: 'plain',
     indexRank: 0,

@@ -1,7 +1,7 @@
 // kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
 // where a mistake has the user's stack; the text for the device's compiler is written at once too, since it is short.
 import type { BuildSpec } from '../core/build.js';
-import type { Params } from '../core/kernel.js';
+import { MADE, type Params } from '../core/kernel.js';
 import { checkName, checkParams, refuseArgument, requireOneOf } from './arguments.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError, userLine } from './diagnostics.js';
 import { type EmittedKernel, emitKernel } from './emit-cuda.js';
@@ -73,6 +73,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
     name,
     params: definition.params as P,
     source: emitted.source,
+    [MADE]: true,
     build: buildSpec(definition, ir, emitted),
     abi: 'shaped',
     indexRank: ir.indexRank,

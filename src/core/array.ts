@@ -1,6 +1,7 @@
 // An array in device memory: a handle, a shape, and no bytes in JavaScript. Made, filled and freed in stream order, so
 // none of it waits.
 import { clampRange, checkInteger, checkReshape, lengthOf } from './arguments.js';
+import { describeAs } from './describe.js';
 import type { Device } from './device.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from './dtype.js';
 import type { StateError } from './errors.js';
@@ -119,3 +120,10 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return disposedError(`Array ${this.label}`, this.device.core.name);
   }
 }
+
+describeAs(
+  DeviceArray.prototype,
+  ({ dtype, shape, device, isDisposed }) =>
+    `DeviceArray ${dtype} [${shape.join(', ')}] on ${device.info.id}${isDisposed ? ' (disposed)' : ''}`,
+  ({ dtype, shape, device, isDisposed }) => ({ dtype, shape, device: device.info.id, isDisposed }),
+);

@@ -5,16 +5,17 @@ import type { Encoder } from '../protocol/encoder.js';
 import { HandleKind, Status } from '../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
-import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from './errors.js';
+import { DeviceLostError, LimitError, type LostReason, type MillraceError, StateError } from './errors.js';
 import { type FailingOperation, FailureBook } from './failures.js';
-import { HandleTable } from './handles.js';
+import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
 import type { Kernel } from './kernel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
-import { type Landing, LandingQueue } from './landing.js';
+import { LandingQueue } from './landing.js';
 import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
 import type { Progress } from './progress.js';
+import { refusalOf } from './refusal.js';
 import type { Storage } from './storage.js';
 import { StreamSlots } from './stream-slots.js';
 import { Timeline } from './timeline.js';
@@ -56,9 +57,9 @@ export class DeviceCore {
   readonly readers: Set<Timeline> = new Set();
   readonly #memory: HandleTable;
   readonly #kernels: HandleTable;
+  readonly #hostMemory: HandleTable;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #plansByHandle: Map<number, KernelPlan> = new Map();
-  readonly #landingsOf: Map<Timeline, Set<Landing>> = new Map();
   #unfreed: Storage[] = [];
   readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
@@ -71,11 +72,17 @@ export class DeviceCore {
     this.encoder = channel.encoder;
     this.progress = progress;
     this.info = channel.info;
-    this.#memory = new HandleTable((count) => channel.reserveHandles(HandleKind.MEMORY, count));
-    this.#kernels = new HandleTable((count) => channel.reserveHandles(HandleKind.KERNEL, count));
+    const reach: Reach = (timeline, ticket, withdrawals) => this.#reach(timeline, ticket, undefined, withdrawals);
+    const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
+    this.#memory = table(HandleKind.MEMORY);
+    this.#kernels = table(HandleKind.KERNEL);
+    this.#hostMemory = table(HandleKind.HOST);
     this.#slots = new StreamSlots(() => channel.reserveStream());
-    this.arena = new HostArena(channel, new HandleTable((count) => channel.reserveHandles(HandleKind.HOST, count)));
-    this.failures = new FailureBook(name, this.errors, this.timelines, (handle) => this.#plansByHandle.get(handle));
+    this.arena = new HostArena(channel, this.#hostMemory);
+    this.failures = new FailureBook(name, this.errors, this.timelines, {
+      kernel: (handle) => this.#plansByHandle.get(handle),
+      holdLoop: (reason) => void channel.holdLoop(reason),
+    });
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
@@ -87,7 +94,7 @@ export class DeviceCore {
   /** Submits the encoded record. Refused, it throws and nothing has changed. */
   submit(timeline: Timeline, bytes: number): number {
     const ticket = this.channel.submit(bytes);
-    if (ticket < 0) throw this.#refusal(-ticket as Status, timeline);
+    if (ticket < 0) throw refusalOf(this, -ticket as Status, timeline.label, () => this.#room());
     timeline.last = ticket;
     if (this.#check === undefined) this.#scheduleCheck();
     return ticket;
@@ -102,7 +109,6 @@ export class DeviceCore {
       return false;
     }
     this.submit(timeline, this.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
-    if (timeline.waited.size > 64) for (const [old, until] of timeline.waited) if (old.hasReached(until)) timeline.waited.delete(old);
     timeline.waited.set(other, ticket);
     return true;
   }
@@ -150,7 +156,7 @@ export class DeviceCore {
     this.failures.note(timeline);
     timeline.retire();
     this.progress.leave(timeline);
-    this.#landingsOf.delete(timeline);
+    this.landings.forget(timeline);
     this.readers.delete(timeline);
     this.#slots.tell();
   }
@@ -241,22 +247,10 @@ export class DeviceCore {
     else reject(failure);
   }
 
-  /** Bytes under way to ordinary arrays; `done` promises of this stream wait for those before them. */
-  addLanding(timeline: Timeline, landing: Landing): void {
-    let landings = this.#landingsOf.get(timeline);
-    if (landings === undefined) this.#landingsOf.set(timeline, (landings = new Set()));
-    landings.add(landing);
-    const set = landings;
-    void landing.settled.then(() => set.delete(landing));
-  }
-
   #landed(timeline: Timeline, ticket: number): Promise<void> | undefined {
-    const landings = this.#landingsOf.get(timeline);
-    if (landings === undefined || landings.size === 0) return undefined;
-    const earlier = [...landings].filter((landing) => landing.ticket <= ticket && !landing.isSettled);
-    if (earlier.length === 0) return undefined;
+    const landed = this.landings.landed(timeline, ticket);
     // Landing by itself holds no loop; waiting for it does.
-    return this.channel.holdLoop(Promise.all(earlier.map((landing) => landing.settled)).then(() => undefined));
+    return landed && this.channel.holdLoop(landed.then(() => undefined));
   }
 
   // ── the end ──
@@ -287,6 +281,7 @@ export class DeviceCore {
       this.progress.leave(timeline);
     }
     this.#slots.tell();
+    this.#endTables();
     this.#resolveLost(error);
     this.errors.complete();
   }
@@ -304,12 +299,24 @@ export class DeviceCore {
     this.failures.tellRest(true);
     for (const timeline of this.timelines) this.closeTimeline(timeline);
     clearTimeout(this.#check);
+    this.#endTables();
     if (this.state !== 'lost') this.state = 'closed';
     if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
     this.errors.complete();
   }
 
+  /** Nothing is left to run in this thread, so nobody will ask: tells what the next check would have found. */
+  tellUnasked(): void {
+    if (this.state === 'lost' || this.state === 'closed') return;
+    for (const timeline of this.timelines) this.failures.note(timeline);
+    this.failures.tellRest(true);
+  }
+
   // ── inside ──
+
+  #endTables(): void {
+    for (const table of [this.#memory, this.#kernels, this.#hostMemory]) table.end();
+  }
 
   /** Those who wait are told in this turn, the rest of the world in the next. */
   #noteFailures(timeline: Timeline): void {
@@ -337,28 +344,6 @@ export class DeviceCore {
     this.#plans.set(kernel, plan);
     this.#plansByHandle.set(handle, plan);
     return plan;
-  }
-
-  #refusal(status: Status, timeline: Timeline): Error {
-    const facts = { device: this.name, stream: timeline.label };
-    const { maxPending } = this.channel;
-    switch (status) {
-      case Status.LIMIT:
-        return new LimitError(
-          'ERR_MILLRACE_LIMIT',
-          `The unissued operations of device ${this.name} have reached its limit (${maxPending}).`,
-          maxPending,
-          () => this.#room(),
-          facts,
-        );
-      case Status.DEVICE_LOST:
-        this.checkLost();
-        return this.lostError ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.name} is lost.`, 'fault', facts);
-      case Status.STATE:
-        return new StateError('ERR_MILLRACE_STATE', `Device ${this.name} is closed.`, facts);
-      default:
-        return new InternalError('ERR_MILLRACE_INTERNAL', `A record was refused (status ${status}).`, facts);
-    }
   }
 
   /** Resolves when one of the busy streams has finished half of what it has. */

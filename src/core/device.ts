@@ -4,6 +4,7 @@ import { MemorySpace } from '../protocol/protocol.gen.js';
 import type { BackendName } from '../protocol/reports.js';
 import { badArgument, checkDType, checkInteger, checkShape, lengthOf, show } from './arguments.js';
 import { ArrayFactory } from './array-factory.js';
+import { describeAs } from './describe.js';
 import type { DeviceCore, DeviceState } from './device-core.js';
 import { DTYPES, type DType, type DTypeLike } from './dtype.js';
 import { DeviceLostError, type MillraceError } from './errors.js';
@@ -190,7 +191,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.#end(() => this.#close());
   }
 
-  /** Closes without waiting for what is pending, which rejects with DeviceLostError; `reason` becomes its cause. */
+  /**
+   * Closes without waiting for what is pending, which rejects with DeviceLostError at once; `reason` becomes its cause.
+   * Resolves when the device itself is closed: it stops no kernel, so one that runs is waited for, off this thread.
+   */
   destroy(reason?: unknown): Promise<void> {
     // A close that is under way waits no longer.
     if (this.state === 'closing') this.#lose(reason);
@@ -266,6 +270,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (error !== undefined) throw error;
   }
 }
+
+describeAs(
+  Device.prototype,
+  ({ info, state }) => `Device ${info.id}, ${info.name} (${state})`,
+  ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
+);
 
 /** Reads that wait at the same time for different writers, each on a stream of its own; further ones share them. */
 const MAX_READERS = 8;

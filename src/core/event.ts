@@ -1,5 +1,6 @@
 // An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
 // again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
+import { describeAs } from './describe.js';
 import type { DeviceCore } from './device-core.js';
 import type { Device } from './device.js';
 import { StateError } from './errors.js';
@@ -64,3 +65,9 @@ export class DeviceEvent implements Disposable {
     }
   }
 }
+
+describeAs(
+  DeviceEvent.prototype,
+  ({ device, isComplete }) => `DeviceEvent of ${device.info.id} (${isComplete ? 'complete' : 'pending'})`,
+  ({ device, isComplete }) => ({ device: device.info.id, isComplete }),
+);

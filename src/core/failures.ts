@@ -39,6 +39,13 @@ export interface KernelFacts {
   readonly built: Promise<unknown>;
 }
 
+/** What the book asks of its device. */
+export interface FailureContext {
+  readonly kernel: (handle: number) => KernelFacts | undefined;
+  /** Keeps the process alive until a failure's reason, which is under way, has been told. */
+  readonly holdLoop: (reason: Promise<void>) => void;
+}
+
 interface Entry {
   record: FailureRecord;
   readonly timeline: Timeline;
@@ -52,22 +59,17 @@ export class FailureBook {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
   readonly #timelines: Iterable<Timeline>;
-  readonly #kernel: (handle: number) => KernelFacts | undefined;
+  readonly #context: FailureContext;
   readonly #entries: Map<number, Entry> = new Map();
   readonly #untold: Set<Entry> = new Set();
   #hasWarned = false;
 
   /** `timelines`: the open streams of the device. */
-  constructor(
-    device: string,
-    errors: Hub<MillraceError>,
-    timelines: Iterable<Timeline>,
-    kernel: (handle: number) => KernelFacts | undefined,
-  ) {
+  constructor(device: string, errors: Hub<MillraceError>, timelines: Iterable<Timeline>, context: FailureContext) {
     this.#device = device;
     this.#errors = errors;
     this.#timelines = timelines;
-    this.#kernel = kernel;
+    this.#context = context;
   }
 
   get hasUntold(): boolean {
@@ -110,7 +112,7 @@ export class FailureBook {
       this.#untold.delete(entry);
       entry.isTold = true;
       const error = this.#errorOf(entry);
-      if (error instanceof Promise) void error.then((settled) => this.#tell(settled));
+      if (error instanceof Promise) this.#context.holdLoop(error.then((settled) => this.#tell(settled)));
       else this.#tell(error);
     }
   }
@@ -166,7 +168,7 @@ export class FailureBook {
     const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
     const where = `on stream ${stream} of device ${this.#device}`;
     const note = record.note === '' ? '' : `: ${record.note}`;
-    const kernel = this.#kernel(record.kernel);
+    const kernel = this.#context.kernel(record.kernel);
     switch (record.status) {
       case Status.OUT_OF_MEMORY: {
         const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${this.#device} (${record.freeBytes} bytes)`;

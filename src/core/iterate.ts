@@ -2,7 +2,7 @@
 // either loses the oldest entries, which the iterator counts and says once, or is told by an error.
 import { badArgument, checkInteger, show } from './arguments.js';
 import { MillraceError } from './errors.js';
-import type { Observed } from './observable.js';
+import type { ObservableOf, Observed } from './observable.js';
 import type { Operation } from './operation.js';
 
 /** What `for await (const operation of stream)` buffers. */
@@ -115,6 +115,7 @@ export function iterate<T>(
 
 /** What finished operations can be read from: a stream, or a device for all its streams. */
 export interface OperationSource {
+  readonly operations$: ObservableOf<Operation>;
   /** @internal */
   readonly hub: Observed<Operation>;
   /** @internal */

@@ -5,7 +5,7 @@ import { badArgument, show } from './arguments.js';
 import type { BuildReport } from './channel.js';
 import { DTYPES, type DType } from './dtype.js';
 import type { KernelFacts } from './failures.js';
-import type { Kernel, Param } from './kernel.js';
+import { type Kernel, MADE, type Param } from './kernel.js';
 
 /** How a parameter's value is written. */
 export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5 } as const;
@@ -56,7 +56,7 @@ export class KernelPlan implements KernelFacts {
 
 /** The entries of a kernel's launch record, which must not be more than fit one. */
 export function checkKernel(kernel: Kernel): void {
-  if (typeof kernel !== 'object' || kernel === null || typeof kernel.build !== 'object') {
+  if (typeof kernel !== 'object' || kernel === null || kernel[MADE] !== true) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel() or cudaKernel().`);
   }
   let entries = kernel.abi === 'shaped' ? 3 : 0;

@@ -45,12 +45,16 @@ export type LaunchShape =
  */
 export type KernelAbi = 'plain' | 'shaped';
 
+/** On what `kernel()` and `cudaKernel()` made, and on nothing else. Two installs in one process agree on it. */
+export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
+
 /** A kernel, not tied to a device: built for each device at its first launch there, or by `device.compile`. */
 export interface Kernel<P extends Params = Params> {
   readonly name: string;
   readonly params: P;
   /** The CUDA C++ text that both devices compile. */
   readonly source: string;
+  readonly [MADE]: true;
   /** @internal */
   readonly build: BuildSpec;
   /** @internal */

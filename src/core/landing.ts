@@ -2,6 +2,7 @@
 // when the device has finished, in slices, so that a large read never holds the loop for more than a moment.
 // Thread: owner.
 import { StateError } from './errors.js';
+import type { Timeline } from './timeline.js';
 
 /** Bytes copied in one turn of the loop: about half a millisecond. */
 const TURN_BYTES = 4 * 2 ** 20;
@@ -17,11 +18,35 @@ export class LandingQueue {
   #jobs: Job[] = [];
   #leftBytes = TURN_BYTES;
   #isScheduled = false;
+  /** Of each stream, those that have not settled. */
+  readonly #expected: Map<Timeline, Set<Landing>> = new Map();
 
   /** Copies `from` into `into`, at once if this turn has room for it. `into` may have been detached by its owner meanwhile. */
   land(from: Uint8Array, into: Uint8Array, finish: (error?: Error) => void): void {
     this.#jobs.push({ from, into, at: 0, finish });
     if (this.#jobs.length === 1) this.#run();
+  }
+
+  /** Bytes that a stream is to send to an ordinary array; `done` promises of the stream wait for those before them. */
+  expect(timeline: Timeline, landing: Landing): void {
+    let landings = this.#expected.get(timeline);
+    if (landings === undefined) this.#expected.set(timeline, (landings = new Set()));
+    landings.add(landing);
+    const set = landings;
+    void landing.settled.then(() => set.delete(landing));
+  }
+
+  /** Resolves when everything up to the ticket has landed; undefined when it has. */
+  landed(timeline: Timeline, ticket: number): Promise<unknown> | undefined {
+    const landings = this.#expected.get(timeline);
+    if (landings === undefined || landings.size === 0) return undefined;
+    const earlier = [...landings].filter((landing) => landing.ticket <= ticket && !landing.isSettled);
+    return earlier.length === 0 ? undefined : Promise.all(earlier.map((landing) => landing.settled));
+  }
+
+  /** The stream is closed. */
+  forget(timeline: Timeline): void {
+    this.#expected.delete(timeline);
   }
 
   #run(): void {

@@ -1,5 +1,6 @@
 // A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
 // promise only if somebody asks.
+import { describeAs } from './describe.js';
 import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
 import type { Landing } from './landing.js';
@@ -115,3 +116,10 @@ export class Operation implements OperationInfo {
     this.#submittedAt = atMs;
   }
 }
+
+describeAs(
+  Operation.prototype,
+  ({ id, kind, label, stream, device, isComplete }) =>
+    `Operation ${id}, ${kind}${label === undefined ? '' : ` ${label}`} on stream ${stream} of ${device} (${isComplete ? 'complete' : 'pending'})`,
+  ({ id, kind, label, bytes, stream, device, isComplete }) => ({ id, kind, label, bytes, stream, device, isComplete }),
+);

@@ -1,6 +1,7 @@
 // Page-locked memory as an ordinary typed array: the device copies to and from it at full speed, and since it is a
 // SharedArrayBuffer `data` can be posted to a worker thread as it is.
 import { clampRange, lengthOf } from './arguments.js';
+import { describeAs } from './describe.js';
 import type { DeviceCore } from './device-core.js';
 import { DTYPES, type DType, type HostOf } from './dtype.js';
 import type { StateError } from './errors.js';
@@ -78,3 +79,9 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return disposedError('A pinned array', this.core.name);
   }
 }
+
+describeAs(
+  PinnedArray.prototype,
+  ({ dtype, shape, core, isDisposed }) => `PinnedArray ${dtype} [${shape.join(', ')}] of ${core.name}${isDisposed ? ' (disposed)' : ''}`,
+  ({ dtype, shape, core, isDisposed }) => ({ dtype, shape, device: core.name, isDisposed }),
+);

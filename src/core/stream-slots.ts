@@ -1,12 +1,13 @@
 // The places of a device for streams: a creation that was refused keeps its place for the next one, and whoever found
 // none hears when one may be free.
 // Thread: owner.
+import { Bell } from './bell.js';
 
 export class StreamSlots {
   readonly #reserve: () => number;
   /** Reserved for streams whose creation was refused. */
   readonly #spare: number[] = [];
-  #waiting: (() => void)[] = [];
+  readonly #freed: Bell = new Bell();
 
   /** `reserve` gives an unused slot, or -1. */
   constructor(reserve: () => number) {
@@ -25,13 +26,11 @@ export class StreamSlots {
 
   /** Resolves when a stream was closed. */
   freed(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#freed.heard();
   }
 
   /** A stream was closed, or all of them are gone. */
   tell(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const resolve of waiting) resolve();
+    this.#freed.ring();
   }
 }

@@ -6,11 +6,13 @@ import { badArgument, checkBytes, checkInteger, show } from './arguments.js';
 import { DeviceArray } from './array.js';
 import { ArrayFactory } from './array-factory.js';
 import { type CopyOptions, isHostOf, type Place, planCopy } from './copy.js';
+import { describeAs } from './describe.js';
 import type { Device } from './device.js';
 import type { DeviceCore } from './device-core.js';
 import { DTYPES, type DType, type HostOf, type ScalarInput } from './dtype.js';
-import { LimitError, type MillraceError, type OperationKind, StateError } from './errors.js';
+import { LimitError, type OperationKind, StateError } from './errors.js';
 import { DeviceEvent } from './event.js';
+import { follow, isWatched } from './follow.js';
 import { iterate, type ObservedIterator } from './iterate.js';
 import type { Kernel, LaunchArgs, LaunchShape, Params } from './kernel.js';
 import type { KernelPlan } from './kernel-plan.js';
@@ -22,7 +24,6 @@ import type { PinnedArray } from './pinned.js';
 import { bits, scalarBits } from './scalar-bits.js';
 import { type Ordering, Storage } from './storage.js';
 import type { Timeline } from './timeline.js';
-import { operationsChannel } from './trace.js';
 import { Readback, submitCopy, submitCopyIn, submitCopyOut } from './transfer.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
 
@@ -275,7 +276,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     }
     const storage = new Storage(MemorySpace.DEVICE, handle, 0, bytes);
     storage.use(timeline, ticket, true, true);
-    if (this.#isWatched) this.#operation('alloc', ticket, undefined, bytes);
+    if (isWatched(this, this.#activity)) this.#operation('alloc', ticket, undefined, bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
   }
 
@@ -343,44 +344,10 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return operation;
   }
 
-  get #isWatched(): boolean {
-    return this.hub.observed || this.core.operations.observed || this.#activity.observed || operationsChannel.hasSubscribers;
-  }
-
   #operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
     const operation = new Operation(this, kind, ticket, label, bytes);
-    if (this.#isWatched) this.#follow(operation, ticket);
+    if (isWatched(this, this.#activity)) follow(this, this.#activity, operation, ticket);
     return operation;
-  }
-
-  /** Tells the watchers of an operation now and when it has finished. */
-  #follow(operation: Operation, ticket: number): void {
-    if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
-    const { core, timeline, hub } = this;
-    const activity = this.#activity;
-    if (!hub.observed && !core.operations.observed && !activity.observed) return;
-    const submittedAt = performance.now();
-    operation.submittedAt(submittedAt);
-    if (activity.observed) activity.next({ phase: 'submitted', operation, atMs: submittedAt });
-    const finish = (error?: MillraceError): void => {
-      const finishedAt = performance.now();
-      hub.next(operation);
-      core.operations.next(operation);
-      if (!activity.observed) return;
-      activity.next(
-        error === undefined ? { phase: 'finished', operation, atMs: finishedAt } : { phase: 'failed', operation, atMs: finishedAt, error },
-      );
-    };
-    core.progress.add(timeline, {
-      ticket,
-      holdsLoop: false,
-      settle: () => {
-        const error = activity.observed && operation.canFail ? core.failures.peek(timeline, ticket, operation) : undefined;
-        if (error instanceof Promise) void error.then(finish);
-        else finish(error);
-      },
-      lose: () => undefined,
-    });
   }
 
   #checkOpen(): void {
@@ -396,3 +363,8 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
 }
 
 addObservableSymbol(Stream.prototype);
+describeAs(
+  Stream.prototype,
+  ({ label, device, pending }) => `Stream ${label} of ${device.info.id} (${pending} pending)`,
+  ({ label, device, priority, ordering, pending }) => ({ label, device: device.info.id, priority, ordering, pending }),
+);

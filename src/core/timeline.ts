@@ -28,8 +28,11 @@ export class Timeline {
   readonly label: string;
   /** The last ticket submitted. */
   last: number;
-  /** How far into other streams this one already waits; later work of this stream need not wait again. */
-  readonly waited: Map<Timeline, number> = new Map();
+  /**
+   * How far into other streams this one already waits; later work of this stream need not wait again. Weak: a stream that
+   * is gone, perhaps with its device, is not kept for having been waited for.
+   */
+  readonly waited: WeakMap<Timeline, number> = new WeakMap();
   readonly #words: Int32Array;
   readonly #base: number;
   /** The last ticket of the streams that had the slot before. */

@@ -48,7 +48,7 @@ export function submitCopyOut(site: StreamSite, into: Uint8Array, src: Place, is
   const block = core.arena.take(into.byteLength);
   const ticket = orReturn(site, block, () => submitCopy(site, blockPlace(block), src, into.byteLength, isTracked));
   const landing = new Landing(ticket);
-  core.addLanding(timeline, landing);
+  core.landings.expect(timeline, landing);
   const finish = (error?: Error): void => {
     core.arena.giveBack(block, [{ timeline, ticket }]);
     landing.settle(error);

@@ -75,11 +75,11 @@ MR_TEST(AMissingRequiredFunctionIsNamed) {
 
 MR_TEST(ModulesAreLoadedEagerlyUnlessTheUserChose) {
   MR_EXPECT(InChild({}, [] {
-    cuda::LoadDriver();
+    const auto backend = MakeCudaBackend();
     MR_EXPECT_EQ(std::string(std::getenv("CUDA_MODULE_LOADING")), "EAGER");
   }));
   MR_EXPECT(InChild({{"CUDA_MODULE_LOADING", "LAZY"}}, [] {
-    cuda::LoadDriver();
+    const auto backend = MakeCudaBackend();
     MR_EXPECT_EQ(std::string(std::getenv("CUDA_MODULE_LOADING")), "LAZY");
   }));
 }

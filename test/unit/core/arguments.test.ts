@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/array.js';
 import { f32, i32, i64, u8 } from '../../../src/core/dtype.js';
-import { type Kernel, input, inout, type LaunchShape, type Params } from '../../../src/core/kernel.js';
+import { type Kernel, input, inout, MADE, type LaunchShape, type Params } from '../../../src/core/kernel.js';
 import { LaunchRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, INFO } from './fake-channel.js';
 
@@ -18,7 +18,7 @@ function kernelOf<P extends Params>(params: P, more: Partial<Kernel<P>> = {}): K
     signature: [],
     mapping: { file: 'k', lines: [] },
   };
-  return { name: 'k', params, source: '', build, abi: 'plain', indexRank: 0, ...more };
+  return { name: 'k', params, source: '', build, [MADE]: true, abi: 'plain', indexRank: 0, ...more };
 }
 
 function refusal(call: () => unknown): Error & { readonly argument?: string; readonly value?: unknown; readonly limit?: unknown } {

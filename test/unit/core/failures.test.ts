@@ -10,7 +10,7 @@ import {
   StateError,
   UpstreamError,
 } from '../../../src/core/errors.js';
-import { inout, type Kernel } from '../../../src/core/kernel.js';
+import { inout, type Kernel, MADE } from '../../../src/core/kernel.js';
 import { f32 } from '../../../src/core/dtype.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, turn } from './fake-channel.js';
@@ -30,6 +30,7 @@ const kernel: Kernel<{ y: ReturnType<typeof inout<'f32'>> }> = {
     signature: [],
     mapping: { file: '', lines: [] },
   },
+  [MADE]: true,
   abi: 'plain',
   indexRank: 1,
 };

@@ -1,6 +1,7 @@
 // Streams and devices that come and go: what is refused changes nothing, what is gone holds nothing.
 import { describe, expect, test } from 'vitest';
 import { DeviceLostError, LimitError } from '../../../src/core/errors.js';
+import { MADE } from '../../../src/core/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
@@ -132,7 +133,7 @@ test('a first launch of nothing, or over nothing, is refused in words', () => {
   const { channel, device } = fixture();
   const records = channel.records.length;
   expect(() => device.stream.launch(undefined as never, 1, {} as never)).toThrow(/The kernel \(undefined\) was not made by kernel/);
-  const kernel = { name: 'k', params: {}, build: {}, abi: 'plain', indexRank: 0 } as never;
+  const kernel = { [MADE]: true, name: 'k', params: {}, build: {}, abi: 'plain', indexRank: 0 } as never;
   for (const threads of [null, {}]) {
     expect(() => device.stream.launch(kernel, { threads } as never, {} as never)).toThrow(/not a number or a list/);
   }

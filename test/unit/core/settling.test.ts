@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/dtype.js';
 import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/errors.js';
-import { type Kernel, output } from '../../../src/core/kernel.js';
+import { type Kernel, MADE, output } from '../../../src/core/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 
@@ -22,6 +22,7 @@ const kernel: Kernel<{ y: ReturnType<typeof output<'f32'>> }> = {
     signature: [],
     mapping: { file: '', lines: [] },
   },
+  [MADE]: true,
   abi: 'plain',
   indexRank: 1,
 };
