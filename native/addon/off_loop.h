@@ -1,4 +1,7 @@
 // Runs something long on Node's thread pool and settles a promise with what came of it.
+//
+// The work may end while its environment does: Node waits for it, and then completes it with an environment in which no
+// JavaScript runs any more. Every call fails there and nobody waits for the promise, so failures are let go.
 #pragma once
 
 #include <napi.h>
@@ -13,8 +16,10 @@ class OffLoop final : public Napi::AsyncWorker {
   /// `work` runs on a pool thread; `settle` on the environment's thread, and returns the promise's value, or null with
   /// an exception pending to reject it.
   static napi_value Run(napi_env env, std::function<void()> work, std::function<napi_value(napi_env)> settle) {
-    auto* worker = new OffLoop(env, std::move(work), std::move(settle));
-    const napi_value promise = worker->deferred_.Promise();
+    napi_deferred deferred = nullptr;
+    napi_value promise = nullptr;
+    if (napi_create_promise(env, &deferred, &promise) != napi_ok) return nullptr;
+    auto* worker = new OffLoop(env, deferred, std::move(work), std::move(settle));
     worker->Queue();  // Deletes itself when it is done.
     return promise;
   }
@@ -22,19 +27,21 @@ class OffLoop final : public Napi::AsyncWorker {
  protected:
   void Execute() override { work_(); }
   void OnOK() override {
-    const napi_value value = settle_(Env());
+    const napi_env env = Env();
+    const napi_value value = settle_(env);
+    napi_value error = nullptr;
     if (value != nullptr) {
-      deferred_.Resolve(value);
-    } else {
-      deferred_.Reject(Env().GetAndClearPendingException().Value());
+      napi_resolve_deferred(env, deferred_, value);
+    } else if (napi_get_and_clear_last_exception(env, &error) == napi_ok) {
+      napi_reject_deferred(env, deferred_, error);
     }
   }
 
  private:
-  OffLoop(napi_env env, std::function<void()> work, std::function<napi_value(napi_env)> settle)
-      : Napi::AsyncWorker(Napi::Env(env)), deferred_(env), work_(std::move(work)), settle_(std::move(settle)) {}
+  OffLoop(napi_env env, napi_deferred deferred, std::function<void()> work, std::function<napi_value(napi_env)> settle)
+      : Napi::AsyncWorker(Napi::Env(env)), deferred_(deferred), work_(std::move(work)), settle_(std::move(settle)) {}
 
-  Napi::Promise::Deferred deferred_;
+  const napi_deferred deferred_;
   std::function<void()> work_;
   std::function<napi_value(napi_env)> settle_;
 };

@@ -192,8 +192,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Closes without waiting for what is pending, which rejects with DeviceLostError at once; `reason` becomes its cause.
-   * Resolves when the device itself is closed: it stops no kernel, so one that runs is waited for, off this thread.
+   * Refuses new work, and rejects what is pending with DeviceLostError, at once; `reason` becomes its cause. Resolves when
+   * the device is closed: that stops no kernel, and what was accepted runs to its end first, off this thread.
    */
   destroy(reason?: unknown): Promise<void> {
     // A close that is under way waits no longer.

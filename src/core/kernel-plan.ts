@@ -56,7 +56,7 @@ export class KernelPlan implements KernelFacts {
 
 /** The entries of a kernel's launch record, which must not be more than fit one. */
 export function checkKernel(kernel: Kernel): void {
-  if (typeof kernel !== 'object' || kernel === null || kernel[MADE] !== true) {
+  if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel() or cudaKernel().`);
   }
   let entries = kernel.abi === 'shaped' ? 3 : 0;

@@ -222,6 +222,20 @@ export function failures(target: Target): void {
       expect(exit).toBe(0);
     });
 
+    rule('S608', 'a process that has nothing left to do warns before it ends', async () => {
+      const code = `import { f32, input, kernel, openDevice, output } from 'millrace';
+        const shifted = kernel('shifted', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => { y[i] = x[i + 4]; });
+        const device = await openDevice(${JSON.stringify(target.spec)});
+        await device.compile(shifted);
+        const x = device.ones(4), y = device.zeros(4);
+        device.stream.launch(shifted, 4, { x, y });
+        const last = device.stream.record();
+        while (!last.isComplete);`;
+      const { code: exit, stderr } = await runChild(code);
+      expect(stderr.match(/Warning: .*shifted/g)).toHaveLength(1);
+      expect(exit).toBe(0);
+    });
+
     rule(
       'S609',
       'an allocation that fails spoils its own array and nothing else',

@@ -81,6 +81,19 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
+    rule('S503', 'a copy into an ordinary array is complete when its bytes are there, on a later turn', async () => {
+      const { device } = chapter;
+      using x = device.full(4, 7, 'i32');
+      const into = new Int32Array(4);
+      await device.synchronize();
+      const copy = device.stream.copy(into, x);
+      const copied = device.stream.record();
+      expect(busyUntil(() => copied.isComplete, 20_000)).toBe(true);
+      expect([copy.isComplete, into[3]]).toEqual([false, 0]);
+      await eventually('the bytes land', () => copy.isComplete);
+      expect(into[3]).toBe(7);
+    });
+
     rule('S504', 'synchronize of a stream, a device and an operation waits for everything before', async () => {
       const { device } = chapter;
       const stream = device.createStream();

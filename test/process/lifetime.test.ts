@@ -1,5 +1,6 @@
 // What a process holds while a device is open, and that it holds nothing after.
-import { describe, expect } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 interface Held {
@@ -59,4 +60,20 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     expect(lines.filter((line) => line.startsWith('warning'))).toHaveLength(1);
     expect(lines.at(-1)).toBe('closed');
   });
+
+  for (const kind of ['bounds', 'build']) {
+    run(`a failure that nobody reads is told although the process ends at once (${kind})`, async () => {
+      const ending = await runProgram('unasked-failure', [spec, kind]);
+      expect(ending).toMatchObject({ code: 0, signal: null });
+      const code = kind === 'bounds' ? 'ERR_MILLRACE_BOUNDS' : 'ERR_MILLRACE_COMPILE';
+      expect(linesOf(ending).toSorted()).toEqual(['ended at once', 'listeners 1', `warning ${code}`]);
+    });
+  }
+});
+
+test('a thread that ends while a compilation runs takes nothing down', async () => {
+  const addon = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
+  const ending = await runProgram('exit-while-compiling', [addon]);
+  expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(linesOf(ending)).toEqual(['ended 20 times']);
 });

@@ -129,6 +129,32 @@ describe('failures', () => {
     expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining('two')]);
   });
 
+  test('at the end of a process what nobody awaits is told, and a reason that is under way is held for', async () => {
+    const { channel, core, device } = fixture();
+    const seen: MillraceError[] = [];
+    core.errors.add({ next: (error) => seen.push(error) });
+    const held = vi.spyOn(channel, 'holdLoop');
+    const y = device.zeros(4);
+    device.stream.launch(kernel, 4, { y });
+    const handle = channel.records.at(-1)!.view.getUint32(16, true);
+    const { slot, last } = device.stream.timeline;
+    device.stream.fill(y, 1);
+    channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: handle });
+    channel.fail(slot, { id: 2, first: last + 1, last: last + 1, status: Status.LAUNCH_FAILED, note: 'two' });
+    // The stream has more to do, which will not be waited for.
+    channel.complete(slot, last + 1);
+    device.stream.fill(y, 2);
+    core.tellUnasked();
+    expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining('two')]);
+    expect(held).toHaveBeenCalledTimes(1);
+    const reason = new CompileError('K702', 'It does not compile.', '', []);
+    channel.builds.get(handle)!.reject(reason);
+    await turn();
+    expect(seen.at(-1)).toBe(reason);
+    core.tellUnasked();
+    expect([seen.length, held.mock.calls.length]).toEqual([2, 1]);
+  });
+
   test('synchronize does not reject for failures, which belong to their operations', async () => {
     const { channel, core, device } = fixture();
     core.errors.add({ next: () => undefined });
@@ -164,7 +190,7 @@ describe('limits', () => {
     ];
     for (const call of calls) expect(call).toThrow(LimitError);
     expect(x.storage).toMatchObject(before);
-    expect([b.timeline.last, b.timeline.waited.size, device.core.arena.isSettling]).toEqual([last, 0, false]);
+    expect([b.timeline.last, b.timeline.waited.has(a.timeline), device.core.arena.isSettling]).toEqual([last, false, false]);
     let error: LimitError | undefined;
     try {
       a.fill(x, 1);

@@ -9,7 +9,11 @@ import { FakeChannel, fixture, turn } from './fake-channel.js';
 const MIB = 2 ** 20;
 
 function arenaOf(channel: FakeChannel): HostArena {
-  return new HostArena(channel, new HandleTable((count) => channel.reserveHandles(1, count)));
+  const table = new HandleTable(
+    (count) => channel.reserveHandles(1, count),
+    () => Promise.resolve(),
+  );
+  return new HostArena(channel, table);
 }
 
 describe('host arena', () => {

@@ -1,4 +1,5 @@
 // What `tracked` ordering inserts, what `explicit` leaves out, and what frees wait for: seen as the records submitted.
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Stream } from '../../../src/core/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
@@ -200,4 +201,29 @@ describe('frees', () => {
     x[Symbol.dispose]();
     expect(other.isDisposed).toBe(true);
   });
+});
+
+test('a device that was closed is not kept by a stream that has waited for it', async () => {
+  const { gc } = globalThis;
+  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
+  const kept = fixture();
+  /** In a scope of its own, so that only the stream can still refer to what was closed. */
+  async function waitAndClose(): Promise<WeakRef<FakeChannel>> {
+    const gone = fixture();
+    const x = gone.device.zeros(4);
+    kept.device.stream.waitStream(gone.device.stream);
+    expect(waits(kept.channel, kept.device.stream)).toHaveLength(1);
+    gone.channel.completeAll();
+    x[Symbol.dispose]();
+    gone.channel.completeAll();
+    await gone.device.close();
+    return new WeakRef(gone.channel);
+  }
+  const channel = await waitAndClose();
+  for (let n = 0; n < 100 && channel.deref() !== undefined; n++) {
+    await delay(5);
+    gc();
+  }
+  expect(channel.deref()).toBeUndefined();
+  expect(kept.device.state).toBe('open');
 });

@@ -1,0 +1,67 @@
+// What the library's objects look like in logs: one line each, and JSON that ends.
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import { ArgumentError } from '../../../src/core/errors.js';
+import { fixture } from './fake-channel.js';
+
+function objects() {
+  const { channel, device } = fixture();
+  const stream = device.createStream({ label: 'mine', priority: -1 });
+  const array = stream.empty([2, 3]);
+  const pinned = device.pinned(4, 'u8');
+  channel.completeAll();
+  const operation = stream.fill(array, 1);
+  const event = stream.record();
+  return { channel, device, stream, array, pinned, operation, event };
+}
+
+test('each is one line for util.inspect', () => {
+  const { channel, device, stream, array, pinned, operation, event } = objects();
+  expect(inspect(device)).toBe('Device cpu:0, fake (open)');
+  expect(inspect(stream)).toBe('Stream mine of cpu:0 (1 pending)');
+  expect(inspect(array)).toBe('DeviceArray f32 [2, 3] on cpu:0');
+  expect(inspect(pinned)).toBe('PinnedArray u8 [4] of cpu:0');
+  expect(inspect(operation)).toBe(`Operation ${operation.id}, fill on stream mine of cpu:0 (pending)`);
+  expect(inspect(event)).toBe('DeviceEvent of cpu:0 (pending)');
+  channel.completeAll();
+  expect(inspect([operation, event])).toMatch(/^\[\n.*\(complete\),\n.*\(complete\)\n\]$/);
+});
+
+test('each is a few facts for JSON.stringify', () => {
+  const { device, stream, array, pinned, operation, event } = objects();
+  const plain: unknown = JSON.parse(JSON.stringify({ device, stream, array, pinned, operation, event }));
+  expect(plain).toEqual({
+    device: { id: 'cpu:0', backend: 'cpu', name: 'fake', state: 'open' },
+    stream: { label: 'mine', device: 'cpu:0', priority: -1, ordering: 'tracked', pending: 1 },
+    array: { dtype: 'f32', shape: [2, 3], device: 'cpu:0', isDisposed: false },
+    pinned: { dtype: 'u8', shape: [4], device: 'cpu:0', isDisposed: false },
+    operation: { id: operation.id, kind: 'fill', bytes: 24, stream: 'mine', device: 'cpu:0', isComplete: false },
+    event: { device: 'cpu:0', isComplete: false },
+  });
+});
+
+test('what was disposed or closed is still described', async () => {
+  const { device, array, pinned, event } = objects();
+  for (const disposable of [array, pinned, event]) disposable[Symbol.dispose]();
+  await device.destroy();
+  expect([device, array, pinned].map((object) => inspect(object))).toEqual([
+    'Device cpu:0, fake (closed)',
+    'DeviceArray f32 [2, 3] on cpu:0 (disposed)',
+    'PinnedArray u8 [4] of cpu:0 (disposed)',
+  ]);
+  expect(inspect(event)).toMatch(/^DeviceEvent of cpu:0/);
+});
+
+test('an error that holds one of them can be logged', () => {
+  const { stream, array } = objects();
+  const other = fixture().device.zeros(4);
+  let error: unknown;
+  try {
+    stream.copy(array, other);
+  } catch (caught) {
+    error = caught;
+  }
+  expect(error).toBeInstanceOf(ArgumentError);
+  const { value } = JSON.parse(JSON.stringify(error)) as { readonly value: unknown };
+  expect(value).toMatchObject({ dtype: 'f32', shape: [4] });
+});
