@@ -65,6 +65,7 @@ class RecordingStream final : public hal::Stream {
  public:
   RecordingStream(BackendControls& controls, std::string name, const hal::StreamRequest& request)
       : controls_(controls), name_(std::move(name)), slot_(request.slot), sink_(request.sink) {}
+  ~RecordingStream() override { const std::lock_guard telling(telling_); }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override {
     if (controls_.refuse_launches.load() > 0) {
@@ -99,8 +100,9 @@ class RecordingStream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return Completed(); }
   Status Check() override { return {}; }
 
-  /// Completes everything up to `ticket`, as a device would.
+  /// Completes everything up to `ticket`, as a device would. Thread: any.
   void Complete(hal::Ticket ticket) {
+    const std::lock_guard telling(telling_);
     {
       std::lock_guard lock(mutex_);
       for (auto freed = freed_bytes_.begin(); freed != freed_bytes_.end() && freed->first <= ticket;) {
@@ -123,6 +125,7 @@ class RecordingStream final : public hal::Stream {
   std::string name_;
   protocol::TimelineSlot* slot_;
   hal::ProgressSink* sink_;
+  std::mutex telling_;  // Held while the sink is told; the stream does not end meanwhile.
   std::mutex mutex_;
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
 };
