@@ -17,14 +17,16 @@ import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
 import { DeviceWorker } from './workers/worker-channel.js';
 
+/** 'cuda' is 'cuda:0'; 'auto' is the first GPU, or the CPU device. */
 export type DeviceSpec = DeviceName | 'cuda' | 'auto';
 
+/** Bad values reject the opening with an ArgumentError. */
 export interface OpenOptions {
-  /** Aborts the opening; the open device goes by `close` and `destroy`. */
+  /** Aborts the opening with an AbortError; the open device goes by `close` and `destroy`. */
   readonly signal?: AbortSignal;
   /** What its streams do about arrays used on several of them, unless they say: 'tracked' (default) or 'explicit'. */
   readonly ordering?: Ordering;
-  /** Operations submitted and not yet begun that the device holds at most; default 2^20. */
+  /** Operations submitted and not yet begun that the device holds at most, 1 to 2^20 (default); beyond it calls throw a LimitError. */
   readonly maxPending?: number;
 }
 
@@ -48,7 +50,10 @@ const entries: Map<DeviceName, Entry> = new Map();
 /** Devices that are being closed: the same one is opened again only afterwards. */
 const endings: Map<DeviceName, Promise<void>> = new Map();
 
-/** The devices of this machine: GPUs first, then the CPU device. */
+/**
+ * The devices of this machine, GPUs first, then the CPU device; opens none. `cuDeviceGetCount`,
+ * `cupy.cuda.runtime.getDeviceCount()`, `wp.get_devices()`. Rejects with UnavailableError where the native addon does not load.
+ */
 export async function listDevices(): Promise<readonly DeviceInfo[]> {
   const { worker, backends } = await DeviceWorker.start(getEnvironment().binding);
   await worker.close();
@@ -58,7 +63,9 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 /**
  * Opens a device: 'auto' is the first GPU, or the CPU device where there is none; 'cuda' is a GPU or an
  * UnavailableError. Opening the same device again in a thread gives the same Device, counted; the last close closes it.
- * Options that are named must then be those it was opened with.
+ * Options that are named must then be those it was opened with, else StateError. `cuDevicePrimaryCtxRetain`,
+ * `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Rejects also with ArgumentError, AbortError, and DeviceLostError when the
+ * device's worker ends while it opens.
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
   checkOptions(spec, opts);

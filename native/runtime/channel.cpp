@@ -226,26 +226,29 @@ void Channel::WakeStream(uint32_t stream) noexcept {
   bell_.Ring();
 }
 
-void Channel::Post(std::function<void()> change) {
+bool Channel::Post(std::function<void()> change) {
   {
     std::lock_guard lock(notice_mutex_);
+    if (is_finished_) return false;
     changes_.push_back(std::move(change));
   }
   has_notices_.store(true, std::memory_order_release);
   bell_.Ring();
+  return true;
 }
 
 void Channel::RunOnChannel(std::function<void()> change) {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
-  Post([&] {
+  const bool is_posted = Post([&] {
     change();
     // Notified under the lock: the waiter's locals are gone as soon as it sees `is_done`.
     std::lock_guard lock(mutex);
     is_done = true;
     changed.notify_one();
   });
+  if (!is_posted) return;
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return is_done; });
 }

@@ -141,7 +141,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   bool PollUnfinished();
   bool IsDrained();
   void Idle(bool is_recent);
-  void Post(std::function<void()> change);
+  /// False once the channel has finished: there is nothing left to change.
+  bool Post(std::function<void()> change);
   void RunOnChannel(std::function<void()> change);
   bool HasWork();
   void AwaitIssued();
@@ -212,6 +213,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   // Guarded by notice_mutex_.
   std::vector<uint32_t> wakes_;
   std::vector<std::function<void()>> changes_;
+  bool is_finished_ = false;  // The thread runs no more changes.
 
   // Channel thread only.
   alignas(64) HandleTable<MemoryRef> memory_;

@@ -209,6 +209,14 @@ void Channel::Finish() {
   kernels_.Clear();
   fault_slots_.Clear();
   device_->Close();
+  // Somebody may wait for a change that came after the last turn.
+  std::vector<std::function<void()>> late;
+  {
+    std::lock_guard lock(notice_mutex_);
+    is_finished_ = true;
+    late.swap(changes_);
+  }
+  for (auto& change : late) change();
   std::lock_guard lock(exit_mutex_);
   has_exited_ = true;
   exit_.notify_all();

@@ -6,12 +6,17 @@ import { checkName, checkParams, IDENTIFIER, refuseArgument } from './arguments.
 import { findEntry, type TextEntry, type TextParameter, withoutComments } from './cuda-signature.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from './diagnostics.js';
 
+/** How the text is compiled. */
 export interface CudaOptions {
-  /** Extra options for the device's compiler, as NVRTC spells them. */
+  /** Extra options for the device's compiler, as NVRTC spells them; `options` of `cupy.RawKernel`. */
   readonly options?: readonly string[];
 }
 
-/** A kernel from CUDA C++ text. `params` are in the order of the text's parameter list. */
+/**
+ * A kernel from CUDA C++ text: `cupy.RawKernel`, `nvrtcCompileProgram`. The text has it as `extern "C" __global__`; `params` are in the
+ * order of its parameter list, arrays as pointers without lengths. Throws CompileError where the text has no such kernel, ArgumentError
+ * where the lists differ; the rest of the text is checked when it is built for a device.
+ */
 export function cudaKernel<const P extends Params>(name: string, params: P, source: string, opts: CudaOptions = {}): Kernel<P> {
   const site = callSite(cudaKernel);
   checkName(name);

@@ -26,7 +26,11 @@ interface Definition {
   readonly site: CallSite;
 }
 
-/** A kernel from a TypeScript function. Throws CompileError where the body leaves the language. */
+/**
+ * A kernel from a TypeScript function, which is read as text and never called: `@wp.kernel`, `cupyx.jit.rawkernel`. `params` by name, in
+ * the order of the arguments. Throws ArgumentError for a bad name, parameter or option, CompileError where the body leaves the
+ * language. It is built for a device at its first launch there.
+ */
 export function kernel<const P extends Params, C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>>(
   name: string,
   params: P,

@@ -37,29 +37,37 @@ export type DTypeOf<T> =
                           ? 'u64'
                           : never;
 
+/**
+ * Every method allocates in stream order (`cuMemAllocAsync`) and never waits. All throw ArgumentError for a bad shape, dtype or value
+ * and for more bytes than the device has, LimitError at `maxPending`, StateError on a closed device or stream. When memory runs out,
+ * what uses the array rejects with an UpstreamError, whose `cause` is the OutOfMemoryError.
+ */
 export abstract class ArrayFactory {
   /** @internal Whose records the arrays are made by. */
   protected abstract readonly target: Stream;
 
-  /** Contents are undefined. */
+  /** Contents are undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;
   empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.target.allocate(checkShape(shape), checkDType(dtype));
   }
 
+  /** Zeros, or false: `cupy.zeros`, `wp.zeros`. */
   zeros(shape: Shape): DeviceArray<'f32'>;
   zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.#filled(shape, 0, checkDType(dtype));
   }
 
+  /** Ones, or true: `cupy.ones`, `wp.ones`. */
   ones(shape: Shape): DeviceArray<'f32'>;
   ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.#filled(shape, 1, checkDType(dtype));
   }
 
+  /** One value everywhere: `cupy.full`, `wp.full`. The dtype is f32 unless given, whatever the value is. */
   full(shape: Shape, value: number): DeviceArray<'f32'>;
   full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
   full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>): DeviceArray<D> {
@@ -69,7 +77,10 @@ export abstract class ArrayFactory {
     return this.#make(checkShape(shape), type, (array) => this.target.fill(array, value as never));
   }
 
-  /** Copies the data; an ordinary array may be changed as soon as this returns. */
+  /**
+   * Copies the data: `cupy.array`, `wp.array(data)`. An ordinary array may be changed as soon as this returns, a pinned one when the
+   * copy has finished. The shape is the data's (flat for what is not pinned) unless `shape` gives another for as many elements.
+   */
   from<T extends HostArray | Uint8ClampedArray | PinnedArray>(data: T, opts?: { readonly shape?: Shape }): DeviceArray<DTypeOf<T>>;
   from<D extends DType>(
     data: HostOf[NoInfer<D>] | Iterable<ScalarInput<NoInfer<D>>>,

@@ -11,10 +11,15 @@ import { elementValue } from './scalar-bits.js';
 import type { Storage } from './storage.js';
 import type { WaitOptions } from './wait.js';
 
+/**
+ * Dense device memory with a dtype and a shape: `cupy.ndarray`, `wp.array`. Declare it with `using`. Once it is disposed, its methods
+ * and every call that is given it throw (or, async, reject with) a StateError.
+ */
 export class DeviceArray<D extends DType = DType> implements Disposable {
   readonly dtype: D;
+  /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */
   readonly shape: readonly number[];
-  /** Elements. */
+  /** Elements: the product of `shape`. */
   readonly length: number;
   readonly device: Device;
   /** @internal */
@@ -46,7 +51,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return this.length * DTYPES[this.dtype].byteSize;
   }
 
-  /** In elements; the last dimension is the fastest. */
+  /** In elements, not bytes as CuPy and Warp have them; the last dimension is the fastest. */
   get strides(): readonly number[] {
     const strides: number[] = [];
     let stride = 1;
@@ -57,6 +62,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return strides;
   }
 
+  /** Always: views are of consecutive elements. */
   get isContiguous(): boolean {
     return true;
   }
@@ -66,20 +72,27 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return this.#isDisposed || this.storage.isDisposed;
   }
 
-  /** A view of elements `start` to `end`, in flat order; negative counts from the end. */
+  /**
+   * A view of elements `start` to `end`, in flat order and of one dimension: `a.ravel()[start:end]`. Negative counts from the end,
+   * what lies outside is cut. Throws ArgumentError for what is no whole number.
+   */
   subarray(start: number, end?: number): DeviceArray<D> {
     this.#check();
     const [from, to] = clampRange(start, end, this.length);
     return this.#view([to - from], this.byteOffset + from * DTYPES[this.dtype].byteSize);
   }
 
-  /** A view of all elements in another shape. */
+  /** A view of all elements in another shape: `reshape` of CuPy and Warp. Throws ArgumentError where the number of elements differs. */
   reshape(shape: Shape): DeviceArray<D> {
     this.#check();
     return this.#view(checkReshape(shape, this.length), this.byteOffset);
   }
 
-  /** Waits for the last writer only. A fresh plain array, or `into`, whose contents are unspecified until the promise settles. */
+  /**
+   * The elements in flat order (f16 as raw bits): `ndarray.get()`, `wp.array.numpy()`. Waits for the last writer only. A fresh plain
+   * array, or `into`, whose contents are unspecified until the promise settles. Rejects with UpstreamError when what wrote it failed,
+   * ArgumentError when `into` has another type or length, AbortError, WaitTimeoutError or DeviceLostError.
+   */
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
   read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
@@ -87,7 +100,10 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return this.device.readStream(this.storage).readBack(this, opts?.into, opts);
   }
 
-  /** One element. */
+  /**
+   * One element, by one index a dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or one
+   * outside the shape (none is negative), and as `read` does.
+   */
   async item(...index: readonly number[]): Promise<HostValue<D>> {
     this.#check();
     checkInteger('number of indices', index.length, this.shape.length, this.shape.length);
@@ -100,7 +116,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return elementValue(this.dtype, element as number | bigint);
   }
 
-  /** Frees the memory in stream order, after every operation that uses it. Of a view: only the view. */
+  /** Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. Of a view: only the view. Never throws. */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;
     this.#isDisposed = true;

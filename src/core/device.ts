@@ -18,8 +18,10 @@ import { Stream, type StreamOptions } from './stream.js';
 import type { Timeline } from './timeline.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
 
+/** A device by number, as `cuDeviceGet` and `cupy.cuda.Device(0)` count; `wp.get_device('cuda:0')` has the same names. */
 export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
 
+/** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
 export interface DeviceInfo {
   readonly id: DeviceName;
   readonly backend: BackendName;
@@ -28,18 +30,23 @@ export interface DeviceInfo {
   /** CUDA only. */
   readonly computeCapability?: readonly [major: number, minor: number];
   readonly multiprocessors: number;
+  /** Threads in all dimensions of a block together. */
   readonly maxThreadsPerBlock: number;
   readonly warpSize: number;
+  /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
 }
 
 export interface StreamSnapshot {
+  /** The stream's label. */
   readonly stream: string;
+  /** Operations submitted and not finished. */
   readonly pending: number;
   /** Why the device does not go on with it at present, if it does not. */
   readonly parkedFor?: string;
 }
 
+/** What `device.inspect()` saw. */
 export interface DeviceSnapshot {
   readonly device: DeviceName;
   readonly state: DeviceState;
@@ -56,8 +63,15 @@ export interface DeviceOwner {
   ends(closed: Promise<void>): void;
 }
 
+/**
+ * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories work on
+ * `stream`. `await using` closes it.
+ *
+ * Once it is closing, every call that submits throws a StateError; once it is lost, the DeviceLostError.
+ */
 export class Device extends ArrayFactory implements AsyncDisposable {
   readonly info: DeviceInfo;
+  /** Open as long as the device. A stream like the others, not CUDA's NULL stream: nothing waits for it unasked. */
   readonly defaultStream: Stream;
   /** Resolves when the device is lost; never rejects. */
   readonly lost: Promise<DeviceLostError>;
@@ -97,15 +111,20 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.stream;
   }
 
+  /** 'lost' after a fault or the end of its worker; 'closed' after `close` and `destroy`. */
   get state(): DeviceState {
     return this.core.state;
   }
 
-  /** The current stream, which arrays made on the device are made by. */
+  /** The current stream, which arrays made on the device are made by: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
   get stream(): Stream {
     return this.defaultStream;
   }
 
+  /**
+   * A new stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option and
+   * LimitError when the device has no place for another stream (`retryAfter`: one was closed) or holds `maxPending` operations.
+   */
   createStream(opts: StreamOptions = {}): Stream {
     const { priority = 0, fullRange = false, label, ordering = this.#owner.ordering } = opts;
     checkInteger('priority', priority, Number.MIN_SAFE_INTEGER);
@@ -119,12 +138,17 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.#makeStream(label ?? `stream-${++this.#made}`, clamped, ordering);
   }
 
+  /** An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. */
   createEvent(): DeviceEvent {
     this.#checkOpen();
     return new DeviceEvent(this, this.core);
   }
 
-  /** Page-locked host memory, contents undefined. Its first use waits on the device until the pages are locked, never here. */
+  /**
+   * Page-locked host memory, f32 when `dtype` is left out, contents undefined: `cuMemHostRegister`,
+   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits on the device until the pages are locked,
+   * never here. Throws ArgumentError for a bad shape or dtype and for more than 4 GiB.
+   */
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
@@ -137,14 +161,22 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return new PinnedArray(this.core, type, dimensions, storage, block, 0);
   }
 
-  /** Builds kernels before their first launch. Rejects with a CompileError. */
+  /**
+   * Builds kernels before their first launch, or takes them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`. Rejects
+   * with CompileError where the text does not compile, UnavailableError where there is no compiler, ArgumentError for what is no
+   * kernel.
+   */
   async compile(...kernels: readonly Kernel[]): Promise<void> {
     this.#checkOpen();
     const builds = kernels.map((kernel) => this.core.plan(kernel).built);
     await this.core.channel.holdLoop(Promise.all(builds));
   }
 
-  /** Resolves when everything submitted so far to any of its streams has finished. */
+  /**
+   * Resolves when everything submitted so far to any of its streams has finished: `cuCtxSynchronize`,
+   * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failures belong to their operations and do not reject it. Rejects with
+   * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
+   */
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
     const over = this.core.refuseIfOver();
@@ -163,7 +195,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return { device: this.info.id, state: this.state, streams };
   }
 
-  /** The operations$ of all its streams. */
+  /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes on close. */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.core.operations);
     return this.#operations;
@@ -179,13 +211,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return `device ${this.core.name}`;
   }
 
-  /** Failures nobody awaited; without a subscriber, one process warning. */
+  /** Failures of operations whose `done` nobody awaited, once each; without a subscriber, one process warning. Never errors. */
   get errors$(): ObservableOf<MillraceError> {
     this.#errors ??= observe(this.core.errors);
     return this.#errors;
   }
 
-  /** Refuses new work at once and resolves when the rest has finished and the device is closed. Opened twice, it is closed by the last. */
+  /**
+   * Refuses new work at once and resolves when the rest has finished and the device is closed: `cuDevicePrimaryCtxRelease`.
+   * Opened twice, it is closed by the last. A lost device does not reject it.
+   */
   close(): Promise<void> {
     if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
     return this.#end(() => this.#close());
@@ -201,6 +236,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.#end(() => this.#destroy(reason));
   }
 
+  /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

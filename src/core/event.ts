@@ -7,7 +7,10 @@ import { StateError } from './errors.js';
 import type { Point } from './timeline.js';
 import { type WaitOptions, waitWith } from './wait.js';
 
-/** Named so because `Event` is a DOM global. */
+/**
+ * A point of a stream, without a time: `CUevent`, `cupy.cuda.Event`, `wp.Event`. Named so because `Event` is a DOM global. It may be
+ * waited for on streams of any device; recording or waiting for a disposed one is a StateError.
+ */
 export class DeviceEvent implements Disposable {
   readonly device: Device;
   readonly #core: DeviceCore;
@@ -21,12 +24,15 @@ export class DeviceEvent implements Disposable {
     this.#core = core;
   }
 
-  /** Never recorded counts as complete. */
+  /** Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. */
   get isComplete(): boolean {
     return this.#point === undefined || this.#point.timeline.hasReached(this.#point.ticket);
   }
 
-  /** Of the point recorded when it is read: a later record does not move a promise already taken. */
+  /**
+   * Resolves when the device has passed it: `cuEventSynchronize`. Of the point recorded when it is read: a later record does not move a
+   * promise already taken. Rejects with DeviceLostError only; failed operations before it do not reject it.
+   */
   get done(): Promise<void> {
     const point = this.#point;
     if (point === undefined) return Promise.resolve();
@@ -34,6 +40,7 @@ export class DeviceEvent implements Disposable {
     return this.#done.promise;
   }
 
+  /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
   synchronize(opts?: WaitOptions): Promise<void> {
     const point = this.#point;
     if (opts === undefined) return this.done;
@@ -42,7 +49,7 @@ export class DeviceEvent implements Disposable {
       : this.#core.wait(point.timeline, point.ticket, undefined, opts);
   }
 
-  /** Waits and promises already taken go on. */
+  /** `cuEventDestroy`. Waits and promises already taken go on. */
   [Symbol.dispose](): void {
     this.#state = 'disposed';
   }

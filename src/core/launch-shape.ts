@@ -83,18 +83,19 @@ function measureGrid(grid: Dim3 | undefined, block: Dim3 | undefined, plan: Kern
   setBlock(block, plan, info, device);
   setTriple('grid', grid, geometry.grid);
   checkGrid(info, device);
-  geometry.extent.fill(MAX_EXTENT);
+  geometry.extent[0] = geometry.extent[1] = geometry.extent[2] = MAX_EXTENT;
   geometry.isEmpty = false;
 }
 
 function setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
   setTriple('block', block, geometry.block);
   const [x, y, z] = geometry.block;
-  geometry.block.forEach((size, axis) => {
+  for (let axis = 0; axis < 3; axis++) {
     const limit = info.maxBlock[axis] as number;
-    if (size > limit)
-      throw badArgument('block', block, `Block size ${'xyz'[axis]} (${size}) exceeds the limit of device ${device} (${limit}).`, limit);
-  });
+    const along = geometry.block[axis] as number;
+    if (along > limit)
+      throw badArgument('block', block, `Block size ${'xyz'[axis]} (${along}) exceeds the limit of device ${device} (${limit}).`, limit);
+  }
   const size = x * y * z;
   if (size > info.maxThreadsPerBlock) {
     throw badArgument(
@@ -115,7 +116,12 @@ function setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device:
 }
 
 function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): void {
-  const list: readonly (number | undefined)[] = typeof dimensions === 'number' ? [dimensions] : dimensions;
+  if (typeof dimensions === 'number') {
+    into[0] = checkInteger(argument, dimensions, 1);
+    into[1] = into[2] = 1;
+    return;
+  }
+  const list: readonly (number | undefined)[] = dimensions;
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
     throw badArgument(argument, dimensions, `The ${argument} (${show(dimensions)}) is not one to three numbers.`, 3);
   }

@@ -26,13 +26,13 @@ export interface Activity {
 
 let lastId = 0;
 
-/** Not thenable: await `done`. */
+/** What `launch`, `copy`, `fill` and the waits return, once submitted. Not thenable: await `done`. */
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
   readonly id: number;
   readonly kind: OperationKind;
   readonly label: string | undefined;
-  /** What a copy or fill moves. */
+  /** Bytes that a copy, fill or allocation is about; undefined for the rest. */
   readonly bytes: number | undefined;
   readonly #site: StreamSite;
   readonly #ticket: number;
@@ -71,13 +71,17 @@ export class Operation implements OperationInfo {
     return this.#isComplete;
   }
 
-  /** Made when first read; an unread failure reaches `device.errors$` instead. */
+  /**
+   * Resolves when the device has finished it and pinned bytes can be read. Rejects with its failure: LaunchError, BoundsError,
+   * OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, or CompileError or UnavailableError of the kernel's build.
+   * Made when first read; an unread failure reaches `device.errors$` instead.
+   */
   get done(): Promise<OperationTiming> {
     this.#done ??= this.#settle(undefined);
     return this.#done;
   }
 
-  /** `done`, given up when the signal aborts or the time is over. */
+  /** `done`, given up with an AbortError or a WaitTimeoutError when the signal aborts or the time is over; the operation goes on. */
   synchronize(opts?: WaitOptions): Promise<OperationTiming> {
     return opts === undefined ? this.done : this.#settle(opts);
   }

@@ -9,9 +9,14 @@ import type { HostBlock } from './host-arena.js';
 import { disposedError, Lease } from './lease.js';
 import type { Storage } from './storage.js';
 
+/**
+ * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare it with
+ * `using`; once it is disposed, copies of it and `subarray` throw a StateError.
+ */
 export class PinnedArray<D extends DType = DType> implements Disposable {
   readonly dtype: D;
   readonly shape: readonly number[];
+  /** Elements. */
   readonly length: number;
   /** Live bytes: while a copy into it is pending they change under you. */
   readonly data: HostOf<SharedArrayBuffer>[D];
@@ -59,7 +64,10 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return this.#isDisposed || this.storage.isDisposed;
   }
 
-  /** A view of elements `start` to `end`; negative counts from the end. */
+  /**
+   * A view of elements `start` to `end`, of one dimension. Negative counts from the end, what lies outside is cut. Throws ArgumentError
+   * for what is no whole number.
+   */
   subarray(start: number, end?: number): PinnedArray<D> {
     if (this.isDisposed) throw this.disposedError();
     const [from, to] = clampRange(start, end, this.length);
@@ -67,7 +75,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return new PinnedArray(this.core, this.dtype, Object.freeze([to - from]), this.storage, this.#block, byteOffset, this.#lease);
   }
 
-  /** The memory serves again once every operation that uses it has finished. Let go of `data` before. */
+  /** The memory serves the next pinned array once every operation that uses it has finished. Let go of `data` before. Never throws. */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;
     this.#isDisposed = true;

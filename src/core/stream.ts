@@ -27,17 +27,25 @@ import type { Timeline } from './timeline.js';
 import { Readback, submitCopy, submitCopyIn, submitCopyOut } from './transfer.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
 
+/** Bad values are an ArgumentError of `createStream`. */
 export interface StreamOptions {
-  /** 0 default, -1 high; clamped to these, or to the device's range with `fullRange`. */
+  /** Smaller is more urgent: 0 default, -1 high; clamped to these, or with `fullRange` to the device's `priorityRange`. */
   readonly priority?: number;
   readonly fullRange?: boolean;
+  /** What messages and `inspect()` call it; default 'stream-1' and so on. */
   readonly label?: string;
+  /** 'tracked': a use of an array waits for its uses on other streams. 'explicit': only for what it is told to. Default: the device's. */
   readonly ordering?: Ordering;
 }
 
+/**
+ * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws
+ * StateError once stream or device is closing, DeviceLostError once lost, LimitError at `maxPending`; then nothing was submitted.
+ */
 export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterable<Operation> {
   readonly device: Device;
   readonly label: string;
+  /** As the device got it, after clamping. */
   readonly priority: number;
   readonly ordering: Ordering;
   /** @internal */
@@ -75,7 +83,11 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
 
   // ── work ──
 
-  /** Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks. */
+  /**
+   * Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks: `cuLaunchKernel`, CuPy's
+   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument the kernel or device cannot take, StateError for a
+   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or what the build failed of.
+   */
   launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
     if (this.#state !== 'open') throw this.#closedError();
     if (this.#kernel !== kernel || this.#plan === undefined) {
@@ -87,13 +99,16 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.#operation('launch', ticket, geometry.label ?? plan.name, undefined);
   }
 
-  /** Between arrays of the device, pinned arrays and ordinary typed arrays, whose bytes are taken at the call. */
+  /**
+   * Between arrays of the device, pinned arrays and ordinary typed arrays, whose bytes are taken at the call: `cuMemcpyAsync`, CuPy's
+   * `set` and `get`, `wp.copy`. Flat, in elements. Throws ArgumentError for ends that differ in dtype, overlap or are too short.
+   */
   copy<D extends DType>(
     dst: DeviceArray<D> | PinnedArray<D>,
     src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
     opts?: CopyOptions,
   ): Operation;
-  /** Into an ordinary typed array: contents unspecified until done. */
+  /** Into an ordinary typed array: contents unspecified until done, which rejects with StateError if it was detached meanwhile. */
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.#checkOpen();
@@ -114,7 +129,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.#operation('copy', ticket, label, byteLength).moves(source, undefined);
   }
 
-  /** Sets every element. */
+  /** Sets every element: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
   fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
     this.#checkOpen();
     if (!(dst instanceof DeviceArray)) throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
@@ -141,7 +156,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
 
   // ── order ──
 
-  /** Moves an event to this place, or makes one. Costs the device nothing. */
+  /** Moves an event of this device to this place, or makes one, at no cost to the device: `cuEventRecord`, `record`, `record_event`. */
   record(event?: DeviceEvent): DeviceEvent {
     this.#checkOpen();
     if (event !== undefined && !(event instanceof DeviceEvent))
@@ -154,7 +169,10 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return recorded;
   }
 
-  /** Later work of this stream comes after the event's present point, on any device. Never recorded: at once. */
+  /**
+   * Later work of this stream comes after the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. Never recorded:
+   * at once. Neither the host waits nor do failures pass on. Throws StateError for a disposed event.
+   */
   waitEvent(event: DeviceEvent): Operation {
     this.#checkOpen();
     if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
@@ -162,7 +180,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.#waitFor(point?.timeline, point?.ticket ?? 0);
   }
 
-  /** Later work of this stream comes after everything submitted to the other so far. */
+  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
   waitStream(other: Stream): Operation {
     this.#checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
@@ -171,7 +189,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
 
   // ── progress ──
 
-  /** One atomic load. */
+  /** Has everything submitted finished? One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`. */
   get isComplete(): boolean {
     return this.timeline.isComplete;
   }
@@ -181,14 +199,20 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.timeline.pending;
   }
 
-  /** Resolves when everything submitted so far has finished. Failures belong to their operations and do not reject it. */
+  /**
+   * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. Failures belong to their operations and do not
+   * reject it; AbortError, WaitTimeoutError, DeviceLostError and, after `close`, StateError do.
+   */
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
     if (this.#state === 'closed') throw this.#closedError();
     await this.core.wait(this.timeline, this.timeline.last, undefined, opts);
   }
 
-  /** Resolves when fewer than `below` of the operations submitted so far are pending: the brake of a loop that submits. */
+  /**
+   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending: the brake of a
+   * loop that submits. Rejects as `synchronize` does.
+   */
   async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     checkWaitOptions(opts);
@@ -222,7 +246,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.operations$;
   }
 
-  /** Refuses new work at once and resolves when the rest has finished. */
+  /** Refuses new work at once and resolves when the rest has finished: `cuStreamDestroy`. Of the default stream: StateError. */
   close(): Promise<void> {
     if (this === this.device.defaultStream && this.device.state === 'open') {
       return Promise.reject(

@@ -18,14 +18,21 @@ export interface Lane {
   readonly index: number;
   readonly device: Device;
   readonly stream: Stream;
-  /** This item's: aborted with it. */
+  /** This item's: aborted when the run ends before the item has. */
   readonly signal: AbortSignal;
-  /** The lane's array of that name; contents are unspecified. Its memory grows to the largest shape asked for. */
+  /**
+   * The lane's array of that name, f32 when `dtype` is left out; contents are unspecified. Its memory grows to the largest shape asked
+   * for: what was handed out under the key before is then disposed. Throws as `stream.empty` does.
+   */
   array(key: string, shape: Shape): DeviceArray<'f32'>;
   array<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
+  /** The same in page-locked memory, of the very shape: asking for another disposes the one before. Throws as `device.pinned` does. */
   pinned(key: string, shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
-  /** Takes an array out of the lane: the receiver disposes what it gets. Needed when a result outlives its turn. */
+  /**
+   * Takes an array out of the lane: the receiver disposes what it gets, a copy where the array was a view of larger memory. Needed when
+   * a result outlives its turn. Throws ArgumentError for an array that is not the lane's, or no longer.
+   */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
 }
 

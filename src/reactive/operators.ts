@@ -41,7 +41,11 @@ function dtypeOf(data: HostArray | PinnedArray): DType {
   throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'upload$ takes typed arrays and pinned arrays.', { argument: 'data', value: data });
 }
 
-/** Copies every value to the device and passes the device array on, without waiting. */
+/**
+ * Copies every value to the device and passes the device array on, without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. f32 for a
+ * Float32Array and so on. What `copy` throws, and ArgumentError for other values, errors the Observable. Each operator throws
+ * UnavailableError without rxjs.
+ */
 export function upload$<T extends HostArray | PinnedArray>(
   on: On,
   opts: { readonly shape?: Shape } = {},
@@ -55,7 +59,10 @@ export function upload$<T extends HostArray | PinnedArray>(
   });
 }
 
-/** Launches a kernel for every value and passes the value on, without waiting. */
+/**
+ * Launches a kernel for every value and passes the value on, without waiting: `cuLaunchKernel`, `wp.launch`. What `launch` throws errors
+ * the Observable; what the kernel fails of arrives where the chain is awaited.
+ */
 export function launch$<T, P extends Params>(
   on: On,
   kernel: Kernel<P>,
@@ -68,7 +75,10 @@ export function launch$<T, P extends Params>(
   });
 }
 
-/** Copies every array back into pinned memory and passes that on when the bytes are there, in order. */
+/**
+ * Copies every array back into pinned memory and passes that on when the bytes are there, in order: `cuMemcpyAsync`, CuPy's `get`,
+ * `wp.copy`. Errors with what `copy` throws and what its `done` rejects with, such as UpstreamError after a failed kernel.
+ */
 export function download$<D extends DType>(on: On): OperatorFunction<DeviceArray<D>, PinnedArray<D>> {
   // One stream finishes its copies in the order they were submitted in, so nothing has to be put in order again.
   return rx().mergeMap(async (array) => {
@@ -103,7 +113,7 @@ export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
 
 /**
  * Runs a task of the pool for every value. One at a time and in order by default; with a higher `concurrency` results
- * come as they are ready. Unsubscribing aborts the tasks that are not done.
+ * come as they are ready. A task that throws errors the Observable. Unsubscribing aborts the tasks that are not done.
  */
 export function cpu$<T, M extends object, K extends TaskName<M>>(
   tasks: CpuTasks<M>,

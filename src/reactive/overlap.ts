@@ -13,30 +13,41 @@ import { OverlapRun } from './overlap-run.js';
 
 /** A promise or an Observable; not an array or a string, which RxJS would silently flatten. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
+/**
+ * What is done with an item, on a lane; its result or results appear when it has succeeded. Anything but a promise or Observable is an
+ * ArgumentError of the run.
+ */
 export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
+/** Pulled one item at a time; `return()` is called when the run ends early. */
 export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
 
+/** How many items are in flight, on what, and what a failure does. */
 export interface LaneOptions {
-  /** Items in flight (default 3). */
+  /** Items in flight, 1 to 1024; default the number of `streams`, else 3. */
   readonly depth?: number;
   /** Streams for the lanes to use, in turn; they stay open. Without them every lane makes its own. */
   readonly streams?: readonly Stream[];
   /** Ends the run with an AbortError, once the stages that run have settled. */
   readonly signal?: AbortSignal;
-  /** `fail` (default): the first failure ends the run. A lost device always does. */
+  /**
+   * `fail` (default): the first failure ends the run with its error. `skip`: the item is left out. `retry`: so many more attempts an
+   * item, then it fails. A lost or closed device always ends the run.
+   */
   readonly onError?: 'fail' | 'skip' | { readonly retry: number };
 }
 
 export interface OverlapOptions extends LaneOptions {
-  /** Results in the order of the source (default), or as they come. */
+  /** Results in the order of the source (default), or with false as they come. */
   readonly ordered?: boolean;
 }
 
+/** How a run went, so far or when it ended. */
 export interface OverlapReport {
   /** Items whose stage succeeded. */
   readonly items: number;
   /** Items left out by `onError: 'skip'`. */
   readonly skipped: number;
+  /** Lanes. */
   readonly depth: number;
   /** What everything else waited for longest: the source, the stage (every lane was working), or who takes the results. */
   readonly bottleneck: Resource | 'none';
@@ -61,6 +72,11 @@ const MAX_DEPTH = 1024;
 
 const NO_RUN = { bottleneck: 'none', share: 0 } as const;
 
+/**
+ * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items run side by side: what is
+ * multi-buffering by hand in CUDA and CuPy, and a bounded `mergeMap` that pulls in RxJS. Throws ArgumentError for a bad option or
+ * source, UnavailableError without rxjs. A run ends with the first error of its source, a stage or a lane's stream, or an AbortError.
+ */
 export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOptions, stage: Stage<T, R>): Overlapped<R> {
   const depth = checkCount('depth', opts.depth ?? opts.streams?.length ?? DEFAULT_DEPTH, 1, MAX_DEPTH);
   const { onError = 'fail' } = opts;

@@ -2,139 +2,14 @@
 // failure spoils, and that order and wakes survive many threads.
 #include <array>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
-#include "recording_backend.h"
-#include "runtime/registry.h"
-#include "testing.h"
+#include "channel_rig.h"
 
-namespace millrace {
+namespace millrace::testing {
 namespace {
-
-using hal::Ticket;
-using protocol::MemorySpace;
-using protocol::Opcode;
-using testing::Eventually;
-using testing::RecordingBackend;
-
-constexpr uint32_t Handle(uint32_t index, uint32_t generation = 1) {
-  return index | (generation << protocol::kHandleIndexBits);
-}
-
-template <typename T>
-std::span<const std::byte> Bytes(const T& record) {
-  return std::as_bytes(std::span(&record, 1));
-}
-
-/// A device of a recording backend, with short names for what tests submit.
-class Rig {
- public:
-  explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
-      : timeline_(protocol::kMaxStreams), backend_(backend) {
-    auto opened = Registry::Instance().Open(
-        backend, {.ordinal = ordinal, .timeline = timeline_, .max_pending = max_pending, .memory = nullptr});
-    MR_CHECK(opened.ok());
-    channel = opened.value();
-  }
-  ~Rig() {
-    channel->Close();
-    Registry::Instance().Remove(channel->id());
-  }
-
-  uint32_t Stream() {
-    const auto index = static_cast<uint32_t>(channel->ReserveStream(nullptr));
-    protocol::StreamCreateRecord record{};
-    Head(record, index);
-    channel->Submit(Bytes(record));
-    return index;
-  }
-  template <typename T>
-  void Head(T& record, uint32_t stream) {
-    protocol::RecordHeader header{static_cast<uint16_t>(T::kOpcode), 0, sizeof(T), stream, 0};
-    std::memcpy(&record, &header, sizeof(header));
-  }
-  Channel::Submission Nop(uint32_t stream) {
-    protocol::NopRecord record{};
-    Head(record, stream);
-    return channel->Submit(Bytes(record));
-  }
-  Ticket Wait(uint32_t stream, const Rig& device, uint32_t target, Ticket ticket) {
-    protocol::WaitRecord record{};
-    Head(record, stream);
-    record.device = device.channel->id();
-    record.target = target;
-    record.ticket = ticket;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Alloc(uint32_t stream, uint32_t handle, uint64_t bytes) {
-    protocol::AllocRecord record{};
-    Head(record, stream);
-    record.handle = handle;
-    record.bytes = bytes;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Free(uint32_t stream, uint32_t handle) {
-    protocol::FreeRecord record{};
-    Head(record, stream);
-    record.handle = handle;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Fill(uint32_t stream, uint32_t handle, uint64_t count) {
-    protocol::FillRecord record{};
-    Head(record, stream);
-    record.handle = handle;
-    record.element_bytes = 1;
-    record.count = count;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Copy(uint32_t stream, uint32_t dst, uint32_t src, uint64_t bytes,
-              MemorySpace dst_space = MemorySpace::kDevice) {
-    protocol::CopyRecord record{};
-    Head(record, stream);
-    record.dst_handle = dst;
-    record.src_handle = src;
-    record.dst_space = static_cast<uint16_t>(dst_space);
-    record.src_space = static_cast<uint16_t>(MemorySpace::kDevice);
-    record.bytes = bytes;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access) {
-    struct {
-      protocol::LaunchRecord launch;
-      protocol::LaunchArg arg;
-    } record{};
-    protocol::RecordHeader header{static_cast<uint16_t>(Opcode::kLaunch), 0, sizeof(record), stream, 0};
-    std::memcpy(&record, &header, sizeof(header));
-    record.launch.kernel = kernel;
-    record.launch.arg_count = 1;
-    record.arg.kind = static_cast<uint8_t>(protocol::ArgKind::kMemory);
-    record.arg.size = 8;
-    record.arg.access = static_cast<uint8_t>(access);
-    record.arg.handle = memory;
-    return channel->Submit(Bytes(record)).ticket;
-  }
-  Ticket Completed(uint32_t stream) { return channel->FindStream(stream)->Completed(); }
-  bool Completes(uint32_t stream, Ticket ticket) {
-    return Eventually([&] { return Completed(stream) >= ticket; });
-  }
-  bool Parks(uint32_t stream, ParkReason reason) {
-    return Eventually([&] {
-      for (const ParkedStream& parked : channel->Stats().parked) {
-        if (parked.stream == stream && parked.reason == reason) return true;
-      }
-      return false;
-    });
-  }
-  std::vector<Failure> Failures(uint32_t stream) { return channel->Failures(stream, 0); }
-  testing::RecordingStream& Backend(uint32_t index) { return *backend_.devices.back()->streams[index]; }
-
-  std::shared_ptr<Channel> channel;
-
- private:
-  std::vector<protocol::TimelineSlot> timeline_;
-  RecordingBackend& backend_;
-};
 
 MR_TEST(a_wait_that_overtakes_the_record_it_names_parks_its_stream) {
   RecordingBackend backend;
@@ -363,6 +238,15 @@ MR_TEST(an_abandoned_channel_ends_although_streams_were_parked_with_work) {
   MR_EXPECT(Eventually([&] { return watched.expired(); }));
 }
 
+MR_TEST(letting_go_of_host_memory_after_the_end_returns) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  std::array<std::byte, 16> host{};
+  MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, true).ok());
+  rig.channel->Close();
+  MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());
+}
+
 MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
   RecordingBackend backend;
   Rig first(backend, 0);
@@ -395,6 +279,6 @@ MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::testing
 
 MR_TEST_MAIN()
