@@ -247,6 +247,18 @@ MR_TEST(letting_go_of_host_memory_after_the_end_returns) {
   MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());
 }
 
+MR_TEST(a_polled_device_closes_although_its_word_comes_while_nobody_looks) {
+  RecordingBackend backend;
+  backend.controls.is_polled = true;
+  std::vector<std::unique_ptr<Rig>> rigs;  // Kept: a late word may still be on its way into their timelines.
+  for (int round = 0; round < 400; ++round) {
+    Rig& rig = *rigs.emplace_back(std::make_unique<Rig>(backend, 0));
+    const uint32_t a = rig.Stream();
+    rig.channel->Close();
+    MR_EXPECT(rig.Completed(a) == rig.channel->LastTicket(a));
+  }
+}
+
 MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
   RecordingBackend backend;
   Rig first(backend, 0);
