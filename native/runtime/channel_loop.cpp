@@ -5,24 +5,17 @@
 #include <utility>
 
 #include "runtime/channel.h"
+#include "runtime/spin.h"
 
 namespace millrace {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a channel looks for its next record before it sleeps, where there are cores to spare (4 or more).
-constexpr auto kSpin = std::chrono::microseconds(50);
-constexpr unsigned kSpinCores = 4;
 /// How often a channel asks a device with unfinished work whether it is still alive. No word moves after a fault.
 constexpr auto kHealthCheck = std::chrono::milliseconds(5);
 /// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
 constexpr uint32_t kProceedBatch = 256;
-
-bool MaySpin() {
-  static const bool may_spin = std::thread::hardware_concurrency() >= kSpinCores;
-  return may_spin;
-}
 
 }  // namespace
 
@@ -179,8 +172,8 @@ void Channel::AwaitIssued() {
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     const StreamState& stream = *streams_[n].load();
     while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.accepted) {
-      if (stream.backend != nullptr && !stream.backend->Check().ok()) return;
-      if (stream.backend != nullptr && !stream.backend->Resolve(stream.accepted).ok()) return;
+      hal::Stream* const backend = stream.backend.get();
+      if (backend != nullptr && !(backend->Check().ok() && backend->Resolve(stream.accepted).ok())) return;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }

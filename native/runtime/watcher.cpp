@@ -8,12 +8,13 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/spin.h"
+
 namespace millrace {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kLongestSleep = std::chrono::nanoseconds(1'000'000);
 /// Of the time waited so far, one part in so many is slept before the next look: 5 %.
 constexpr int kSleepShare = 20;
@@ -52,7 +53,6 @@ void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
 }
 
 void Watcher::Run() {
-  const bool may_spin = std::thread::hardware_concurrency() >= 4;
   std::vector<State::Watched> watched;
   auto since = Clock::now();
 
@@ -96,7 +96,7 @@ void Watcher::Run() {
     std::erase_if(watched, [&](State::Watched& item) { return !look(item); });
     if (watched.empty()) continue;
     const auto waited = Clock::now() - since;
-    if (may_spin && waited < kSpin) {
+    if (MaySpin() && waited < kSpin) {
       __builtin_ia32_pause();
       continue;
     }

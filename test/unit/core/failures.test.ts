@@ -10,30 +10,12 @@ import {
   StateError,
   UpstreamError,
 } from '../../../src/core/errors.js';
-import { inout, type Kernel, MADE } from '../../../src/core/kernel.js';
+import { inout } from '../../../src/core/kernel.js';
 import { f32 } from '../../../src/core/dtype.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { fixture, turn } from './fake-channel.js';
+import { fixture, shiftKernel, turn } from './fake-channel.js';
 
-const kernel: Kernel<{ y: ReturnType<typeof inout<'f32'>> }> = {
-  name: 'shift',
-  params: { y: inout(f32) },
-  source: '',
-  build: {
-    source: '',
-    entry: 'shift',
-    name: 'shift',
-    options: [],
-    fmad: true,
-    isBounded: true,
-    isChecked: true,
-    signature: [],
-    mapping: { file: '', lines: [] },
-  },
-  [MADE]: true,
-  abi: 'plain',
-  indexRank: 1,
-};
+const kernel = shiftKernel(inout(f32));
 
 describe('failures', () => {
   test('an allocation that fails says how much was asked for and how much was free', async () => {

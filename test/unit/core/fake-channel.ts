@@ -3,6 +3,7 @@ import type { BuildReport, Channel } from '../../../src/core/channel.js';
 import { DeviceCore } from '../../../src/core/device-core.js';
 import { Device } from '../../../src/core/device.js';
 import type { DeviceLostError } from '../../../src/core/errors.js';
+import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernel.js';
 import { Progress } from '../../../src/core/progress.js';
 import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
@@ -184,4 +185,27 @@ export const handleAt = (index: number): number => (index | (1 << HANDLE_INDEX_B
 
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A checked kernel of one array, which nothing compiles. */
+export function shiftKernel<P extends ArrayParam>(y: P): Kernel<{ readonly y: P }> {
+  return {
+    name: 'shift',
+    params: { y },
+    source: '',
+    build: {
+      source: '',
+      entry: 'shift',
+      name: 'shift',
+      options: [],
+      fmad: true,
+      isBounded: true,
+      isChecked: true,
+      signature: [],
+      mapping: { file: '', lines: [] },
+    },
+    [MADE]: true,
+    abi: 'plain',
+    indexRank: 1,
+  };
 }

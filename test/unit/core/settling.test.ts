@@ -3,29 +3,11 @@
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/dtype.js';
 import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/errors.js';
-import { type Kernel, MADE, output } from '../../../src/core/kernel.js';
+import { output } from '../../../src/core/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { type Fixture, fixture, turn } from './fake-channel.js';
+import { type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
-const kernel: Kernel<{ y: ReturnType<typeof output<'f32'>> }> = {
-  name: 'shift',
-  params: { y: output(f32) },
-  source: '',
-  build: {
-    source: '',
-    entry: 'shift',
-    name: 'shift',
-    options: [],
-    fmad: true,
-    isBounded: true,
-    isChecked: true,
-    signature: [],
-    mapping: { file: '', lines: [] },
-  },
-  [MADE]: true,
-  abi: 'plain',
-  indexRank: 1,
-};
+const kernel = shiftKernel(output(f32));
 
 function rejectionOf(promise: Promise<unknown>): Promise<MillraceError | undefined> {
   return promise.then(
