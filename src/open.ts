@@ -3,7 +3,7 @@
 // A thread has one environment: the addon, one record block, one Progress for all its devices. The worker of a device
 // looks which devices there are, since the driver may take long to say; the choice is made here.
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
-import { Device, type DeviceInfo, type DeviceName } from './core/device.js';
+import { checkOrdering, Device, type DeviceInfo, type DeviceName } from './core/device.js';
 import { DeviceCore } from './core/device-core.js';
 import { badArgument, checkInteger, show } from './core/arguments.js';
 import { AbortError, StateError, UnavailableError } from './core/errors.js';
@@ -24,7 +24,7 @@ export type DeviceSpec = DeviceName | 'cuda' | 'auto';
 export interface OpenOptions {
   /** Aborts the opening with an AbortError; the open device goes by `close` and `destroy`. */
   readonly signal?: AbortSignal;
-  /** What its streams do about arrays used on several of them, unless they say: 'tracked' (default) or 'explicit'. */
+  /** What its streams do about arrays used on several of them, unless they say: 'tracked' (default), 'checked' or 'explicit'. */
   readonly ordering?: Ordering;
   /** Operations submitted and not yet begun that the device holds at most, 1 to 2^20 (default); beyond it calls throw a LimitError. */
   readonly maxPending?: number;
@@ -235,7 +235,5 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   checkWaitOptions(opts.signal && { signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   const { ordering } = opts;
-  if (ordering !== undefined && ordering !== 'tracked' && ordering !== 'explicit') {
-    throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'explicit'.`);
-  }
+  if (ordering !== undefined) checkOrdering(ordering);
 }

@@ -131,6 +131,20 @@ class CpuStream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return core_->Completed(); }
   Status Check() override { return {}; }
 
+  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
+  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided copies"};
+  }
+  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided fills"};
+  }
+  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
+    return {StatusCode::kUnsupported, "pageable copies"};
+  }
+  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+
  private:
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;

@@ -27,6 +27,41 @@ class Device final : public hal::Device {
   Status UnregisterHost(std::span<std::byte> range) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override;
+
+  [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override {
+    return Status(StatusCode::kUnsupported, "marks");
+  }
+  [[nodiscard]] Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override {
+    return Status(StatusCode::kUnsupported, "marks");
+  }
+  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return Status(StatusCode::kUnsupported, "pools"); }
+  Status SetReleaseThreshold(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
+  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return Status(StatusCode::kUnsupported, "pools"); }
+  Status Trim(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
+  Status ResetHighWater() override { return {StatusCode::kUnsupported, "pools"}; }
+  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t, protocol::PeerWhat) override {
+    return Status(StatusCode::kUnsupported, "peers");
+  }
+  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {StatusCode::kUnsupported, "peers"}; }
+  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override {
+    return Status(StatusCode::kUnsupported, "peers");
+  }
   void Close() override;
 
  private:

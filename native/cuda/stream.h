@@ -49,6 +49,20 @@ class Stream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
   Status Check() override;
 
+  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
+  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided copies"};
+  }
+  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided fills"};
+  }
+  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
+    return {StatusCode::kUnsupported, "pageable copies"};
+  }
+  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+
  private:
   Stream(StreamSupport support, CUstream handle, protocol::TimelineSlot* slot, CUdeviceptr word)
       : support_(std::move(support)), context_(*support_.context), handle_(handle), slot_(slot), word_(word) {}

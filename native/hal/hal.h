@@ -28,9 +28,11 @@
 //     channel drains a stream before it destroys it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -82,6 +84,8 @@ struct LaunchRequest {
 
 struct StreamRequest {
   int32_t priority = 0;  // Within the device's range.
+  /// A driver stream that somebody else made: used and never destroyed. 0 names the driver's own default stream.
+  std::optional<uint64_t> foreign;
   protocol::TimelineSlot* slot = nullptr;
   ProgressSink* sink = nullptr;  // Outlives the stream.
 };
@@ -94,6 +98,35 @@ struct KernelRequest {
   bool is_bounded = false;
 };
 
+/// One axis of a strided copy or fill, in bytes; the fastest axis comes last. At most kMaxRank axes, none of extent 0.
+struct StridedAxis {
+  uint64_t extent = 0;
+  int64_t dst_stride = 0;
+  int64_t src_stride = 0;
+};
+
+/// A place in a stream that the device stamps with its clock, or that other processes can wait for.
+/// Made and destroyed by the channel; recorded on streams of its own device.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+};
+
+/// What another process opens an event or an allocation by: cuIpcGetEventHandle, cuIpcGetMemHandle.
+using IpcHandle = std::array<std::byte, protocol::kIpcHandleBytes>;
+
+class Device;
+
+/// A copy one end of which, or both, belongs to another device of the same backend. Ranges do not overlap.
+struct PeerCopy {
+  std::byte* dst = nullptr;
+  Device* dst_device = nullptr;
+  const std::byte* src = nullptr;
+  Device* src_device = nullptr;
+  uint64_t bytes = 0;
+  protocol::PeerRoute route = protocol::PeerRoute::kDirect;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -101,12 +134,28 @@ class Stream {
   virtual Status Launch(Ticket ticket, const LaunchRequest& request) = 0;
   /// Either side is device memory of this device or registered host memory; ranges of one call do not overlap.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
+  /// Between devices of this backend. The devices are open until the call returns, the memory until the ticket is
+  /// completed; the channel sees to both.
+  virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;
+  /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory, which no element shares.
+  virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
+                             std::span<const StridedAxis> axes) = 0;
+  virtual Status FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
+                             std::span<const StridedAxis> axes) = 0;
+  /// One end is device memory, the other host memory that is not page-locked: through staging memory of the backend.
+  /// Returns when the bytes are there and takes no ticket. Everything the stream was given before is complete, and it
+  /// is given nothing meanwhile. Thread: pump. Blocks.
+  virtual Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
   /// `element_bytes` is 1, 2, 4 or 8; `dst` is aligned to it.
   virtual Status Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) = 0;
   /// Later work runs after `other`, a stream of this backend that has already accepted `until`, completed it. `other`
   /// may belong to another device and another channel thread, so its bookkeeping for this call is locked. kUpstream:
   /// that other device is lost.
   virtual Status Wait(Ticket ticket, Stream& other, Ticket until) = 0;
+  /// Stamps or records `mark` here. Of an interprocess mark: again, any number of times.
+  virtual Status Record(Ticket ticket, Mark& mark) = 0;
+  /// Later work runs after the last record of an interprocess mark, this process's or another's.
+  virtual Status WaitMark(Ticket ticket, Mark& mark) = 0;
   virtual Status Nop(Ticket ticket) = 0;
   /// Memory that is valid for work of this stream after `ticket`. kOutOfMemory when there is none now.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> Allocate(Ticket ticket, uint64_t bytes) = 0;
@@ -124,6 +173,23 @@ class Stream {
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
   /// Asks the device whether the stream's work can still end: kDeviceLost when it faulted. Thread: channel.
   virtual Status Check() = 0;
+  /// The driver's own handle, or a number that no other stream of the process has. Thread: any.
+  [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
+};
+
+/// Of a device's stream-ordered pool, in bytes. High marks count from the last ResetHighWater.
+struct PoolStats {
+  uint64_t total = 0;
+  uint64_t free = 0;
+  uint64_t used = 0;
+  uint64_t used_high = 0;
+  uint64_t reserved = 0;
+  uint64_t reserved_high = 0;
+};
+
+struct PeerState {
+  bool can_grant = false;
+  bool is_granted = false;
 };
 
 class Device {
@@ -146,6 +212,40 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateFaultSlots(uint32_t count) = 0;
   /// Bytes free now, for error messages. Thread: channel.
   [[nodiscard]] virtual uint64_t FreeBytes() const = 0;
+
+  /// False where copies reach all host memory at the same price, so that no pump is needed.
+  [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
+
+  // Marks. Thread: channel, or control where it says so.
+  [[nodiscard]] virtual Result<std::unique_ptr<Mark>> CreateMark(protocol::MarkKind kind) = 0;
+  /// Milliseconds from `start` to `end`, two timestamps that are complete; negative when `end` came first.
+  [[nodiscard]] virtual Result<double> Elapsed(const Mark& start, const Mark& end) = 0;
+
+  // Other processes. kUnsupported where the device has none of it. Thread: control.
+  [[nodiscard]] virtual Result<IpcHandle> ExportMark(Mark& mark) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Mark>> OpenMark(const IpcHandle& handle) = 0;
+  /// Memory that ExportMemory takes: an allocation of its own, not of the pool. May block.
+  [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;
+  [[nodiscard]] virtual Result<IpcHandle> ExportMemory(const Memory& memory) = 0;
+  /// Memory of another process; destroying it closes the mapping. `Stream::Free` takes it too.
+  [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;
+
+  // The pool. Thread: control.
+  [[nodiscard]] virtual Result<PoolStats> PoolUse() = 0;
+  /// Bytes the pool keeps for itself when nothing uses them; 0 gives them back at the next occasion.
+  virtual Status SetReleaseThreshold(uint64_t bytes) = 0;
+  [[nodiscard]] virtual Result<uint64_t> ReleaseThreshold() = 0;
+  /// Gives unused memory back at once, down to `keep_bytes`.
+  virtual Status Trim(uint64_t keep_bytes) = 0;
+  virtual Status ResetHighWater() = 0;
+
+  // Peers, by the ordinal of a device of this backend that may not be open. This device's memory, the peer reaches it.
+  // Itself: true, and nothing to set. Thread: control.
+  [[nodiscard]] virtual Result<PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) = 0;
+  virtual Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) = 0;
+  /// Sends data both ways between this device and an open one and compares it: broken peer transfers report success.
+  /// Thread: control. Blocks.
+  [[nodiscard]] virtual Result<protocol::PeerRoute> ProbePeer(Device& other) = 0;
 
   /// Waits for what is queued and gives everything back. Thread: channel, after its last record. May take long.
   virtual void Close() = 0;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "9ddb5ffb76832bb0";
+inline constexpr char kHash[] = "7d82e222d74652be";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -20,6 +20,10 @@ inline constexpr uint32_t kMaxPending = 1048576;
 inline constexpr uint32_t kStreamWindow = 512;
 /// The timeline word is written at least once in so many records of a busy stream.
 inline constexpr uint32_t kMarkEvery = 64;
+/// Dimensions of an array, and so axes of a strided record.
+inline constexpr uint32_t kMaxRank = 8;
+/// Size of a handle that another process opens an event or memory by.
+inline constexpr uint32_t kIpcHandleBytes = 64;
 /// Size of one kernel fault report.
 inline constexpr uint32_t kFaultSlotBytes = 64;
 
@@ -30,10 +34,16 @@ enum class Opcode : uint16_t {
   kAlloc = 3,  // Allocates device memory in stream order and binds it to a handle.
   kFree = 4,  // Frees device memory in stream order.
   kFill = 5,  // Writes one 1-, 2-, 4- or 8-byte pattern over a range.
-  kCopy = 6,  // Copies bytes between device memory and page-locked host memory, in any of the four directions.
+  kCopy = 6,  // Copies bytes between device memory and host memory, in any of the four directions; either end may be memory of another device.
   kLaunch = 7,  // Launches a kernel.
   kWait = 8,  // Orders later records of this stream after a point of another stream, of any device.
   kNop = 9,  // Does nothing; completes in stream order.
+  kCopyStrided = 10,  // Copies elements between two places of this device's memory, axis by axis.
+  kFillStrided = 11,  // Writes one pattern to elements of this device's memory, axis by axis.
+  kMark = 12,  // Records a mark: a timestamp, or an event that other processes see.
+  kMarkFree = 13,  // Destroys a mark after earlier work of this stream.
+  kWaitMark = 14,  // Orders later records of this stream after a mark, whoever records it.
+  kHold = 15,  // Parks the stream until its owner releases this ticket.
 };
 
 /// How an operation ended. `class` names the JavaScript error.
@@ -77,6 +87,32 @@ enum class HandleKind : uint32_t {
   kMemory = 0,  // Device memory.
   kHost = 1,  // Host memory.
   kKernel = 2,  // Kernels.
+  kMark = 3,  // Marks.
+};
+
+/// Where device memory comes from.
+enum class AllocKind : uint16_t {
+  kPool = 0,  // The stream-ordered pool.
+  kStaging = 1,  // The pool, for a copy that needs an intermediate place; counted apart.
+  kInterprocess = 2,  // An allocation of its own, which other processes can open.
+};
+
+/// What a mark is for.
+enum class MarkKind : uint16_t {
+  kTiming = 0,  // A timestamp. Recorded once; every record of a timing event makes a new one.
+  kInterprocess = 1,  // An event without time that other processes can open. Recorded any number of times.
+};
+
+/// How copies between two devices travel.
+enum class PeerRoute : uint16_t {
+  kDirect = 0,  // The devices, or the driver in their place, move the bytes.
+  kStaged = 1,  // Through page-locked host memory, because the direct road gave wrong bytes.
+};
+
+/// Which memory another device may reach. Independent switches.
+enum class PeerWhat : uint16_t {
+  kMemory = 0,  // Allocations of their own: cuCtxEnablePeerAccess.
+  kPool = 1,  // The pool's: cuMemPoolSetAccess.
 };
 
 /// Begins every record. `size` includes the header and is a multiple of 8.
@@ -94,17 +130,19 @@ static_assert(offsetof(RecordHeader, size) == 4);
 static_assert(offsetof(RecordHeader, stream) == 8);
 static_assert(offsetof(RecordHeader, reserved) == 12);
 
-/// Higher urgency is a smaller number, as in CUDA.
+/// Higher urgency is a smaller number, as in CUDA. With `isForeign`, `foreign` is a driver stream that somebody else made and will destroy.
 struct StreamCreateRecord {
   static constexpr Opcode kOpcode = Opcode::kStreamCreate;
   RecordHeader header;
   int32_t priority;
-  uint32_t reserved;
+  uint32_t is_foreign;
+  uint64_t foreign;
 };
-static_assert(sizeof(StreamCreateRecord) == 24);
+static_assert(sizeof(StreamCreateRecord) == 32);
 static_assert(offsetof(StreamCreateRecord, header) == 0);
 static_assert(offsetof(StreamCreateRecord, priority) == 16);
-static_assert(offsetof(StreamCreateRecord, reserved) == 20);
+static_assert(offsetof(StreamCreateRecord, is_foreign) == 20);
+static_assert(offsetof(StreamCreateRecord, foreign) == 24);
 
 /// No fields of its own.
 struct StreamDestroyRecord {
@@ -114,18 +152,18 @@ struct StreamDestroyRecord {
 static_assert(sizeof(StreamDestroyRecord) == 16);
 static_assert(offsetof(StreamDestroyRecord, header) == 0);
 
-/// A failed allocation spoils its handle.
+/// A failed allocation spoils its handle. `kind` is an AllocKind.
 struct AllocRecord {
   static constexpr Opcode kOpcode = Opcode::kAlloc;
   RecordHeader header;
   uint32_t handle;
-  uint32_t reserved;
+  uint32_t kind;
   uint64_t bytes;
 };
 static_assert(sizeof(AllocRecord) == 32);
 static_assert(offsetof(AllocRecord, header) == 0);
 static_assert(offsetof(AllocRecord, handle) == 16);
-static_assert(offsetof(AllocRecord, reserved) == 20);
+static_assert(offsetof(AllocRecord, kind) == 20);
 static_assert(offsetof(AllocRecord, bytes) == 24);
 
 /// The handle may be reused once the record was issued.
@@ -158,7 +196,7 @@ static_assert(offsetof(FillRecord, offset) == 24);
 static_assert(offsetof(FillRecord, count) == 32);
 static_assert(offsetof(FillRecord, pattern) == 40);
 
-/// Offsets and length in bytes.
+/// Offsets and length in bytes. The devices are channel ids: each handle is looked up in that channel's tables.
 struct CopyRecord {
   static constexpr Opcode kOpcode = Opcode::kCopy;
   RecordHeader header;
@@ -166,21 +204,120 @@ struct CopyRecord {
   uint32_t src_handle;
   uint16_t dst_space;
   uint16_t src_space;
+  uint32_t dst_device;
+  uint32_t src_device;
   uint32_t reserved;
   uint64_t dst_offset;
   uint64_t src_offset;
   uint64_t bytes;
 };
-static_assert(sizeof(CopyRecord) == 56);
+static_assert(sizeof(CopyRecord) == 64);
 static_assert(offsetof(CopyRecord, header) == 0);
 static_assert(offsetof(CopyRecord, dst_handle) == 16);
 static_assert(offsetof(CopyRecord, src_handle) == 20);
 static_assert(offsetof(CopyRecord, dst_space) == 24);
 static_assert(offsetof(CopyRecord, src_space) == 26);
-static_assert(offsetof(CopyRecord, reserved) == 28);
-static_assert(offsetof(CopyRecord, dst_offset) == 32);
-static_assert(offsetof(CopyRecord, src_offset) == 40);
-static_assert(offsetof(CopyRecord, bytes) == 48);
+static_assert(offsetof(CopyRecord, dst_device) == 28);
+static_assert(offsetof(CopyRecord, src_device) == 32);
+static_assert(offsetof(CopyRecord, reserved) == 36);
+static_assert(offsetof(CopyRecord, dst_offset) == 40);
+static_assert(offsetof(CopyRecord, src_offset) == 48);
+static_assert(offsetof(CopyRecord, bytes) == 56);
+
+/// Offsets in bytes. `rank` entries of StridedAxis follow, the fastest axis last.
+struct CopyStridedRecord {
+  static constexpr Opcode kOpcode = Opcode::kCopyStrided;
+  RecordHeader header;
+  uint32_t dst_handle;
+  uint32_t src_handle;
+  uint32_t element_bytes;
+  uint32_t rank;
+  uint64_t dst_offset;
+  uint64_t src_offset;
+};
+static_assert(sizeof(CopyStridedRecord) == 48);
+static_assert(offsetof(CopyStridedRecord, header) == 0);
+static_assert(offsetof(CopyStridedRecord, dst_handle) == 16);
+static_assert(offsetof(CopyStridedRecord, src_handle) == 20);
+static_assert(offsetof(CopyStridedRecord, element_bytes) == 24);
+static_assert(offsetof(CopyStridedRecord, rank) == 28);
+static_assert(offsetof(CopyStridedRecord, dst_offset) == 32);
+static_assert(offsetof(CopyStridedRecord, src_offset) == 40);
+
+/// As FillRecord, over `rank` entries of StridedAxis; their `srcStride` is 0.
+struct FillStridedRecord {
+  static constexpr Opcode kOpcode = Opcode::kFillStrided;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t element_bytes;
+  uint32_t rank;
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t pattern;
+};
+static_assert(sizeof(FillStridedRecord) == 48);
+static_assert(offsetof(FillStridedRecord, header) == 0);
+static_assert(offsetof(FillStridedRecord, handle) == 16);
+static_assert(offsetof(FillStridedRecord, element_bytes) == 20);
+static_assert(offsetof(FillStridedRecord, rank) == 24);
+static_assert(offsetof(FillStridedRecord, reserved) == 28);
+static_assert(offsetof(FillStridedRecord, offset) == 32);
+static_assert(offsetof(FillStridedRecord, pattern) == 40);
+
+/// One axis: so many elements, so many bytes apart. Strides may be negative or, of a source, 0.
+struct StridedAxis {
+  uint64_t extent;
+  int64_t dst_stride;
+  int64_t src_stride;
+};
+static_assert(sizeof(StridedAxis) == 24);
+static_assert(offsetof(StridedAxis, extent) == 0);
+static_assert(offsetof(StridedAxis, dst_stride) == 8);
+static_assert(offsetof(StridedAxis, src_stride) == 16);
+
+/// `kind` is a MarkKind. The handle is bound by its first record.
+struct MarkRecord {
+  static constexpr Opcode kOpcode = Opcode::kMark;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t kind;
+};
+static_assert(sizeof(MarkRecord) == 24);
+static_assert(offsetof(MarkRecord, header) == 0);
+static_assert(offsetof(MarkRecord, handle) == 16);
+static_assert(offsetof(MarkRecord, kind) == 20);
+
+/// The handle may be reused once the record was issued.
+struct MarkFreeRecord {
+  static constexpr Opcode kOpcode = Opcode::kMarkFree;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t reserved;
+};
+static_assert(sizeof(MarkFreeRecord) == 24);
+static_assert(offsetof(MarkFreeRecord, header) == 0);
+static_assert(offsetof(MarkFreeRecord, handle) == 16);
+static_assert(offsetof(MarkFreeRecord, reserved) == 20);
+
+/// A mark that was never recorded is no reason to wait.
+struct WaitMarkRecord {
+  static constexpr Opcode kOpcode = Opcode::kWaitMark;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t reserved;
+};
+static_assert(sizeof(WaitMarkRecord) == 24);
+static_assert(offsetof(WaitMarkRecord, header) == 0);
+static_assert(offsetof(WaitMarkRecord, handle) == 16);
+static_assert(offsetof(WaitMarkRecord, reserved) == 20);
+
+/// No fields of its own.
+struct HoldRecord {
+  static constexpr Opcode kOpcode = Opcode::kHold;
+  RecordHeader header;
+};
+static_assert(sizeof(HoldRecord) == 16);
+static_assert(offsetof(HoldRecord, header) == 0);
 
 /// `argCount` entries of LaunchArg follow.
 struct LaunchRecord {

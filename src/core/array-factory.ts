@@ -7,7 +7,7 @@ import { isHostOf } from './copy.js';
 import type { Shape } from './kernel.js';
 import { PinnedArray } from './pinned.js';
 import { hostElement } from './scalar-bits.js';
-import type { Stream } from './stream.js';
+import type { Recorder } from './recorder.js';
 
 /** One dtype per host array class; bool and f16 are only chosen by name. */
 export type DTypeOf<T> =
@@ -44,7 +44,7 @@ export type DTypeOf<T> =
  */
 export abstract class ArrayFactory {
   /** @internal Whose records the arrays are made by. */
-  protected abstract readonly target: Stream;
+  protected abstract readonly target: Recorder;
 
   /** Contents are undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;

@@ -8,6 +8,7 @@ import type { StateError } from './errors.js';
 import type { Shape } from './kernel.js';
 import { disposedError, Lease } from './lease.js';
 import { elementValue } from './scalar-bits.js';
+import { readArray } from './readback.js';
 import type { Storage } from './storage.js';
 import type { WaitOptions } from './wait.js';
 
@@ -97,7 +98,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
   read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
     this.#check();
-    return this.device.readStream(this.storage).readBack(this, opts?.into, opts);
+    return readArray(this.device.readStream(this.storage), this, opts?.into, opts);
   }
 
   /**

@@ -7,6 +7,7 @@ import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 import type { BuildSpec } from './build.js';
+import type { ControlCalls, ControlName } from './control.js';
 import type { DeviceLostError } from './errors.js';
 import type { GrowableSharedBuffer } from './shared-buffer.js';
 
@@ -50,10 +51,27 @@ export interface Channel {
 
   /** Builds a kernel and binds it to the handle; launches of it wait on the device. Rejects with what its launches fail of. */
   build(handle: number, build: BuildSpec): Promise<BuildReport>;
-  /** Page-locks host memory and binds it to the handle; copies wait on the device. */
-  register(handle: number, buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void;
+  /**
+   * Binds host memory to the handle, page-locked when asked; copies that name it wait on the device until it is. An ordinary
+   * ArrayBuffer is detached here: the device's worker has it from now on.
+   */
+  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void;
+  /** Makes an ordinary buffer in the device's worker and binds it to the handle, not page-locked; `collect` brings it here. */
+  lend(handle: number, byteLength: number): void;
+  /** Only after every operation that used the handle completed. Unregisters it and gives the buffer. */
+  collect(handle: number): Promise<ArrayBuffer>;
   /** Only after every operation that used the handle completed. Resolves when the handle may be used again. */
   unregister(handle: number): Promise<void>;
+
+  /** Asks the device's worker. Rejects with what went wrong, or with DeviceLostError. */
+  ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>>;
+
+  /** Lets the HOLD record with this ticket go. */
+  releaseHold(stream: number, ticket: number): void;
+  /** The driver's stream, undefined until the device made it. */
+  streamHandle(stream: number): bigint | undefined;
+  /** Where memory is on the device, undefined until the device made it or where it could not. */
+  memoryAddress(handle: number): bigint | undefined;
 
   /** Called at most once, when the worker ends unasked. */
   onLost: ((error: DeviceLostError) => void) | undefined;

@@ -18,7 +18,7 @@ export interface CopyOptions {
 /** Memory that the device reaches. */
 export interface Place {
   readonly storage: Storage;
-  /** In what the storage's handle names. */
+  /** In the storage. */
   readonly offset: number;
 }
 
@@ -98,7 +98,7 @@ function checkEnd(core: DeviceCore, name: string, operand: unknown): Operand {
 function endOf(operand: Operand, offset: number, count: number, byteSize: number): End {
   if (isReachable(operand)) {
     const { storage } = operand;
-    return { place: { storage, offset: storage.base + operand.byteOffset + offset * byteSize } };
+    return { place: { storage, offset: operand.byteOffset + offset * byteSize } };
   }
   return { bytes: new Uint8Array(operand.buffer, operand.byteOffset + offset * byteSize, count * byteSize) };
 }

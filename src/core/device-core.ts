@@ -16,7 +16,7 @@ import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
 import type { Progress } from './progress.js';
 import { refusalOf } from './refusal.js';
-import type { Storage } from './storage.js';
+import type { Ordering, Storage } from './storage.js';
 import { StreamSlots } from './stream-slots.js';
 import { Timeline } from './timeline.js';
 import { buildsChannel, devicesChannel } from './trace.js';
@@ -28,6 +28,7 @@ export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 export interface StreamSite {
   readonly core: DeviceCore;
   readonly timeline: Timeline;
+  readonly ordering: Ordering;
 }
 
 /** How often unfinished work that nobody waits for is looked at. */
@@ -58,6 +59,8 @@ export class DeviceCore {
   readonly #memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #hostMemory: HandleTable;
+  /** Timing marks and interprocess events. */
+  readonly marks: HandleTable;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #plansByHandle: Map<number, KernelPlan> = new Map();
   #unfreed: Storage[] = [];
@@ -77,6 +80,7 @@ export class DeviceCore {
     this.#memory = table(HandleKind.MEMORY);
     this.#kernels = table(HandleKind.KERNEL);
     this.#hostMemory = table(HandleKind.HOST);
+    this.marks = table(HandleKind.MARK);
     this.#slots = new StreamSlots(() => channel.reserveStream());
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureBook(name, this.errors, this.timelines, {
@@ -125,7 +129,7 @@ export class DeviceCore {
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
-  openTimeline(label: string, priority: number): Timeline {
+  openTimeline(label: string, priority: number, foreign?: bigint): Timeline {
     const slot = this.#slots.take();
     if (slot < 0) {
       const open = this.timelines.size;
@@ -139,7 +143,7 @@ export class DeviceCore {
     }
     const timeline = new Timeline(this.channel, slot, label);
     try {
-      this.submit(timeline, this.encoder.streamCreate(slot, priority));
+      this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign));
     } catch (error) {
       this.#slots.giveBack(slot);
       throw error;
@@ -315,7 +319,7 @@ export class DeviceCore {
   // ── inside ──
 
   #endTables(): void {
-    for (const table of [this.#memory, this.#kernels, this.#hostMemory]) table.end();
+    for (const table of [this.#memory, this.#kernels, this.#hostMemory, this.marks]) table.end();
   }
 
   /** Those who wait are told in this turn, the rest of the world in the next. */

@@ -3,16 +3,23 @@
 import { MemorySpace } from '../protocol/protocol.gen.js';
 import type { BackendName } from '../protocol/reports.js';
 import { badArgument, checkDType, checkInteger, checkShape, lengthOf, show } from './arguments.js';
-import { ArrayFactory } from './array-factory.js';
+import type { DeviceArray } from './array.js';
+import { ArrayFactory, type DTypeOf } from './array-factory.js';
+import { currentStream, setCurrent } from './current.js';
 import { describeAs } from './describe.js';
 import type { DeviceCore, DeviceState } from './device-core.js';
-import { DTYPES, type DType, type DTypeLike } from './dtype.js';
-import { DeviceLostError, type MillraceError } from './errors.js';
-import { DeviceEvent } from './event.js';
+import { DTYPES, type DType, type DTypeLike, type HostOf } from './dtype.js';
+import { DeviceLostError, type MillraceError, UnsupportedError } from './errors.js';
+import { DeviceEvent, type EventOptions } from './event.js';
+import { type DeviceSnapshot, inspectDevice } from './inspect.js';
+import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
 import type { Kernel, Shape } from './kernel.js';
 import { type ObservableOf, type Observed, observe } from './observable.js';
 import type { Operation } from './operation.js';
+import { PeerAccess } from './peers.js';
+import { pinExisting } from './pin.js';
 import { PinnedArray } from './pinned.js';
+import { MemoryPool } from './pool.js';
 import { type Ordering, Storage } from './storage.js';
 import { Stream, type StreamOptions } from './stream.js';
 import type { Timeline } from './timeline.js';
@@ -35,22 +42,6 @@ export interface DeviceInfo {
   readonly warpSize: number;
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
-}
-
-export interface StreamSnapshot {
-  /** The stream's label. */
-  readonly stream: string;
-  /** Operations submitted and not finished. */
-  readonly pending: number;
-  /** Why the device does not go on with it at present, if it does not. */
-  readonly parkedFor?: string;
-}
-
-/** What `device.inspect()` saw. */
-export interface DeviceSnapshot {
-  readonly device: DeviceName;
-  readonly state: DeviceState;
-  readonly streams: readonly StreamSnapshot[];
 }
 
 /** What opened it, and hears when it is let go. @internal */
@@ -79,9 +70,14 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly signal: AbortSignal;
   /** @internal */
   readonly core: DeviceCore;
+  /** The stream-ordered pool that its arrays come from. */
+  readonly pool: MemoryPool;
+  /** Which other devices reach its memory. */
+  readonly peers: PeerAccess;
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
   readonly #readers: Stream[] = [];
+  readonly #owners: WeakMap<Stream, object> = new WeakMap();
   #readsMade = 0;
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
@@ -102,7 +98,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       core.operations.error(error);
       aborter.abort(error);
     };
-    this.defaultStream = this.#makeStream('default', 0, owner.ordering);
+    this.defaultStream = this.#makeStream('default', { priority: 0, ordering: owner.ordering, timing: false });
+    this.pool = new MemoryPool(core);
+    this.peers = new PeerAccess(this);
     core.home = this.defaultStream.timeline;
   }
 
@@ -118,7 +116,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /** The current stream, which arrays made on the device are made by: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
   get stream(): Stream {
-    return this.defaultStream;
+    return currentStream(this);
+  }
+
+  /**
+   * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` it
+   * first waits for what was the current one. `wp.set_stream`, CuPy's `stream.use()`.
+   */
+  setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
+    this.#checkOpen();
+    setCurrent(this, stream, opts.sync === true);
   }
 
   /**
@@ -126,22 +133,56 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * LimitError when the device has no place for another stream (`retryAfter`: one was closed) or holds `maxPending` operations.
    */
   createStream(opts: StreamOptions = {}): Stream {
-    const { priority = 0, fullRange = false, label, ordering = this.#owner.ordering } = opts;
+    const { priority = 0, fullRange = false, label, ordering = this.#owner.ordering, timing = false } = opts;
     checkInteger('priority', priority, Number.MIN_SAFE_INTEGER);
-    if (ordering !== 'tracked' && ordering !== 'explicit') {
-      throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'explicit'.`);
-    }
+    checkOrdering(ordering);
     // Smaller is more urgent. Two steps are what every device has.
     const [least, greatest] = this.info.priorityRange;
     const urgent = fullRange ? greatest : Math.max(greatest, -1);
     const clamped = Math.max(urgent, Math.min(fullRange ? least : 0, priority));
-    return this.#makeStream(label ?? `stream-${++this.#made}`, clamped, ordering);
+    return this.#makeStream(label ?? `stream-${++this.#made}`, { priority: clamped, ordering, timing });
+  }
+
+  /**
+   * A stream of somebody else's in this process, CUDA only: `cupy.cuda.Stream.from_external`, `wp.Stream(cuda_stream=)`. It is used and
+   * never destroyed: keep it alive until this is closed, or pass its `owner`, which is kept. 0n is the driver's own default stream.
+   * The handle of a stream of this device gives that stream, the same handle again the same Stream. Throws UnsupportedError on a CPU device.
+   */
+  wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
+    this.#checkOpen();
+    if (typeof handle !== 'bigint' || handle < 0n || handle >= 2n ** 64n) {
+      throw badArgument('handle', handle, `The handle of the stream (${show(handle)}) is not a 64-bit address.`);
+    }
+    if (this.info.backend !== 'cuda') {
+      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `Device ${this.core.name} has no streams of others.`, 'wrapStream', {
+        device: this.core.name,
+      });
+    }
+    return this.#wrapped(handle, opts);
   }
 
   /** An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. */
-  createEvent(): DeviceEvent {
+  createEvent(opts?: EventOptions): DeviceEvent {
     this.#checkOpen();
-    return new DeviceEvent(this, this.core);
+    return new DeviceEvent(this, this.core, opts);
+  }
+
+  /** An event of another process, by its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError where the driver refuses. */
+  async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
+    this.#checkOpen();
+    return openIpcEvent(this, handle);
+  }
+
+  /** Memory that `ipcHandle` can be asked of, an allocation of its own, contents undefined: `cuMemAlloc`. CUDA only. */
+  interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
+    this.#checkOpen();
+    return makeIpcArray(this, checkShape(shape), checkDType(dtype));
+  }
+
+  /** An array of another process, by its `ipcHandle`, with the shape and dtype it has there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
+  async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
+    this.#checkOpen();
+    return openIpcArray(this, handle, checkShape(shape), checkDType(dtype));
   }
 
   /**
@@ -157,8 +198,18 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const type = checkDType(dtype);
     const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_PINNED_BYTES);
     const block = this.core.arena.take(bytes);
-    const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes);
+    const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes, this.core);
     return new PinnedArray(this.core, type, dimensions, storage, block, 0);
+  }
+
+  /**
+   * Page-locks memory that exists, a typed array over a SharedArrayBuffer: `cuMemHostRegister`. `data` is the array itself; disposing
+   * the pinned array unlocks the memory, after every operation that uses it, and leaves it alone. Copies wait on the device until it
+   * is locked. Throws ArgumentError for what is no such array.
+   */
+  pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
+    this.#checkOpen();
+    return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
   }
 
   /**
@@ -186,13 +237,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /** What is going on; no driver call, never waits. */
   inspect(): DeviceSnapshot {
-    const isOpen = this.state === 'open' || this.state === 'closing';
-    const parked = new Map(isOpen ? this.core.channel.stats().parked.map((park) => [park.stream, park.reason]) : []);
-    const streams = [...this.#streams.values()].map((stream) => {
-      const parkedFor = parked.get(stream.timeline.slot);
-      return { stream: stream.label, pending: stream.pending, ...(parkedFor === undefined ? {} : { parkedFor }) };
-    });
-    return { device: this.info.id, state: this.state, streams };
+    return inspectDevice(this, this.#streams.values());
   }
 
   /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes on close. */
@@ -250,7 +295,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const idle = this.#readers.find((reader) => reader.isComplete);
     if (idle !== undefined) return idle;
     if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;
-    const made = this.#makeStream(this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`, 0, 'tracked');
+    const label = this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`;
+    const made = this.#makeStream(label, { priority: 0, ordering: 'tracked', timing: false });
     this.core.readers.add(made.timeline);
     this.#readers.push(made);
     return made;
@@ -261,9 +307,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.#streams.delete(stream.timeline);
   }
 
-  #makeStream(label: string, priority: number, ordering: Ordering): Stream {
+  #makeStream(
+    label: string,
+    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean; readonly foreign?: bigint },
+  ): Stream {
     this.#checkOpen();
-    const stream = new Stream(this, this.core.openTimeline(label, priority), priority, ordering);
+    const stream = new Stream(this, this.core.openTimeline(label, opts.priority, opts.foreign), opts);
     this.#streams.set(stream.timeline, stream);
     return stream;
   }
@@ -274,6 +323,20 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       this.#owner.ends(this.#closing);
     }
     return this.#closing;
+  }
+
+  /** One Stream for each handle. */
+  #wrapped(handle: bigint, { owner, label }: { readonly owner?: object; readonly label?: string }): Stream {
+    for (const stream of this.#streams.values())
+      if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
+    const stream = this.#makeStream(label ?? `foreign-${++this.#made}`, {
+      priority: 0,
+      ordering: this.#owner.ordering,
+      timing: false,
+      foreign: handle,
+    });
+    if (owner !== undefined) this.#owners.set(stream, owner);
+    return stream;
   }
 
   async #close(): Promise<void> {
@@ -305,6 +368,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const error = this.core.refuseIfOver();
     if (error !== undefined) throw error;
   }
+}
+
+/** Throws for what is no ordering. */
+export function checkOrdering(ordering: unknown): void {
+  if (ordering === 'tracked' || ordering === 'checked' || ordering === 'explicit') return;
+  throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'checked', 'explicit'.`);
 }
 
 describeAs(

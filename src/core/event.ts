@@ -1,11 +1,19 @@
 // An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
 // again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
 import { describeAs } from './describe.js';
-import type { DeviceCore } from './device-core.js';
+import { badArgument, show } from './arguments.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
 import type { Device } from './device.js';
 import { StateError } from './errors.js';
 import type { Point } from './timeline.js';
 import { type WaitOptions, waitWith } from './wait.js';
+
+export interface EventOptions {
+  /** `elapsed` takes it: `cudaEventDefault` and not `cudaEventDisableTiming`. Costs a timestamp on the device for each record. */
+  readonly timing?: boolean;
+  /** Other processes can wait for it, by its `ipcHandle`. CUDA only; excludes timing. */
+  readonly interprocess?: boolean;
+}
 
 /**
  * A point of a stream, without a time: `CUevent`, `cupy.cuda.Event`, `wp.Event`. Named so because `Event` is a DOM global. It may be
@@ -19,7 +27,7 @@ export class DeviceEvent implements Disposable {
   #state: 'open' | 'disposed' = 'open';
 
   /** @internal Made by `device.createEvent` and `stream.record`. */
-  constructor(device: Device, core: DeviceCore) {
+  constructor(device: Device, core: DeviceCore, _opts?: EventOptions) {
     this.device = device;
     this.#core = core;
   }
@@ -71,6 +79,29 @@ export class DeviceEvent implements Disposable {
       throw new StateError('ERR_MILLRACE_STATE', 'The event was disposed.', { device: this.device.info.id });
     }
   }
+}
+
+/** `stream.record`. */
+export function recordEvent(
+  site: StreamSite & { readonly device: Device },
+  eventOrOptions: DeviceEvent | EventOptions | undefined,
+): DeviceEvent {
+  const { core, device, timeline } = site;
+  if (eventOrOptions !== undefined && !(eventOrOptions instanceof DeviceEvent))
+    throw badArgument('event', eventOrOptions, `The event (${show(eventOrOptions)}) is not an event of a device.`);
+  const event = eventOrOptions ?? new DeviceEvent(device, core);
+  if (event.device !== device) {
+    throw badArgument('event', event, `The event is one of device ${event.device.info.id}; the stream is one of ${core.name}.`);
+  }
+  event.moveTo({ timeline, ticket: timeline.last });
+  return event;
+}
+
+/** `stream.waitEvent`. False: the stream comes after it already. */
+export function submitWaitEvent({ core, timeline }: StreamSite, event: unknown): boolean {
+  if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
+  const { point } = event;
+  return point !== undefined && core.order(timeline, point.timeline, point.ticket);
 }
 
 describeAs(

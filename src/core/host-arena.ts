@@ -169,7 +169,7 @@ export class HostArena {
     arena.grow(start + size);
     this.#nextChunk = Math.min(this.#nextChunk * 2, LARGEST_CHUNK);
     const handle = this.#handles.take();
-    this.#channel.register(handle, arena, start, size);
+    this.#channel.register(handle, arena, start, size, true);
     const range = { chunk: { handle, start }, start, bytes: size };
     this.#free.push(range);
     return range;
@@ -180,7 +180,7 @@ export class HostArena {
     const size = roundUp(byteLength, PAGE);
     const buffer = growableSharedBuffer(size, size);
     const handle = this.#handles.take();
-    this.#channel.register(handle, buffer, 0, buffer.byteLength);
+    this.#channel.register(handle, buffer, 0, buffer.byteLength, true);
     return { buffer, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
   }
 

@@ -1,5 +1,5 @@
 // The hot path: checks a launch's arguments, writes them into the record block, orders against other streams, submits.
-// Nothing is allocated here; what is needed twice stands in scratch variables that every launch uses again.
+// Nothing is allocated here; what is needed twice stands in scratch space that every launch uses again.
 //
 // Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing.
 // Thread: owner.
@@ -7,38 +7,27 @@ import { Access } from '../protocol/protocol.gen.js';
 import { badArgument, show } from './arguments.js';
 import { DeviceArray } from './array.js';
 import type { Device } from './device.js';
-import type { DeviceCore } from './device-core.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
 import type { LaunchShape } from './kernel.js';
 import { Form, type KernelPlan, type PlanParam } from './kernel-plan.js';
 import { geometry, MAX_EXTENT, measure } from './launch-shape.js';
 import { bits, scalarBits } from './scalar-bits.js';
-import type { Storage } from './storage.js';
-import type { Timeline } from './timeline.js';
-
-// The arrays of the launch being written, and what it does with them.
-const storages: Storage[] = [];
-const accesses: number[] = [];
-let arrayCount = 0;
-let needsOrder = false;
+import { uses } from './uses.js';
 
 /** Submits a launch; its ticket. `geometry.label` is the label the shape gave. */
 export function submitLaunch(
   device: Device,
-  core: DeviceCore,
-  timeline: Timeline,
-  isTracked: boolean,
+  site: StreamSite,
   plan: KernelPlan,
   shape: LaunchShape,
   args: Readonly<Record<string, unknown>>,
 ): number {
+  const { core, timeline } = site;
   measure(shape, plan, core.info, core.name);
-  const entries = writeArguments(device, core, timeline, plan, args);
+  uses.begin(site);
+  const entries = writeArguments(device, core, plan, args);
   if (geometry.isEmpty) return core.submit(timeline, core.encoder.nop(timeline.slot));
-  if (needsOrder) {
-    for (let i = 0; i < arrayCount; i++) {
-      core.orderUse(timeline, storages[i] as Storage, ((accesses[i] as number) & Access.WRITE) !== 0, isTracked);
-    }
-  }
+  uses.order('launch', geometry.label ?? plan.name);
   const { grid, block } = geometry;
   const bytes = core.encoder.launch(
     timeline.slot,
@@ -53,25 +42,15 @@ export function submitLaunch(
     geometry.sharedBytes,
   );
   const ticket = core.submit(timeline, bytes);
-  for (let i = 0; i < arrayCount; i++) {
-    (storages[i] as Storage).use(timeline, ticket, ((accesses[i] as number) & Access.WRITE) !== 0, isTracked);
-  }
+  uses.commit(ticket);
   return ticket;
 }
 
 /** Writes the arguments behind the fixed part of the record; how many entries they are. */
-function writeArguments(
-  device: Device,
-  core: DeviceCore,
-  timeline: Timeline,
-  plan: KernelPlan,
-  args: Readonly<Record<string, unknown>>,
-): number {
+function writeArguments(device: Device, core: DeviceCore, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
   const { encoder } = core;
   const { params, isShaped } = plan;
   let at = 0;
-  arrayCount = 0;
-  needsOrder = false;
   if (typeof args !== 'object' || args === null)
     throw badArgument('args', args, `The arguments of kernel ${plan.name} (${show(args)}) are not an object.`);
   for (let i = 0; i < params.length; i++) {
@@ -83,10 +62,7 @@ function writeArguments(
         const { storage } = array;
         encoder.memoryArg(at++, param.access, storage.handle, storage.base + array.byteOffset);
         if (isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-        storages[arrayCount] = storage;
-        accesses[arrayCount] = param.access;
-        arrayCount++;
-        if (storage.isForeign(timeline)) needsOrder = true;
+        uses.add(storage, array.byteOffset, array.byteOffset + array.byteLength, (param.access & Access.WRITE) !== 0);
         break;
       }
       case Form.F32:

@@ -5,9 +5,10 @@
 // kept in every ordering, because a free waits for all uses whatever the streams were told.
 // Thread: owner.
 import type { MemorySpace } from '../protocol/protocol.gen.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
 import type { Point, Timeline } from './timeline.js';
 
-export type Ordering = 'tracked' | 'explicit';
+export type Ordering = 'tracked' | 'checked' | 'explicit';
 
 const NONE: readonly Point[] = [];
 
@@ -17,6 +18,8 @@ export class Storage {
   /** Where it starts in what `handle` names. */
   readonly base: number;
   readonly byteLength: number;
+  /** The device whose handle it is. */
+  readonly core: DeviceCore;
   isDisposed: boolean = false;
   /** The last write. */
   writer: Timeline | undefined = undefined;
@@ -27,7 +30,8 @@ export class Storage {
   /** Last uses by other streams that `user` is not known to come after. */
   others: readonly Point[] = NONE;
 
-  constructor(space: MemorySpace, handle: number, base: number, byteLength: number) {
+  constructor(space: MemorySpace, handle: number, base: number, byteLength: number, core: DeviceCore) {
+    this.core = core;
     this.space = space;
     this.handle = handle;
     this.base = base;
@@ -39,8 +43,13 @@ export class Storage {
     return this.user !== timeline || this.others.length > 0;
   }
 
-  /** The last write, as a point. */
-  get lastWrite(): Point | undefined {
+  /** It was made by this record: the first write. */
+  make(site: StreamSite, ticket: number): void {
+    this.use(site.timeline, ticket, true, true);
+  }
+
+  /** The last write to bytes of this range, as a point. */
+  lastWrite(_start: number, _end: number): Point | undefined {
     return this.writer && { timeline: this.writer, ticket: this.written };
   }
 

@@ -1,30 +1,17 @@
-// An ordered sequence of operations on a device. Every method submits its record before it returns, so nothing has to be
-// awaited in order to go on; promises are only what comes back to the host.
+// A stream of a device: what was put into it (recorder.ts), how far it has come, who watches, how it ends.
 // Thread: the one that made it.
-import { MemorySpace } from '../protocol/protocol.gen.js';
-import { badArgument, checkBytes, checkInteger, show } from './arguments.js';
-import { DeviceArray } from './array.js';
-import { ArrayFactory } from './array-factory.js';
-import { type CopyOptions, isHostOf, type Place, planCopy } from './copy.js';
+import { badArgument, checkInteger, show } from './arguments.js';
+import { runIn, type RunOptions } from './current.js';
 import { describeAs } from './describe.js';
 import type { Device } from './device.js';
-import type { DeviceCore } from './device-core.js';
-import { DTYPES, type DType, type HostOf, type ScalarInput } from './dtype.js';
-import { LimitError, type OperationKind, StateError } from './errors.js';
-import { DeviceEvent } from './event.js';
+import { LimitError, StateError } from './errors.js';
 import { follow, isWatched } from './follow.js';
 import { iterate, type ObservedIterator } from './iterate.js';
-import type { Kernel, LaunchArgs, LaunchShape, Params } from './kernel.js';
-import type { KernelPlan } from './kernel-plan.js';
-import { submitLaunch } from './launch.js';
-import { geometry } from './launch-shape.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from './observable.js';
-import { type Activity, Operation } from './operation.js';
-import type { PinnedArray } from './pinned.js';
-import { bits, scalarBits } from './scalar-bits.js';
-import { type Ordering, Storage } from './storage.js';
+import type { Activity, Operation } from './operation.js';
+import { Recorder } from './recorder.js';
+import type { Ordering } from './storage.js';
 import type { Timeline } from './timeline.js';
-import { Readback, submitCopy, submitCopyIn, submitCopyOut } from './transfer.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
 
 /** Bad values are an ArgumentError of `createStream`. */
@@ -34,157 +21,71 @@ export interface StreamOptions {
   readonly fullRange?: boolean;
   /** What messages and `inspect()` call it; default 'stream-1' and so on. */
   readonly label?: string;
-  /** 'tracked': a use of an array waits for its uses on other streams. 'explicit': only for what it is told to. Default: the device's. */
+  /**
+   * 'tracked': a use of an array waits for its uses on other streams. 'checked': it throws a StreamHazardError where nothing orders
+   * the two. 'explicit': neither. Default: the device's.
+   */
   readonly ordering?: Ordering;
+  /** The `done` of its operations tells `deviceMs`, for two timestamps an operation. */
+  readonly timing?: boolean;
 }
 
 /**
  * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws
  * StateError once stream or device is closing, DeviceLostError once lost, LimitError at `maxPending`; then nothing was submitted.
+ * No two streams are one queue of the device, so they may be compared and be keys of a Map.
  */
-export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterable<Operation> {
-  readonly device: Device;
-  readonly label: string;
-  /** As the device got it, after clamping. */
+export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
+  /** As the device got it, after clamping: `cuStreamGetPriority`. */
   readonly priority: number;
-  readonly ordering: Ordering;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal */
-  readonly timeline: Timeline;
   /** @internal */
   readonly hub: Hub<Operation> = new Hub();
+  /** @internal */
+  readonly hasTiming: boolean;
   readonly #activity: Hub<Activity> = new Hub();
-  readonly #isTracked: boolean;
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
   #activities: ObservableOf<Activity> | undefined = undefined;
-  // The kernel launched last and what it is here: loops launch the same one.
-  #kernel: Kernel | undefined = undefined;
-  #plan: KernelPlan | undefined = undefined;
 
   /** @internal Made by `device.createStream`. */
-  constructor(device: Device, timeline: Timeline, priority: number, ordering: Ordering) {
-    super();
-    this.device = device;
-    this.core = device.core;
-    this.timeline = timeline;
-    this.label = timeline.label;
-    this.priority = priority;
-    this.ordering = ordering;
-    this.#isTracked = ordering === 'tracked';
-  }
-
-  /** @internal */
-  protected get target(): Stream {
-    return this;
-  }
-
-  // ── work ──
-
-  /**
-   * Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks: `cuLaunchKernel`, CuPy's
-   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument the kernel or device cannot take, StateError for a
-   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or what the build failed of.
-   */
-  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
-    if (this.#state !== 'open') throw this.#closedError();
-    if (this.#kernel !== kernel || this.#plan === undefined) {
-      this.#plan = this.core.plan(kernel);
-      this.#kernel = kernel;
-    }
-    const plan = this.#plan;
-    const ticket = submitLaunch(this.device, this.core, this.timeline, this.#isTracked, plan, shape, args);
-    return this.#operation('launch', ticket, geometry.label ?? plan.name, undefined);
-  }
-
-  /**
-   * Between arrays of the device, pinned arrays and ordinary typed arrays, whose bytes are taken at the call: `cuMemcpyAsync`, CuPy's
-   * `set` and `get`, `wp.copy`. Flat, in elements. Throws ArgumentError for ends that differ in dtype, overlap or are too short.
-   */
-  copy<D extends DType>(
-    dst: DeviceArray<D> | PinnedArray<D>,
-    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
-    opts?: CopyOptions,
-  ): Operation;
-  /** Into an ordinary typed array: contents unspecified until done, which rejects with StateError if it was detached meanwhile. */
-  copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
-  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
-    this.#checkOpen();
-    const plan = planCopy(this.core, dst, src, opts);
-    if (plan.byteLength === 0) return this.#operation('copy', this.#submit(this.core.encoder.nop(this.timeline.slot)), opts?.label, 0);
-    const label = opts?.label;
-    const { dst: to, src: from, byteLength } = plan;
-    const source = from.place?.storage.lastWrite;
-    if (to.bytes !== undefined) {
-      // planCopy made sure that the device reaches one end.
-      const landing = submitCopyOut(this, to.bytes, from.place as Place, this.#isTracked);
-      return this.#operation('copy', landing.ticket, label, byteLength).moves(source, landing);
-    }
-    const ticket =
-      from.bytes === undefined
-        ? submitCopy(this, to.place, from.place, byteLength, this.#isTracked)
-        : submitCopyIn(this, to.place, from.bytes, this.#isTracked);
-    return this.#operation('copy', ticket, label, byteLength).moves(source, undefined);
-  }
-
-  /** Sets every element: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
-  fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
-    this.#checkOpen();
-    if (!(dst instanceof DeviceArray)) throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
-    if (dst.isDisposed) throw dst.disposedError();
-    if (dst.device !== this.device) {
-      throw badArgument(
-        'dst',
-        dst,
-        `The dst of the fill is an array of device ${dst.device.core.name}; the stream is one of ${this.core.name}.`,
-      );
-    }
-    scalarBits(dst.dtype, value, 'value');
-    const { low, high } = bits;
-    const { storage, length, byteOffset, byteLength } = dst;
-    const { encoder } = this.core;
-    const { slot } = this.timeline;
-    if (length === 0) return this.#operation('fill', this.#submit(encoder.nop(slot)), undefined, 0);
-    if (storage.isForeign(this.timeline)) this.core.orderUse(this.timeline, storage, true, this.#isTracked);
-    const { byteSize } = DTYPES[dst.dtype];
-    const ticket = this.#submit(encoder.fill(slot, storage.handle, byteSize, storage.base + byteOffset, length, low, high));
-    storage.use(this.timeline, ticket, true, this.#isTracked);
-    return this.#operation('fill', ticket, undefined, byteLength);
-  }
-
-  // ── order ──
-
-  /** Moves an event of this device to this place, or makes one, at no cost to the device: `cuEventRecord`, `record`, `record_event`. */
-  record(event?: DeviceEvent): DeviceEvent {
-    this.#checkOpen();
-    if (event !== undefined && !(event instanceof DeviceEvent))
-      throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
-    if (event !== undefined && event.device !== this.device) {
-      throw badArgument('event', event, `The event is one of device ${event.device.core.name}; the stream is one of ${this.core.name}.`);
-    }
-    const recorded = event ?? new DeviceEvent(this.device, this.core);
-    recorded.moveTo({ timeline: this.timeline, ticket: this.timeline.last });
-    return recorded;
-  }
-
-  /**
-   * Later work of this stream comes after the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. Never recorded:
-   * at once. Neither the host waits nor do failures pass on. Throws StateError for a disposed event.
-   */
-  waitEvent(event: DeviceEvent): Operation {
-    this.#checkOpen();
-    if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
-    const { point } = event;
-    return this.#waitFor(point?.timeline, point?.ticket ?? 0);
+  constructor(
+    device: Device,
+    timeline: Timeline,
+    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
+  ) {
+    super(device, timeline, opts.ordering);
+    this.priority = opts.priority;
+    this.hasTiming = opts.timing;
   }
 
   /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
-  waitStream(other: Stream): Operation {
-    this.#checkOpen();
+  override waitStream(other: Stream): Operation {
+    this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
-    return this.#waitFor(other.timeline, other.timeline.last);
+    return this.waitFor(other.timeline, other.timeline.last);
+  }
+
+  /**
+   * Calls `fn` with this as the current stream of its device, and the device as the default one, until `fn` and everything it awaits are
+   * done: `with stream:`, `wp.ScopedStream`. First this stream waits for the current one, unless `syncEnter` is false; with `syncExit`
+   * that one waits for this at the end. Neither waits on the host. Gives what `fn` gives.
+   */
+  run<T>(fn: () => T, opts?: RunOptions): T {
+    this.checkOpen();
+    return runIn(this, fn, opts);
+  }
+
+  /** `CUstream`, or a number that no other stream has. Whoever uses it orders its work. Throws StateError until the device has made the stream. */
+  get nativeHandle(): bigint {
+    this.checkOpen();
+    const handle = this.core.channel.streamHandle(this.timeline.slot);
+    if (handle === undefined)
+      throw new StateError('ERR_MILLRACE_STATE', `The device has not made stream ${this.label} yet.`, {
+        device: this.core.name,
+        stream: this.label,
+      });
+    return handle;
   }
 
   // ── progress ──
@@ -205,7 +106,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
    */
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
-    if (this.#state === 'closed') throw this.#closedError();
+    if (this.#state === 'closed') throw this.closedError();
     await this.core.wait(this.timeline, this.timeline.last, undefined, opts);
   }
 
@@ -216,7 +117,7 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     checkWaitOptions(opts);
-    if (this.#state === 'closed') throw this.#closedError();
+    if (this.#state === 'closed') throw this.closedError();
     if (this.timeline.pending >= below) await this.core.wait(this.timeline, this.timeline.last - below + 1, undefined, opts);
   }
 
@@ -270,6 +171,11 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
     return this.#state === 'open';
   }
 
+  /** @internal The operation that reads an array back. */
+  readBack(ticket: number, byteLength: number): Operation {
+    return this.operation('copy', ticket, undefined, byteLength);
+  }
+
   /** @internal The device refuses work from now on. */
   stop(): void {
     if (this.#state === 'open') this.#state = 'closing';
@@ -285,45 +191,26 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
   }
 
   /** @internal */
-  allocate<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> {
-    this.#checkOpen();
-    const { core, timeline } = this;
-    const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
-    const handle = core.takeMemoryHandle();
-    let ticket: number;
-    try {
-      // An empty array has a handle too, so that it needs no case of its own.
-      ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(bytes, 1)));
-    } catch (error) {
-      core.returnMemoryHandle(handle);
-      throw error;
-    }
-    const storage = new Storage(MemorySpace.DEVICE, handle, 0, bytes);
-    storage.use(timeline, ticket, true, true);
-    if (isWatched(this, this.#activity)) this.#operation('alloc', ticket, undefined, bytes);
-    return new DeviceArray(this.device, dtype, shape, storage, 0);
+  protected override get isWatched(): boolean {
+    return isWatched(this, this.#activity);
   }
 
-  /** @internal Waits for the array's last writer, whatever this stream's ordering. */
-  async readBack<D extends DType>(array: DeviceArray<D>, into: HostOf[D] | undefined, opts: WaitOptions | undefined): Promise<HostOf[D]> {
-    checkWaitOptions(opts);
-    if (into !== undefined && !isHostOf(into, array.dtype)) {
-      throw badArgument('into', into, `The array to read into (${show(into)}) cannot hold ${array.dtype}.`, array.dtype);
-    }
-    if (into !== undefined && into.length !== array.length) {
-      throw badArgument('into', into, `The array to read into has ${into.length} elements; the array has ${array.length}.`, array.length);
-    }
-    this.#checkOpen();
-    const { byteLength, storage } = array;
-    const source = storage.lastWrite;
-    const readback = new Readback(this, { storage, offset: storage.base + array.byteOffset }, byteLength);
-    const operation = this.#operation('copy', readback.ticket, undefined, byteLength).moves(source, undefined);
-    if (into === undefined) {
-      const bytes = await readback.take(operation, opts, undefined);
-      return new DTYPES[array.dtype].make(bytes.buffer) as HostOf[D];
-    }
-    await readback.take(operation, opts, new Uint8Array(into.buffer, into.byteOffset, byteLength));
-    return into;
+  /** @internal */
+  protected override tell(operation: Operation, ticket: number): void {
+    follow(this, this.#activity, operation, ticket);
+  }
+
+  /** @internal */
+  override checkOpen(): void {
+    if (this.#state !== 'open') throw this.closedError();
+  }
+
+  /** @internal */
+  protected closedError(): Error {
+    const { lostError } = this.core;
+    if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
+    const what = this.device.state === 'open' ? `Stream ${this.label} of device` : 'Device';
+    return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
   }
 
   // ── inside ──
@@ -355,34 +242,6 @@ export class Stream extends ArrayFactory implements AsyncDisposable, AsyncIterab
         await error.retryAfter;
       }
     }
-  }
-
-  #submit(bytes: number): number {
-    return this.core.submit(this.timeline, bytes);
-  }
-
-  #waitFor(other: Timeline | undefined, ticket: number): Operation {
-    const isNeeded = other !== undefined && this.core.order(this.timeline, other, ticket);
-    const operation = this.#operation('wait', this.timeline.last, undefined, undefined);
-    if (!isNeeded) operation.failsOfNothing();
-    return operation;
-  }
-
-  #operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
-    const operation = new Operation(this, kind, ticket, label, bytes);
-    if (isWatched(this, this.#activity)) follow(this, this.#activity, operation, ticket);
-    return operation;
-  }
-
-  #checkOpen(): void {
-    if (this.#state !== 'open') throw this.#closedError();
-  }
-
-  #closedError(): Error {
-    const { lostError } = this.core;
-    if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
-    const what = this.device.state === 'open' ? `Stream ${this.label} of device` : 'Device';
-    return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
   }
 }
 

@@ -2,51 +2,86 @@
 // page-locked memory, on the way in at the call, on the way out when the device has finished.
 // Thread: owner.
 import { MemorySpace } from '../protocol/protocol.gen.js';
-import type { Place } from './copy.js';
+import { type CopyOptions, type Place, planCopy } from './copy.js';
 import type { StreamSite } from './device-core.js';
 import type { HostBlock } from './host-arena.js';
 import { Landing } from './landing.js';
 import type { Operation } from './operation.js';
 import { Storage } from './storage.js';
+import type { Point } from './timeline.js';
+import { uses } from './uses.js';
 import type { WaitOptions } from './wait.js';
 
+/** What a copy became. */
+export interface Transfer {
+  readonly ticket: number;
+  readonly byteLength: number;
+  /** The last write of what it reads. */
+  readonly source: Point | undefined;
+  /** It ends in an ordinary array. */
+  readonly landing: Landing | undefined;
+}
+
+/** `stream.copy`. */
+export function submitTransfer(site: StreamSite, dst: unknown, src: unknown, opts: CopyOptions | undefined): Transfer {
+  const { core, timeline } = site;
+  const { dst: to, src: from, byteLength } = planCopy(core, dst, src, opts);
+  if (byteLength === 0) {
+    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, source: undefined, landing: undefined };
+  }
+  const label = opts?.label;
+  const source = from.place?.storage.lastWrite(from.place.offset, from.place.offset + byteLength);
+  if (to.bytes !== undefined) {
+    // planCopy made sure that the device reaches one end.
+    const landing = submitCopyOut(site, to.bytes, from.place as Place, label);
+    return { ticket: landing.ticket, byteLength, source, landing };
+  }
+  const ticket =
+    from.bytes === undefined ? submitCopy(site, to.place, from.place, byteLength, label) : submitCopyIn(site, to.place, from.bytes, label);
+  return { ticket, byteLength, source, landing: undefined };
+}
+
 /** Between two places that the device reaches; the ticket. */
-export function submitCopy({ core, timeline }: StreamSite, dst: Place, src: Place, byteLength: number, isTracked: boolean): number {
-  if (dst.storage.isForeign(timeline)) core.orderUse(timeline, dst.storage, true, isTracked);
-  if (src.storage.isForeign(timeline)) core.orderUse(timeline, src.storage, false, isTracked);
+export function submitCopy(site: StreamSite, dst: Place, src: Place, byteLength: number, label: string | undefined): number {
+  uses.begin(site);
+  uses.add(dst.storage, dst.offset, dst.offset + byteLength, true);
+  uses.add(src.storage, src.offset, src.offset + byteLength, false);
+  uses.order('copy', label);
+  const { core, timeline } = site;
   const bytes = core.encoder.copy(
     timeline.slot,
+    dst.storage.core.channel.id,
     dst.storage.space,
     dst.storage.handle,
-    dst.offset,
+    dst.storage.base + dst.offset,
+    src.storage.core.channel.id,
     src.storage.space,
     src.storage.handle,
-    src.offset,
+    src.storage.base + src.offset,
     byteLength,
   );
   const ticket = core.submit(timeline, bytes);
-  dst.storage.use(timeline, ticket, true, isTracked);
-  src.storage.use(timeline, ticket, false, isTracked);
+  uses.commit(ticket);
   return ticket;
 }
 
 /** From an ordinary array, whose bytes are taken now; the ticket. */
-export function submitCopyIn(site: StreamSite, dst: Place, bytes: Uint8Array, isTracked: boolean): number {
+export function submitCopyIn(site: StreamSite, dst: Place, bytes: Uint8Array, label: string | undefined): number {
   const { arena } = site.core;
   const block = arena.take(bytes.byteLength);
   const ticket = orReturn(site, block, () => {
     blockBytes(block).set(bytes);
-    return submitCopy(site, dst, blockPlace(block), bytes.byteLength, isTracked);
+    return submitCopy(site, dst, blockPlace(site, block), bytes.byteLength, label);
   });
   arena.giveBack(block, [{ timeline: site.timeline, ticket }]);
   return ticket;
 }
 
 /** Into an ordinary array, which the bytes reach whether or not somebody waits for it. */
-export function submitCopyOut(site: StreamSite, into: Uint8Array, src: Place, isTracked: boolean): Landing {
+export function submitCopyOut(site: StreamSite, into: Uint8Array, src: Place, label: string | undefined): Landing {
   const { core, timeline } = site;
   const block = core.arena.take(into.byteLength);
-  const ticket = orReturn(site, block, () => submitCopy(site, blockPlace(block), src, into.byteLength, isTracked));
+  const ticket = orReturn(site, block, () => submitCopy(site, blockPlace(site, block), src, into.byteLength, label));
   const landing = new Landing(ticket);
   core.landings.expect(timeline, landing);
   const finish = (error?: Error): void => {
@@ -78,7 +113,7 @@ export class Readback {
       byteLength === 0
         ? core.submit(timeline, core.encoder.nop(timeline.slot))
         : // It waits for the last writer, whatever the stream's ordering.
-          submitCopy(site, blockPlace(block), src, byteLength, true),
+          submitCopy({ core, timeline, ordering: 'tracked' }, blockPlace(site, block), src, byteLength, undefined),
     );
   }
 
@@ -108,9 +143,9 @@ function orReturn({ core }: StreamSite, block: HostBlock, submit: () => number):
   }
 }
 
-function blockPlace(block: HostBlock): Place {
+function blockPlace({ core }: StreamSite, block: HostBlock): Place {
   // Staging memory has no history: its order is that of the stream it is used on.
-  return { storage: new Storage(MemorySpace.HOST, block.handle, block.handleOffset, block.byteLength), offset: block.handleOffset };
+  return { storage: new Storage(MemorySpace.HOST, block.handle, block.handleOffset, block.byteLength, core), offset: 0 };
 }
 
 function blockBytes(block: HostBlock): Uint8Array {

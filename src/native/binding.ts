@@ -1,7 +1,15 @@
 // What the addon exports, and that is all. Plain functions; numbers in, numbers out on the hot path.
 // "Owner" is the thread that opened a device, "control" the device's worker thread.
-import type { HandleKind, Status } from '../protocol/protocol.gen.js';
-import type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+import type { HandleKind, PeerRoute, PeerWhat, Status } from '../protocol/protocol.gen.js';
+import type {
+  BackendName,
+  BackendReport,
+  ChannelStats,
+  FailureRecord,
+  NativeDeviceInfo,
+  PeerReport,
+  PoolReport,
+} from '../protocol/reports.js';
 
 export type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 
@@ -50,6 +58,20 @@ export interface Binding {
   registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
   /** Only after every operation that used the handle completed. Blocks. */
   unregisterHost(channel: number, handle: number): void;
+  // Each of these may block, and throws a NativeFailure. core/control.ts says what they are.
+  poolStats(channel: number): PoolReport;
+  setReleaseThreshold(channel: number, bytes: number): void;
+  releaseThreshold(channel: number): number;
+  trimPool(channel: number, keepBytes: number): void;
+  resetHighWater(channel: number): void;
+  peerState(channel: number, ordinal: number, what: PeerWhat): PeerReport;
+  setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): void;
+  probePeer(channel: number, other: number): PeerRoute;
+  elapsed(channel: number, start: number, end: number): number;
+  exportMark(channel: number, mark: number): Uint8Array<ArrayBuffer>;
+  openMark(channel: number, mark: number, ipc: Uint8Array): void;
+  exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;
+  openMemory(channel: number, memory: number, ipc: Uint8Array, byteLength: number): void;
   /** NVRTC, if it can be opened; runs off the loop. */
   nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
   compileNvrtc(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
@@ -77,6 +99,10 @@ export interface Binding {
   /** 0, or the Status the device died of. */
   lostStatus(channel: number): number;
   stats(channel: number): ChannelStats;
+  /** The owner's function has returned: the HOLD record with this ticket completes. */
+  releaseHold(channel: number, stream: number, ticket: number): void;
+  streamHandle(channel: number, stream: number): bigint | undefined;
+  memoryAddress(channel: number, handle: number): bigint | undefined;
 
   // ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** Stops the channel from taking records out of its ring, or lets it go on. */

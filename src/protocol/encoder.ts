@@ -5,13 +5,20 @@
 // Records and their fields are little-endian, as is every machine this runs on.
 // Thread: owner.
 import {
+  type AllocKind,
   AllocRecord,
   ArgKind,
   CopyRecord,
+  CopyStridedRecord,
   FillRecord,
+  FillStridedRecord,
   FreeRecord,
+  HoldRecord,
   LaunchArg,
   LaunchRecord,
+  MarkFreeRecord,
+  type MarkKind,
+  MarkRecord,
   MAX_RECORD_BYTES,
   type MemorySpace,
   NopRecord,
@@ -19,6 +26,8 @@ import {
   RecordHeader,
   StreamCreateRecord,
   StreamDestroyRecord,
+  StridedAxis,
+  WaitMarkRecord,
   WaitRecord,
 } from './protocol.gen.js';
 
@@ -49,8 +58,11 @@ export class Encoder {
     this.#f64 = new Float64Array(buffer);
   }
 
-  streamCreate(stream: number, priority: number): number {
+  /** `foreign` is a driver stream that somebody else made. */
+  streamCreate(stream: number, priority: number, foreign?: bigint): number {
     this.#u32[StreamCreateRecord.PRIORITY >> WORD] = priority;
+    this.#u32[StreamCreateRecord.IS_FOREIGN >> WORD] = foreign === undefined ? 0 : 1;
+    this.#u64(StreamCreateRecord.FOREIGN, Number((foreign ?? 0n) & 0xffffffffn), Number((foreign ?? 0n) >> 32n));
     return this.#header(Opcode.STREAM_CREATE, StreamCreateRecord.BYTE_SIZE, stream);
   }
 
@@ -58,8 +70,9 @@ export class Encoder {
     return this.#header(Opcode.STREAM_DESTROY, StreamDestroyRecord.BYTE_SIZE, stream);
   }
 
-  alloc(stream: number, handle: number, bytes: number): number {
+  alloc(stream: number, handle: number, bytes: number, kind: AllocKind): number {
     this.#u32[AllocRecord.HANDLE >> WORD] = handle;
+    this.#u32[AllocRecord.KIND >> WORD] = kind;
     this.#u64(AllocRecord.BYTES, bytes);
     return this.#header(Opcode.ALLOC, AllocRecord.BYTE_SIZE, stream);
   }
@@ -81,11 +94,14 @@ export class Encoder {
     return this.#header(Opcode.FILL, FillRecord.BYTE_SIZE, stream);
   }
 
+  /** The devices are the channel ids of those whose handles they are. */
   copy(
     stream: number,
+    dstDevice: number,
     dstSpace: MemorySpace,
     dstHandle: number,
     dstOffset: number,
+    srcDevice: number,
     srcSpace: MemorySpace,
     srcHandle: number,
     srcOffset: number,
@@ -94,12 +110,73 @@ export class Encoder {
     const u32 = this.#u32;
     u32[CopyRecord.DST_HANDLE >> WORD] = dstHandle;
     u32[CopyRecord.SRC_HANDLE >> WORD] = srcHandle;
+    u32[CopyRecord.DST_DEVICE >> WORD] = dstDevice;
+    u32[CopyRecord.SRC_DEVICE >> WORD] = srcDevice;
     this.#u16[CopyRecord.DST_SPACE >> 1] = dstSpace;
     this.#u16[CopyRecord.SRC_SPACE >> 1] = srcSpace;
     this.#u64(CopyRecord.DST_OFFSET, dstOffset);
     this.#u64(CopyRecord.SRC_OFFSET, srcOffset);
     this.#u64(CopyRecord.BYTES, bytes);
     return this.#header(Opcode.COPY, CopyRecord.BYTE_SIZE, stream);
+  }
+
+  /** `axes` axes were written by `stridedAxis`. */
+  copyStrided(
+    stream: number,
+    dstHandle: number,
+    dstOffset: number,
+    srcHandle: number,
+    srcOffset: number,
+    elementBytes: number,
+    axes: number,
+  ): number {
+    const u32 = this.#u32;
+    u32[CopyStridedRecord.DST_HANDLE >> WORD] = dstHandle;
+    u32[CopyStridedRecord.SRC_HANDLE >> WORD] = srcHandle;
+    u32[CopyStridedRecord.ELEMENT_BYTES >> WORD] = elementBytes;
+    u32[CopyStridedRecord.RANK >> WORD] = axes;
+    this.#u64(CopyStridedRecord.DST_OFFSET, dstOffset);
+    this.#u64(CopyStridedRecord.SRC_OFFSET, srcOffset);
+    return this.#header(Opcode.COPY_STRIDED, CopyStridedRecord.BYTE_SIZE + axes * StridedAxis.BYTE_SIZE, stream);
+  }
+
+  /** As `fill`, over `axes` axes that `stridedAxis` wrote. */
+  fillStrided(stream: number, handle: number, elementBytes: number, offset: number, axes: number, low: number, high: number): number {
+    const u32 = this.#u32;
+    u32[FillStridedRecord.HANDLE >> WORD] = handle;
+    u32[FillStridedRecord.ELEMENT_BYTES >> WORD] = elementBytes;
+    u32[FillStridedRecord.RANK >> WORD] = axes;
+    this.#u64(FillStridedRecord.OFFSET, offset);
+    this.#u64(FillStridedRecord.PATTERN, low, high);
+    return this.#header(Opcode.FILL_STRIDED, FillStridedRecord.BYTE_SIZE + axes * StridedAxis.BYTE_SIZE, stream);
+  }
+
+  /** Writes one axis behind the fixed part of a strided record, strides in bytes; both kinds have it at the same place. */
+  stridedAxis(index: number, extent: number, dstStride: number, srcStride: number): void {
+    const at = CopyStridedRecord.BYTE_SIZE + index * StridedAxis.BYTE_SIZE;
+    this.#u64(at + StridedAxis.EXTENT, extent);
+    this.#u64(at + StridedAxis.DST_STRIDE, dstStride, Math.floor(dstStride / TWO_32));
+    this.#u64(at + StridedAxis.SRC_STRIDE, srcStride, Math.floor(srcStride / TWO_32));
+  }
+
+  mark(stream: number, handle: number, kind: MarkKind): number {
+    this.#u32[MarkRecord.HANDLE >> WORD] = handle;
+    this.#u32[MarkRecord.KIND >> WORD] = kind;
+    return this.#header(Opcode.MARK, MarkRecord.BYTE_SIZE, stream);
+  }
+
+  markFree(stream: number, handle: number): number {
+    this.#u32[MarkFreeRecord.HANDLE >> WORD] = handle;
+    return this.#header(Opcode.MARK_FREE, MarkFreeRecord.BYTE_SIZE, stream);
+  }
+
+  waitMark(stream: number, handle: number): number {
+    this.#u32[WaitMarkRecord.HANDLE >> WORD] = handle;
+    return this.#header(Opcode.WAIT_MARK, WaitMarkRecord.BYTE_SIZE, stream);
+  }
+
+  hold(stream: number): number {
+    return this.#header(Opcode.HOLD, HoldRecord.BYTE_SIZE, stream);
   }
 
   /** `device` is the channel id of the device that `target` is a stream of. */
@@ -182,8 +259,8 @@ export class Encoder {
     return size;
   }
 
-  #u64(offset: number, value: number): void {
-    this.#u32[offset >> WORD] = value;
-    this.#u32[(offset >> WORD) + 1] = value / TWO_32;
+  #u64(offset: number, low: number, high: number = low / TWO_32): void {
+    this.#u32[offset >> WORD] = low;
+    this.#u32[(offset >> WORD) + 1] = high;
   }
 }

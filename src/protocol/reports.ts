@@ -55,12 +55,32 @@ export interface FailureRecord {
   };
 }
 
+/** hal::PoolStats: a device's stream-ordered pool, in bytes. */
+export interface PoolReport {
+  readonly total: number;
+  readonly free: number;
+  readonly used: number;
+  readonly usedHigh: number;
+  readonly reserved: number;
+  readonly reservedHigh: number;
+}
+
+/** hal::PeerState. */
+export interface PeerReport {
+  readonly canGrant: boolean;
+  readonly isGranted: boolean;
+}
+
 export interface ChannelStats {
   /** Records submitted and not yet issued to the backend. */
   readonly pendingRecords: number;
   readonly ringBytes: number;
   readonly liveMemory: number;
   readonly liveBytes: number;
+  /** Memory that copies hold for a moment on their way, on the device and page-locked. */
+  readonly stagingBytes: number;
+  /** Host memory that is page-locked for the device. */
+  readonly pinnedBytes: number;
   readonly streams: number;
   readonly parked: readonly { readonly stream: number; readonly reason: string; readonly deferred: number }[];
 }

@@ -7,6 +7,7 @@ import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../build/builder.js';
 import type { Nvrtc } from '../build/cuda-compiler.js';
 import type { BuildSpec } from '../core/build.js';
+import type { ControlName } from '../core/control.js';
 import { CompileError, encodeError, LaunchError, MillraceError, OutOfMemoryError, UnavailableError } from '../core/errors.js';
 import { growableSharedBuffer } from '../core/shared-buffer.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
@@ -31,6 +32,8 @@ class ControlledDevice {
   readonly #builder: KernelBuilder;
   readonly #pagesCanBeLocked: boolean;
   readonly #building: Set<number> = new Set();
+  /** Buffers that the device writes into and the owner has not got yet. */
+  readonly #lent: Map<number, ArrayBuffer> = new Map();
   #isClosing = false;
 
   constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
@@ -62,10 +65,10 @@ class ControlledDevice {
     }
   }
 
-  register(handle: number, buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
+  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const bytes = new Uint8Array(buffer, byteOffset, byteLength);
     try {
-      binding.registerHost(this.channel, handle, bytes, this.#pagesCanBeLocked);
+      binding.registerHost(this.channel, handle, bytes, isLocked && this.#pagesCanBeLocked);
     } catch (error) {
       send({ type: 'registerFailed', handle, error: encodeError(asMillraceError(error, `${byteLength} bytes cannot be page-locked`)) });
       // Slower, and right all the same.
@@ -76,6 +79,28 @@ class ControlledDevice {
   unregister(handle: number): void {
     binding.unregisterHost(this.channel, handle);
     send({ type: 'unregistered', handle });
+  }
+
+  lend(handle: number, byteLength: number): void {
+    const buffer = new ArrayBuffer(byteLength);
+    this.#lent.set(handle, buffer);
+    binding.registerHost(this.channel, handle, new Uint8Array(buffer), false);
+  }
+
+  collect(handle: number): void {
+    const buffer = this.#lent.get(handle) as ArrayBuffer;
+    this.#lent.delete(handle);
+    binding.unregisterHost(this.channel, handle);
+    send({ type: 'collected', handle, buffer }, [buffer]);
+  }
+
+  answer(id: number, name: ControlName, args: readonly unknown[]): void {
+    try {
+      const call = binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
+      send({ type: 'answered', id, value: call(this.channel, ...args) });
+    } catch (error) {
+      send({ type: 'refused', id, error: encodeError(asMillraceError(error, `The call ${name} failed`)) });
+    }
   }
 
   close(): Promise<void> {
@@ -92,8 +117,8 @@ function nvrtc(): { readonly nvrtc?: Nvrtc } {
   return { nvrtc: { ...found, compile: (source, name, options) => binding.compileNvrtc(source, name, options) } };
 }
 
-function send(message: FromWorker): void {
-  port.postMessage(message);
+function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
+  port.postMessage(message, moved);
 }
 
 /** What a native call throws knows a status; the owner's users know classes. */
@@ -139,7 +164,16 @@ port.on('message', (message: ToWorker) => {
       void device?.build(message.handle, message.build);
       break;
     case 'register':
-      device?.register(message.handle, message.buffer, message.byteOffset, message.byteLength);
+      device?.register(message.handle, message.buffer, message.byteOffset, message.byteLength, message.isLocked);
+      break;
+    case 'lend':
+      device?.lend(message.handle, message.byteLength);
+      break;
+    case 'collect':
+      device?.collect(message.handle);
+      break;
+    case 'ask':
+      device?.answer(message.id, message.name, message.args);
       break;
     case 'unregister':
       device?.unregister(message.handle);

@@ -2,6 +2,7 @@
 // records. What does travel may block the worker and never the owner.
 import type { BuildSpec } from '../core/build.js';
 import type { BuildReport } from '../core/channel.js';
+import type { ControlName } from '../core/control.js';
 import type { EncodedError } from '../core/errors.js';
 import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
@@ -13,10 +14,16 @@ export type ToWorker =
   | {
       readonly type: 'register';
       readonly handle: number;
-      readonly buffer: SharedArrayBuffer;
+      readonly buffer: ArrayBufferLike;
       readonly byteOffset: number;
       readonly byteLength: number;
+      readonly isLocked: boolean;
     }
+  /** A buffer of the worker's own, which 'collect' sends to the owner. */
+  | { readonly type: 'lend'; readonly handle: number; readonly byteLength: number }
+  | { readonly type: 'collect'; readonly handle: number }
+  /** A ControlCall; 'answered' or 'refused' follows, by the same id. */
+  | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
   | { readonly type: 'close' };
 
@@ -36,5 +43,8 @@ export type FromWorker =
   | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'registerFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'unregistered'; readonly handle: number }
+  | { readonly type: 'collected'; readonly handle: number; readonly buffer: ArrayBuffer }
+  | { readonly type: 'answered'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'refused'; readonly id: number; readonly error: EncodedError }
   /** Last message. */
   | { readonly type: 'closed' };

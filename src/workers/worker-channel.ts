@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { BuildSpec } from '../core/build.js';
 import type { BuildReport, Channel } from '../core/channel.js';
+import type { ControlCalls, ControlName } from '../core/control.js';
 import { decodeError, DeviceLostError, InternalError } from '../core/errors.js';
 import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
 import type { Binding } from '../native/binding.js';
@@ -74,6 +75,9 @@ export class WorkerChannel implements Channel {
   readonly #worker: Worker;
   readonly #builds: Map<number, Settling<BuildReport>> = new Map();
   readonly #unregisters: Map<number, Settling<void>> = new Map();
+  readonly #collects: Map<number, Settling<ArrayBuffer>> = new Map();
+  readonly #asked: Map<number, Settling<unknown>> = new Map();
+  #lastAsked = 0;
   readonly #exited: Promise<void>;
   #state: 'open' | 'closing' | 'closed' = 'open';
   #holds = 0;
@@ -141,8 +145,41 @@ export class WorkerChannel implements Channel {
     });
   }
 
-  register(handle: number, buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
-    post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength });
+  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
+    const moved = buffer instanceof ArrayBuffer ? [buffer] : [];
+    post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
+  }
+
+  lend(handle: number, byteLength: number): void {
+    post(this.#worker, { type: 'lend', handle, byteLength });
+  }
+
+  collect(handle: number): Promise<ArrayBuffer> {
+    return new Promise((resolve, reject) => {
+      this.#collects.set(handle, { resolve, reject });
+      post(this.#worker, { type: 'collect', handle });
+    });
+  }
+
+  ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
+    const id = ++this.#lastAsked;
+    const answer = new Promise<unknown>((resolve, reject) => {
+      this.#asked.set(id, { resolve, reject });
+      post(this.#worker, { type: 'ask', id, name, args });
+    });
+    return this.holdLoop(answer) as Promise<ReturnType<ControlCalls[K]>>;
+  }
+
+  releaseHold(stream: number, ticket: number): void {
+    this.#binding.releaseHold(this.id, stream, ticket);
+  }
+
+  streamHandle(stream: number): bigint | undefined {
+    return this.#binding.streamHandle(this.id, stream);
+  }
+
+  memoryAddress(handle: number): bigint | undefined {
+    return this.#binding.memoryAddress(this.id, handle);
   }
 
   unregister(handle: number): Promise<void> {
@@ -169,6 +206,10 @@ export class WorkerChannel implements Channel {
     await this.holdLoop(this.#exited);
   }
 
+  get #device(): string {
+    return `${this.backend}:${this.info.ordinal}`;
+  }
+
   #hear(message: FromWorker): void {
     switch (message.type) {
       case 'built': {
@@ -177,7 +218,7 @@ export class WorkerChannel implements Channel {
         break;
       }
       case 'buildFailed':
-        take(this.#builds, message.handle)?.reject(decodeError(message.error, { device: `${this.backend}:${this.info.ordinal}` }));
+        take(this.#builds, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
         break;
       case 'registerFailed':
         process.emitWarning(`${message.error.message} Copies to and from it take the slow road.`, {
@@ -187,6 +228,15 @@ export class WorkerChannel implements Channel {
         break;
       case 'unregistered':
         take(this.#unregisters, message.handle)?.resolve();
+        break;
+      case 'collected':
+        take(this.#collects, message.handle)?.resolve(message.buffer);
+        break;
+      case 'answered':
+        take(this.#asked, message.id)?.resolve(message.value);
+        break;
+      case 'refused':
+        take(this.#asked, message.id)?.reject(decodeError(message.error, { device: this.#device }));
         break;
       case 'closed':
         this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
@@ -198,13 +248,14 @@ export class WorkerChannel implements Channel {
     if (this.#state === 'closed') return;
     const wasAsked = this.#state === 'closing';
     this.#state = 'closed';
-    const device = `${this.backend}:${this.info.ordinal}`;
+    const device = this.#device;
     const message = wasAsked ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
     const error = new DeviceLostError('ERR_MILLRACE_LOST', message, wasAsked ? 'closed' : 'worker-exit', { device, cause });
     if (!wasAsked) this.onLost?.(error);
-    for (const pending of [...this.#builds.values(), ...this.#unregisters.values()]) pending.reject(error);
-    this.#builds.clear();
-    this.#unregisters.clear();
+    for (const pending of [this.#builds, this.#unregisters, this.#collects, this.#asked]) {
+      for (const { reject } of pending.values()) reject(error);
+      pending.clear();
+    }
     this.#binding.detach(this.id);
   }
 }
@@ -215,8 +266,8 @@ function take<T>(pending: Map<number, Settling<T>>, handle: number): Settling<T>
   return settling;
 }
 
-function post(worker: Worker, message: ToWorker): void {
-  worker.postMessage(message);
+function post(worker: Worker, message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
+  worker.postMessage(message, moved);
 }
 
 /** The next message, which is this one, or the worker's failure. */

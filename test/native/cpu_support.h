@@ -148,7 +148,7 @@ struct Lane {
   }
 
   static std::unique_ptr<hal::Stream> Make(hal::Device& device, Sink& sink, int32_t priority) {
-    return std::move(device.CreateStream({priority, &sink.slot(), &sink}).value());
+    return std::move(device.CreateStream({.priority = priority, .slot = &sink.slot(), .sink = &sink}).value());
   }
   template <typename... Params>
   Ticket Launch(const std::shared_ptr<hal::Kernel>& kernel, hal::Dim3 grid, Params... params) {

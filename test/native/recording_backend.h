@@ -143,6 +143,20 @@ class RecordingStream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return Completed(); }
   Status Check() override { return {}; }
 
+  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
+  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided copies"};
+  }
+  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
+    return {StatusCode::kUnsupported, "strided fills"};
+  }
+  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
+    return {StatusCode::kUnsupported, "pageable copies"};
+  }
+  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
+  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+
   /// Completes everything up to `ticket`, as a device would. Thread: any.
   void Complete(hal::Ticket ticket) {
     const std::lock_guard telling(telling_);
@@ -208,6 +222,41 @@ class RecordingDevice final : public hal::Device {
     return std::unique_ptr<hal::Memory>(new RecordingMemory(count * sizeof(protocol::FaultSlot)));
   }
   [[nodiscard]] uint64_t FreeBytes() const override { return controls_.free_bytes.load(); }
+
+  [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override {
+    return Status(StatusCode::kUnsupported, "marks");
+  }
+  [[nodiscard]] Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override {
+    return Status(StatusCode::kUnsupported, "marks");
+  }
+  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
+    return Status(StatusCode::kUnsupported, "other processes");
+  }
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return Status(StatusCode::kUnsupported, "pools"); }
+  Status SetReleaseThreshold(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
+  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return Status(StatusCode::kUnsupported, "pools"); }
+  Status Trim(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
+  Status ResetHighWater() override { return {StatusCode::kUnsupported, "pools"}; }
+  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t, protocol::PeerWhat) override {
+    return Status(StatusCode::kUnsupported, "peers");
+  }
+  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {StatusCode::kUnsupported, "peers"}; }
+  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override {
+    return Status(StatusCode::kUnsupported, "peers");
+  }
   void Close() override {}
 
   std::vector<RecordingStream*> streams;  // In the order they were made; read when the channel is quiet.

@@ -1,7 +1,7 @@
 // Records as bytes: what the native side will read.
 import { describe, expect, test } from 'vitest';
 import { Encoder } from '../../../src/protocol/encoder.js';
-import { CopyRecord, LaunchArg, LaunchRecord, MemorySpace, Opcode, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { AllocKind, CopyRecord, LaunchArg, LaunchRecord, MemorySpace, Opcode, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 
 const encoder = new Encoder();
 const view = new DataView(encoder.block.buffer);
@@ -30,14 +30,15 @@ describe('encoder', () => {
     header(Opcode.WAIT, WaitRecord.BYTE_SIZE, 1);
     expect([view.getUint32(WaitRecord.DEVICE, true), view.getUint32(WaitRecord.TARGET, true)]).toEqual([2, 3]);
     expect(u64(WaitRecord.TICKET)).toBe(BigInt(ticket));
-    encoder.alloc(1, 9, 2 ** 40 + 1);
+    encoder.alloc(1, 9, 2 ** 40 + 1, AllocKind.STAGING);
     expect(u64(24)).toBe(2n ** 40n + 1n);
   });
 
   test('a copy names both ends with their spaces', () => {
-    expect(encoder.copy(4, MemorySpace.HOST, 11, 2 ** 33, MemorySpace.DEVICE, 12, 8, 2 ** 34)).toBe(CopyRecord.BYTE_SIZE);
+    expect(encoder.copy(4, 5, MemorySpace.HOST, 11, 2 ** 33, 6, MemorySpace.DEVICE, 12, 8, 2 ** 34)).toBe(CopyRecord.BYTE_SIZE);
     header(Opcode.COPY, CopyRecord.BYTE_SIZE, 4);
     expect([view.getUint32(CopyRecord.DST_HANDLE, true), view.getUint32(CopyRecord.SRC_HANDLE, true)]).toEqual([11, 12]);
+    expect([view.getUint32(CopyRecord.DST_DEVICE, true), view.getUint32(CopyRecord.SRC_DEVICE, true)]).toEqual([5, 6]);
     expect([view.getUint16(CopyRecord.DST_SPACE, true), view.getUint16(CopyRecord.SRC_SPACE, true)]).toEqual([1, 0]);
     expect([u64(CopyRecord.DST_OFFSET), u64(CopyRecord.SRC_OFFSET), u64(CopyRecord.BYTES)]).toEqual([2n ** 33n, 8n, 2n ** 34n]);
   });

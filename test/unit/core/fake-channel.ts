@@ -1,5 +1,6 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
 import type { BuildReport, Channel } from '../../../src/core/channel.js';
+import type { ControlCalls, ControlName } from '../../../src/core/control.js';
 import { DeviceCore } from '../../../src/core/device-core.js';
 import { Device } from '../../../src/core/device.js';
 import type { DeviceLostError } from '../../../src/core/errors.js';
@@ -56,7 +57,7 @@ export class FakeChannel implements Channel {
   readonly #tickets: Map<number, number> = new Map();
   readonly #failures: Map<number, FailureRecord[]> = new Map();
   readonly #words: BigUint64Array = new BigUint64Array(this.timeline);
-  readonly #nextHandle: number[] = [0, 0, 0];
+  readonly #nextHandle: number[] = [0, 0, 0, 0];
   #streams = 0;
 
   submit(bytes: number): number {
@@ -85,7 +86,16 @@ export class FakeChannel implements Channel {
   }
 
   stats(): ChannelStats {
-    return { pendingRecords: 0, ringBytes: 0, liveMemory: 0, liveBytes: 0, streams: this.#streams, parked: [] };
+    return {
+      pendingRecords: 0,
+      ringBytes: 0,
+      liveMemory: 0,
+      liveBytes: 0,
+      stagingBytes: 0,
+      pinnedBytes: 0,
+      streams: this.#streams,
+      parked: [],
+    };
   }
 
   reserveHandles(kind: number, count: number): number {
@@ -106,8 +116,41 @@ export class FakeChannel implements Channel {
     return new Promise((resolve, reject) => this.builds.set(handle, { resolve, reject }));
   }
 
-  register(handle: number, _buffer: SharedArrayBuffer, byteOffset: number, byteLength: number): void {
+  register(handle: number, _buffer: ArrayBufferLike, byteOffset: number, byteLength: number, _isLocked: boolean): void {
     this.registered.push({ handle, byteOffset, byteLength });
+  }
+
+  lend(handle: number, byteLength: number): void {
+    this.registered.push({ handle, byteOffset: 0, byteLength });
+  }
+
+  collect(handle: number): Promise<ArrayBuffer> {
+    this.unregistered.push(handle);
+    const lent = this.registered.find((block) => block.handle === handle);
+    return Promise.resolve(new ArrayBuffer(lent?.byteLength ?? 0));
+  }
+
+  /** Answers of the worker, by the call's name; what has none is never answered. */
+  readonly answers: Map<ControlName, (...args: unknown[]) => unknown> = new Map();
+
+  ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
+    const answer = this.answers.get(name);
+    return answer === undefined ? new Promise(() => undefined) : Promise.resolve(answer(...args) as ReturnType<ControlCalls[K]>);
+  }
+
+  /** Holds let go, as 'stream:ticket'. */
+  readonly released: string[] = [];
+
+  releaseHold(stream: number, ticket: number): void {
+    this.released.push(`${stream}:${ticket}`);
+  }
+
+  streamHandle(stream: number): bigint | undefined {
+    return BigInt(stream) + 1n;
+  }
+
+  memoryAddress(handle: number): bigint | undefined {
+    return BigInt(handle);
   }
 
   unregister(handle: number): Promise<void> {

@@ -1,4 +1,5 @@
 // Pinned memory from the arena: what is shared, what is reused and when.
+import { CopyRecord } from '../../../src/protocol/protocol.gen.js';
 import { describe, expect, test } from 'vitest';
 import { HandleTable } from '../../../src/core/handles.js';
 import { HostArena } from '../../../src/core/host-arena.js';
@@ -75,7 +76,7 @@ describe('copies of ordinary arrays', () => {
     const operation = stream.copy(host, x, { count: 3, dstOffset: 1 });
     const view = channel.records.at(-1)!.view;
     // The device writes the staging memory that the record names.
-    new Float32Array(channel.arena, Number(view.getBigUint64(32, true)), 3).set([5, 6, 7]);
+    new Float32Array(channel.arena, Number(view.getBigUint64(CopyRecord.DST_OFFSET, true)), 3).set([5, 6, 7]);
     expect(operation.isComplete).toBe(false);
     channel.completeAll();
     // Complete on the device is not yet here.

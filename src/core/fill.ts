@@ -1,0 +1,32 @@
+// Filling an array, or a view of one, as a record.
+// Thread: owner.
+import { badArgument, show } from './arguments.js';
+import { DeviceArray } from './array.js';
+import type { StreamSite } from './device-core.js';
+import { DTYPES } from './dtype.js';
+import { bits, scalarBits } from './scalar-bits.js';
+import { uses } from './uses.js';
+
+/** The ticket. */
+export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): number {
+  const { core, timeline } = site;
+  if (!((dst as unknown) instanceof DeviceArray))
+    throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
+  if (dst.isDisposed) throw dst.disposedError();
+  if (dst.device.core !== core) {
+    throw badArgument('dst', dst, `The dst of the fill is an array of device ${dst.device.core.name}; the stream is one of ${core.name}.`);
+  }
+  scalarBits(dst.dtype, value, 'value');
+  const { low, high } = bits;
+  const { storage, length, byteOffset, byteLength } = dst;
+  const { encoder } = core;
+  const { slot } = timeline;
+  if (length === 0) return core.submit(timeline, encoder.nop(slot));
+  uses.begin(site);
+  uses.add(storage, byteOffset, byteOffset + byteLength, true);
+  uses.order('fill', undefined);
+  const { byteSize } = DTYPES[dst.dtype];
+  const ticket = core.submit(timeline, encoder.fill(slot, storage.handle, byteSize, storage.base + byteOffset, length, low, high));
+  uses.commit(ticket);
+  return ticket;
+}

@@ -1,0 +1,181 @@
+// What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
+// to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
+// Thread: the one that made it.
+import { checkBytes } from './arguments.js';
+import { DeviceArray } from './array.js';
+import { ArrayFactory } from './array-factory.js';
+import type { CopyOptions } from './copy.js';
+import type { Device } from './device.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
+import type { DType, HostOf, ScalarInput } from './dtype.js';
+import type { OperationKind } from './errors.js';
+import { DeviceEvent, type EventOptions, recordEvent, submitWaitEvent } from './event.js';
+import { submitFill } from './fill.js';
+import { type HoldOptions, type HostOptions, submitHold, submitHost } from './host-function.js';
+import type { Kernel, LaunchArgs, LaunchShape, Params } from './kernel.js';
+import type { KernelPlan } from './kernel-plan.js';
+import { submitLaunch } from './launch.js';
+import { geometry } from './launch-shape.js';
+import { Operation } from './operation.js';
+import type { PinnedArray } from './pinned.js';
+import { type Ordering, Storage } from './storage.js';
+import type { Timeline } from './timeline.js';
+import { submitTransfer } from './transfer.js';
+import { AllocKind, MemorySpace } from '../protocol/protocol.gen.js';
+
+/** Operations in the order of the calls; `Stream` says what else they throw. */
+export abstract class Recorder extends ArrayFactory implements StreamSite {
+  readonly device: Device;
+  readonly label: string;
+  readonly ordering: Ordering;
+  /** @internal */
+  readonly core: DeviceCore;
+  /** @internal */
+  readonly timeline: Timeline;
+  // The kernel launched last and what it is here: loops launch the same one.
+  #kernel: Kernel | undefined = undefined;
+  #plan: KernelPlan | undefined = undefined;
+
+  /** @internal */
+  constructor(device: Device, timeline: Timeline, ordering: Ordering) {
+    super();
+    this.device = device;
+    this.core = device.core;
+    this.timeline = timeline;
+    this.label = timeline.label;
+    this.ordering = ordering;
+  }
+
+  /** @internal Throws where it takes no work any more. */
+  protected abstract checkOpen(): void;
+
+  /** @internal Shows an operation to those who watch. */
+  protected abstract tell(operation: Operation, ticket: number): void;
+
+  /** @internal */
+  protected abstract readonly isWatched: boolean;
+
+  /** @internal */
+  protected get target(): Recorder {
+    return this;
+  }
+
+  /**
+   * Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks: `cuLaunchKernel`, CuPy's
+   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument the kernel or device cannot take, StateError for a
+   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or what the build failed of.
+   */
+  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
+    this.checkOpen();
+    if (this.#kernel !== kernel || this.#plan === undefined) {
+      this.#plan = this.core.plan(kernel);
+      this.#kernel = kernel;
+    }
+    const plan = this.#plan;
+    const ticket = submitLaunch(this.device, this, plan, shape, args);
+    return this.operation('launch', ticket, geometry.label ?? plan.name, undefined);
+  }
+
+  /**
+   * Between arrays of any open device, pinned arrays and ordinary typed arrays, contiguous or not: `cuMemcpyAsync`,
+   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. An ordinary typed array's bytes are taken at the
+   * call, unless `transfer` hands it over or it is a view of a SharedArrayBuffer, which stays borrowed until done. Throws ArgumentError
+   * for ends that differ in dtype or (where one is not contiguous) shape, overlap, or are too short.
+   */
+  copy<D extends DType>(
+    dst: DeviceArray<D> | PinnedArray<D>,
+    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
+    opts?: CopyOptions,
+  ): Operation;
+  /** Into an ordinary typed array: contents unspecified until done, which rejects with StateError if it was detached meanwhile. */
+  copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
+  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
+    this.checkOpen();
+    const { ticket, byteLength, source, landing } = submitTransfer(this, dst, src, opts);
+    return this.operation('copy', ticket, opts?.label, byteLength).moves(source, landing);
+  }
+
+  /** Sets every element, of a view too: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
+  fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
+    this.checkOpen();
+    const ticket = submitFill(this, dst, value);
+    return this.operation('fill', ticket, undefined, dst.byteLength);
+  }
+
+  /** Moves an event of this device to this place, or makes one, at no cost to the device: `cuEventRecord`, `record`, `record_event`. */
+  record(event?: DeviceEvent): DeviceEvent;
+  /** Makes an event and records it here. */
+  record(opts: EventOptions): DeviceEvent;
+  record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
+    this.checkOpen();
+    return recordEvent(this, eventOrOptions);
+  }
+
+  /**
+   * Later work of this stream comes after the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. Never recorded:
+   * at once. Neither the host waits nor do failures pass on. Throws StateError for a disposed event.
+   */
+  waitEvent(event: DeviceEvent): Operation {
+    this.checkOpen();
+    return this.#waited(submitWaitEvent(this, event));
+  }
+
+  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
+  abstract waitStream(other: Recorder): Operation;
+
+  /**
+   * Calls `fn` on this thread's loop after earlier work, in the order of the stream; later work does not wait for it: `cuLaunchHostFunc`,
+   * `launch_host_func`. `done` resolves when it has returned and rejects with what it threw; the device goes on.
+   */
+  host(fn: () => void, opts?: HostOptions): Operation {
+    this.checkOpen();
+    return submitHost(this, fn, opts, (ticket) => this.operation('host', ticket, opts?.label, undefined));
+  }
+
+  /**
+   * As `host`, and the stream stands still until what `fn` returns has settled, `timeoutMs` at most: then `done` rejects with a
+   * WaitTimeoutError and the stream goes on. `signal` aborts when the time is over or the device is lost. Waiting for this stream inside is a StateError.
+   */
+  hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
+    this.checkOpen();
+    return submitHold(this, fn, opts, (ticket) => this.operation('host', ticket, opts.label, undefined));
+  }
+
+  /** @internal */
+  allocate<D extends DType>(shape: readonly number[], dtype: D, kind: AllocKind = AllocKind.POOL): DeviceArray<D> {
+    this.checkOpen();
+    const { core, timeline } = this;
+    const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
+    const handle = core.takeMemoryHandle();
+    let ticket: number;
+    try {
+      // An empty array has a handle too, so that it needs no case of its own.
+      ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(bytes, 1), kind));
+    } catch (error) {
+      core.returnMemoryHandle(handle);
+      throw error;
+    }
+    const storage = new Storage(MemorySpace.DEVICE, handle, 0, bytes, core);
+    storage.make(this, ticket);
+    if (this.isWatched) this.operation('alloc', ticket, undefined, bytes);
+    return new DeviceArray(this.device, dtype, shape, storage, 0);
+  }
+
+  /** @internal */
+  protected waitFor(other: Timeline, ticket: number): Operation {
+    return this.#waited(this.core.order(this.timeline, other, ticket));
+  }
+
+  /** @internal The operation that a record was submitted for. */
+  protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
+    const operation = new Operation(this, kind, ticket, label, bytes);
+    if (this.isWatched) this.tell(operation, ticket);
+    return operation;
+  }
+
+  #waited(isNeeded: boolean): Operation {
+    const operation = this.operation('wait', this.timeline.last, undefined, undefined);
+    if (!isNeeded) operation.failsOfNothing();
+    return operation;
+  }
+}
