@@ -9,7 +9,7 @@ import type { Device } from './device.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
 import type { DType, HostOf, ScalarInput } from './dtype.js';
 import type { OperationKind } from './errors.js';
-import { DeviceEvent, type EventOptions, recordEvent, submitWaitEvent } from './event.js';
+import { type DeviceEvent, type EventOptions, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
 import { type HoldOptions, type HostOptions, submitHold, submitHost } from './host-function.js';
 import type { Kernel, LaunchArgs, LaunchShape, Params } from './kernel.js';
