@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/mark.h"
 #include "cpu/module.h"
 
 namespace millrace::cpu {
@@ -17,6 +18,7 @@ CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<Pool> pool)
     : info_(std::move(info)), pool_(std::move(pool)), heap_(std::make_shared<Heap>(info_.total_memory_bytes)) {}
 
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
+  if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
   auto core = std::make_shared<StreamCore>(request, pool_);
   streams_.push_back(core);
@@ -31,6 +33,43 @@ Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t coun
   Result<std::unique_ptr<hal::Memory>> slots = heap_->Allocate(uint64_t{count} * sizeof(protocol::FaultSlot));
   if (slots.ok()) std::memset(slots.value()->address(), 0, slots.value()->bytes());
   return slots;
+}
+
+Result<std::unique_ptr<hal::Mark>> CpuDevice::CreateMark(protocol::MarkKind kind) {
+  if (kind != protocol::MarkKind::kTiming) return kOneProcess;
+  return std::unique_ptr<hal::Mark>(std::make_unique<CpuMark>());
+}
+
+Result<double> CpuDevice::Elapsed(const hal::Mark& start, const hal::Mark& end) {
+  const Timestamp& first = *static_cast<const CpuMark&>(start).stamp();
+  const Timestamp& second = *static_cast<const CpuMark&>(end).stamp();
+  if (!first.IsTaken() || !second.IsTaken()) return Status(StatusCode::kState, "timing an event that is not complete");
+  return static_cast<double>(second.nanoseconds() - first.nanoseconds()) / 1e6;
+}
+
+Status CpuDevice::SetReleaseThreshold(uint64_t bytes) {
+  heap_->Keep(bytes);
+  return {};
+}
+
+Status CpuDevice::Trim(uint64_t keep_bytes) {
+  heap_->Trim(keep_bytes);
+  return {};
+}
+
+Status CpuDevice::ResetHighWater() {
+  heap_->ResetHighWater();
+  return {};
+}
+
+Result<hal::PeerState> CpuDevice::Peer(uint32_t ordinal, protocol::PeerWhat) {
+  const bool is_itself = ordinal == info_.ordinal;
+  return hal::PeerState{is_itself, is_itself};
+}
+
+Status CpuDevice::SetPeer(uint32_t ordinal, protocol::PeerWhat, bool is_granted) {
+  if (ordinal == info_.ordinal || !is_granted) return {};
+  return {StatusCode::kUnsupported, "granting a CPU device's memory to another device"};
 }
 
 void CpuDevice::Close() {

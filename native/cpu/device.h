@@ -32,43 +32,35 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] uint64_t FreeBytes() const override { return heap_->FreeBytes(); }
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override {
-    return Status(StatusCode::kUnsupported, "marks");
-  }
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "marks");
-  }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
+
+  /// Timestamps of the machine's steady clock. There are no others: nothing of a CPU device is for other processes.
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override;
+  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override;
+  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return kOneProcess; }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override { return kOneProcess; }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override { return kOneProcess; }
+  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return kOneProcess; }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+    return kOneProcess;
   }
-  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status SetReleaseThreshold(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status Trim(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  Status ResetHighWater() override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t, protocol::PeerWhat) override {
-    return Status(StatusCode::kUnsupported, "peers");
-  }
-  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {StatusCode::kUnsupported, "peers"}; }
-  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override {
-    return Status(StatusCode::kUnsupported, "peers");
-  }
+
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return heap_->Use(); }
+  Status SetReleaseThreshold(uint64_t bytes) override;
+  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return heap_->kept_bytes(); }
+  Status Trim(uint64_t keep_bytes) override;
+  Status ResetHighWater() override;
+
+  /// As in Warp, a CPU device is nobody's peer: there is nothing to grant. Copies reach its memory all the same.
+  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
+  Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
+  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
+
   /// Blocks for as long as the longest kernel does. A caller that cannot wait so long leaks the device instead.
   void Close() override;
 
  private:
+  static constexpr Status kOneProcess{StatusCode::kUnsupported, "sharing a CPU device's objects with other processes"};
+
   const hal::DeviceInfo info_;
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<Heap> heap_;

@@ -48,6 +48,10 @@ void UnmapBlock(std::byte* address, uint64_t block_bytes) {
 
 }  // namespace
 
+void Heap::Unmap(const std::vector<Block>& blocks) {
+  for (const Block& block : blocks) UnmapBlock(block.address, block.bytes);
+}
+
 Heap::~Heap() {
   for (auto& [block_bytes, addresses] : cache_) {
     for (std::byte* address : addresses) UnmapBlock(address, block_bytes);
@@ -67,11 +71,14 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
     const uint64_t room = budget_bytes_ - used_bytes_;
     // A block of this size may be in the cache; it is taken before the cache gives way.
     if (std::byte* address = Take(block_bytes)) {
+      NoteHighWater();
       return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
     }
     Evict(room, dropped);
+    // Of a block that the system then refuses too; the budget is the machine's, so that hardly happens.
+    NoteHighWater();
   }
-  for (const Block& block : dropped) UnmapBlock(block.address, block.bytes);
+  Unmap(dropped);
 
   std::byte* address = MapBlock(block_bytes);
   if (address == nullptr) {
@@ -80,7 +87,7 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
       std::lock_guard lock(mutex_);
       Evict(0, dropped);
     }
-    for (const Block& block : dropped) UnmapBlock(block.address, block.bytes);
+    Unmap(dropped);
     address = MapBlock(block_bytes);
   }
   if (address == nullptr) {
@@ -94,6 +101,57 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
 uint64_t Heap::FreeBytes() const {
   std::lock_guard lock(mutex_);
   return budget_bytes_ - used_bytes_;
+}
+
+hal::PoolStats Heap::Use() const {
+  std::lock_guard lock(mutex_);
+  return {.total = budget_bytes_,
+          .free = budget_bytes_ - used_bytes_,
+          .used = used_bytes_,
+          .used_high = used_high_,
+          .reserved = used_bytes_ + cached_bytes_,
+          .reserved_high = reserved_high_};
+}
+
+void Heap::ResetHighWater() {
+  std::lock_guard lock(mutex_);
+  used_high_ = used_bytes_;
+  reserved_high_ = used_bytes_ + cached_bytes_;
+}
+
+void Heap::Keep(uint64_t bytes) {
+  std::vector<Block> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    kept_bytes_ = bytes;
+    Evict(bytes, dropped);
+  }
+  Unmap(dropped);
+}
+
+uint64_t Heap::kept_bytes() const {
+  std::lock_guard lock(mutex_);
+  return kept_bytes_;
+}
+
+void Heap::Trim(uint64_t reserved_bytes) {
+  std::vector<Block> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    // The largest that still fits, again and again, so that not less stays than was asked for.
+    while (used_bytes_ + cached_bytes_ > reserved_bytes) {
+      const auto above = cache_.upper_bound(used_bytes_ + cached_bytes_ - reserved_bytes);
+      if (above == cache_.begin()) break;
+      const uint64_t block_bytes = std::prev(above)->first;
+      dropped.push_back({Take(block_bytes), block_bytes});
+    }
+  }
+  Unmap(dropped);
+}
+
+void Heap::NoteHighWater() {
+  used_high_ = std::max(used_high_, used_bytes_);
+  reserved_high_ = std::max(reserved_high_, used_bytes_ + cached_bytes_);
 }
 
 std::byte* Heap::Take(uint64_t block_bytes) {
@@ -111,16 +169,16 @@ void Heap::Release(Block block) {
   {
     std::lock_guard lock(mutex_);
     used_bytes_ -= block.bytes;
-    if (block.bytes < kMapBytes || block.bytes > kMaxCachedBytes) {
+    if (block.bytes < kMapBytes || block.bytes > kept_bytes_) {
       dropped.push_back(block);
     } else {
       // Older blocks of other sizes give way, so that a change of sizes does not leave the cache full of the past.
-      Evict(kMaxCachedBytes - block.bytes, dropped);
+      Evict(kept_bytes_ - block.bytes, dropped);
       cache_[block.bytes].push_back(block.address);
       cached_bytes_ += block.bytes;
     }
   }
-  for (const Block& old : dropped) UnmapBlock(old.address, old.bytes);
+  Unmap(dropped);
 }
 
 void Heap::Evict(uint64_t kept_bytes, std::vector<Block>& dropped) {

@@ -17,8 +17,10 @@
 
 namespace millrace::cpu {
 
-/// Freed blocks that one device keeps at most.
-inline constexpr uint64_t kMaxCachedBytes = 256ull << 20;
+/// What a device keeps of freed blocks until it is told otherwise. A GPU's pool begins at 0, which means until the next
+/// synchronization and not until the next free; a CPU device has no such moment, and at 0 would fault in every page of
+/// every array anew.
+inline constexpr uint64_t kDefaultKeptBytes = 256ull << 20;
 
 /// Thread: any.
 class Heap : public std::enable_shared_from_this<Heap> {
@@ -32,6 +34,15 @@ class Heap : public std::enable_shared_from_this<Heap> {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(uint64_t bytes);
   [[nodiscard]] uint64_t FreeBytes() const;
 
+  /// `reserved` is what arrays use and what is kept for the next ones. It never exceeds `total`, the budget.
+  [[nodiscard]] hal::PoolStats Use() const;
+  void ResetHighWater();
+  /// Freed blocks are kept up to so many bytes, from now on; what is more goes back to the system at once.
+  void Keep(uint64_t bytes);
+  [[nodiscard]] uint64_t kept_bytes() const;
+  /// Gives freed blocks back to the system while at least `reserved_bytes` stay reserved, as cuMemPoolTrimTo does.
+  void Trim(uint64_t reserved_bytes);
+
  private:
   friend class CpuMemory;
   struct Block {
@@ -39,16 +50,22 @@ class Heap : public std::enable_shared_from_this<Heap> {
     uint64_t bytes;
   };
 
+  static void Unmap(const std::vector<Block>& blocks);
   [[nodiscard]] std::byte* Take(uint64_t block_bytes);
   void Release(Block block);
   /// Moves cached blocks, the largest first, to `dropped` until at most `kept_bytes` stay. `mutex_` is held.
   void Evict(uint64_t kept_bytes, std::vector<Block>& dropped);
+  /// `mutex_` is held.
+  void NoteHighWater();
 
   const uint64_t budget_bytes_;
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   uint64_t used_bytes_ = 0;
   uint64_t cached_bytes_ = 0;
+  uint64_t used_high_ = 0;
+  uint64_t reserved_high_ = 0;
+  uint64_t kept_bytes_ = kDefaultKeptBytes;
   std::map<uint64_t, std::vector<std::byte*>> cache_;  // By size of block.
 };
 

@@ -1,10 +1,11 @@
 #include "cpu/stream.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "cpu/grid.h"
 #include "cpu/module.h"
+#include "cpu/strided.h"
 
 namespace millrace::cpu {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using hal::Ticket;
 
 // What a visitor runs itself: less work than the wake of a thread that would do it.
-constexpr uint64_t kLightBytes = 4 << 10;
-constexpr uint64_t kLightThreads = 256;
 constexpr uint64_t kLightFreeBytes = 1 << 20;
 // A visitor has something else to do, so it leaves a longer row of light items to the pool.
 constexpr uint32_t kVisitorItems = 32;
@@ -28,26 +27,6 @@ struct Overloaded : Cases... {
 // The words are read by other threads, by JavaScript too.
 std::atomic_ref<uint64_t> Word(uint64_t& word) {
   return std::atomic_ref<uint64_t>(word);
-}
-
-template <typename T>
-void FillElements(const StreamCore::Fill& fill) {
-  std::fill_n(reinterpret_cast<T*>(fill.dst), fill.count, static_cast<T>(fill.pattern));
-}
-
-void RunFill(const StreamCore::Fill& fill) {
-  switch (fill.element_bytes) {
-    case 1:
-      return FillElements<uint8_t>(fill);
-    case 2:
-      return FillElements<uint16_t>(fill);
-    case 4:
-      return FillElements<uint32_t>(fill);
-    case 8:
-      return FillElements<uint64_t>(fill);
-    default:
-      MR_CHECK(false);
-  }
 }
 
 }  // namespace
@@ -138,7 +117,8 @@ bool StreamCore::IsLight() const {
                         // Giving many pages back to the system takes a while.
                         [](const Free& free) { return free.memory->bytes() <= kLightFreeBytes; },
                         [](const Wait&) { return true; },
-                        [](const Launch& grid) { return grid->is_bounded() && grid->thread_count() <= kLightThreads; },
+                        [](const Stamp&) { return true; },
+                        [](const Parts& parts) { return parts->IsLight(); },
                     },
                     current_.work);
 }
@@ -152,7 +132,7 @@ bool StreamCore::RunItem(Driver driver) {
                           return true;
                         },
                         [](Copy& copy) {
-                          if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
+                          RunCopy(copy);
                           return true;
                         },
                         [](Free& free) {
@@ -160,7 +140,11 @@ bool StreamCore::RunItem(Driver driver) {
                           return true;
                         },
                         [this](Wait& wait) { return RunWait(wait); },
-                        [this, driver](Launch&) { return RunLaunch(driver); },
+                        [](Stamp& stamp) {
+                          stamp->Take();
+                          return true;
+                        },
+                        [this, driver](Parts&) { return RunParts(driver); },
                     },
                     current_.work);
 }
@@ -171,12 +155,12 @@ bool StreamCore::RunWait(const Wait& wait) {
   return !other->WakeAt(wait.until, shared_from_this());
 }
 
-bool StreamCore::RunLaunch(Driver driver) {
-  const std::shared_ptr<Grid> grid = std::get<Launch>(current_.work);
-  // The thread that finished a shared grid comes here again.
-  if (grid->IsFinished()) return true;
-  if (driver == Driver::kPoolThread) return grid->RunOn(*pool_, shared_from_this());
-  grid->RunHere();
+bool StreamCore::RunParts(Driver driver) {
+  const Parts parts = std::get<Parts>(current_.work);
+  // The thread that finished a shared item comes here again.
+  if (parts->IsFinished()) return true;
+  if (driver == Driver::kPoolThread) return parts->RunOn(*pool_, shared_from_this());
+  parts->RunHere();
   return true;
 }
 
@@ -231,13 +215,57 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
 }
 
 Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
-  core_->Submit(ticket, StreamCore::Copy{dst, src, bytes});
+  const cpu::Copy copy{dst, src, bytes};
+  if (bytes < kSweepBytes) {
+    core_->Submit(ticket, copy);
+  } else {
+    core_->Submit(ticket, std::make_shared<SpreadCopy>(copy, core_->priority()));
+  }
   return {};
 }
 
 Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
-  core_->Submit(ticket, StreamCore::Fill{dst, element_bytes, pattern, count});
+  const cpu::Fill fill{dst, element_bytes, pattern, count};
+  if (count * element_bytes < kSweepBytes) {
+    core_->Submit(ticket, fill);
+  } else {
+    core_->Submit(ticket, std::make_shared<SpreadFill>(fill, core_->priority()));
+  }
   return {};
+}
+
+Status CpuStream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
+  return Copy(ticket, copy.dst, copy.src, copy.bytes);
+}
+
+Status CpuStream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
+                              std::span<const hal::StridedAxis> axes) {
+  const StridedShape shape(dst, src, element_bytes, axes);
+  if (shape.IsRun()) return Copy(ticket, shape.dst(), shape.src(), shape.element_count() * element_bytes);
+  core_->Submit(ticket, std::make_shared<StridedSweep>(shape, std::nullopt, core_->priority()));
+  return {};
+}
+
+Status CpuStream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
+                              std::span<const hal::StridedAxis> axes) {
+  const StridedShape shape(dst, nullptr, element_bytes, axes);
+  if (shape.IsRun()) return Fill(ticket, shape.dst(), element_bytes, pattern, shape.element_count());
+  core_->Submit(ticket, std::make_shared<StridedSweep>(shape, pattern, core_->priority()));
+  return {};
+}
+
+Status CpuStream::CopyPageable(std::byte*, const std::byte*, uint64_t) {
+  MR_CHECK(!"a CPU device needs no staging: NeedsLockedMemory() is false");
+  return {};
+}
+
+Status CpuStream::Record(Ticket ticket, hal::Mark& mark) {
+  core_->Submit(ticket, static_cast<CpuMark&>(mark).stamp());
+  return {};
+}
+
+Status CpuStream::WaitMark(Ticket, hal::Mark&) {
+  return {StatusCode::kUnsupported, "waiting for an event of another process on a CPU device"};
 }
 
 Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {

@@ -1,9 +1,9 @@
 // A stream of a CPU device: one FIFO of items, each with its ticket.
 //
 // At any time at most one thread *drives* a stream: it takes the first item, runs it, reports its ticket, and takes the
-// next. Driving is passed on and never shared: to the pool (Schedule), to the thread that finishes a grid, or, at a
-// wait whose point is not reached, to whoever completes that point. So a wait holds no thread, however many streams
-// wait for each other, and everything that belongs to the driver needs no lock.
+// next. Driving is passed on and never shared: to the pool (Schedule), to the thread that finishes its last part, or,
+// at a wait whose point is not reached, to whoever completes that point. So a wait holds no thread, however many
+// streams wait for each other, and everything that belongs to the driver needs no lock.
 //
 // Who may drive how far:
 //  - a pool thread runs anything, and gives up its turn between items when something as urgent waits for a thread;
@@ -21,9 +21,11 @@
 #include <variant>
 #include <vector>
 
-#include "cpu/grid.h"
+#include "cpu/mark.h"
 #include "cpu/memory.h"
 #include "cpu/pool.h"
+#include "cpu/spread.h"
+#include "cpu/sweep.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -35,17 +37,6 @@ namespace millrace::cpu {
 class StreamCore final : public Runnable, public std::enable_shared_from_this<StreamCore> {
  public:
   struct Nop {};
-  struct Fill {
-    std::byte* dst;
-    uint32_t element_bytes;
-    uint64_t pattern;
-    uint64_t count;
-  };
-  struct Copy {
-    std::byte* dst;
-    const std::byte* src;
-    uint64_t bytes;
-  };
   struct Free {
     std::unique_ptr<hal::Memory> memory;
   };
@@ -53,8 +44,10 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
     std::shared_ptr<StreamCore> other;
     hal::Ticket until;
   };
-  using Launch = std::shared_ptr<Grid>;
-  using Work = std::variant<Nop, Fill, Copy, Free, Wait, Launch>;
+  using Stamp = std::shared_ptr<Timestamp>;
+  /// A launch, and copies and fills that are large or strided.
+  using Parts = std::shared_ptr<Spread>;
+  using Work = std::variant<Nop, Fill, Copy, Free, Wait, Stamp, Parts>;
 
   StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
 
@@ -87,7 +80,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool IsLight() const;
   [[nodiscard]] bool RunItem(Driver driver);
   [[nodiscard]] bool RunWait(const Wait& wait);
-  [[nodiscard]] bool RunLaunch(Driver driver);
+  [[nodiscard]] bool RunParts(Driver driver);
   void Report();
   [[nodiscard]] bool TakeNext(Cores& released);
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
@@ -131,19 +124,17 @@ class CpuStream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return core_->Completed(); }
   Status Check() override { return {}; }
 
-  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
-  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided copies"};
-  }
-  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided fills"};
-  }
-  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
-    return {StatusCode::kUnsupported, "pageable copies"};
-  }
-  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+  /// Every CPU device reaches the memory of every other one: they are one process.
+  Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
+  Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
+                     std::span<const hal::StridedAxis> axes) override;
+  Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
+                     std::span<const hal::StridedAxis> axes) override;
+  Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;
+  Status Record(hal::Ticket ticket, hal::Mark& mark) override;
+  Status WaitMark(hal::Ticket ticket, hal::Mark& mark) override;
+  /// An address, as a driver's handle is one, so that no stream of another backend has it either.
+  [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(core_.get()); }
 
  private:
   const std::shared_ptr<StreamCore> core_;

@@ -1,11 +1,12 @@
-// Devices of the CPU backend: grids over a pool of threads, images, memory, closing, and the list of devices.
+// Devices of the CPU backend: grids over a pool of threads, images, timestamps, peers, closing, and the
+// list of devices.
 #include <dlfcn.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
+#include <chrono>
 #include <ctime>
 #include <set>
 #include <vector>
@@ -124,59 +125,91 @@ MR_TEST(AKernelStaysLoadedWhileItsLaunchIsPending) {
   MR_EXPECT(Eventually([&] { return !is_loaded(); }));
 }
 
-MR_TEST(MemoryIsAlignedBudgetedAndReused) {
-  auto device = OpenDevice(2, 8 << 20);
+MR_TEST(ATimestampIsTakenWhenItsStreamReachesIt) {
+  auto device = OpenDevice();
+  auto gate = LoadKernel(*device, "gate");
+  std::atomic<uint32_t> flag{0};
+  auto before = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+  auto after = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
   Lane lane(*device);
-  const auto allocate = [&](uint64_t bytes) { return lane.stream->Allocate(lane.last + 1, bytes); };
-
-  auto nothing = allocate(0);
-  ++lane.last;
-  auto also_nothing = allocate(0);
-  ++lane.last;
-  MR_REQUIRE(nothing.ok() && also_nothing.ok());
-  MR_EXPECT(nothing.value()->address() != also_nothing.value()->address());
-
-  auto large = allocate(5 << 20);
-  ++lane.last;
-  MR_REQUIRE(large.ok());
-  MR_EXPECT_EQ(reinterpret_cast<uintptr_t>(large.value()->address()) % 256, 0u);
-  MR_EXPECT_EQ(large.value()->bytes(), 5u << 20);
-  std::memset(large.value()->address(), 1, 5 << 20);
-  MR_EXPECT(allocate(5 << 20).status().code() == StatusCode::kOutOfMemory);
-  MR_EXPECT(allocate(~0ull).status().code() == StatusCode::kOutOfMemory);
-
-  const std::byte* address = large.value()->address();
-  MR_EXPECT(lane.stream->Free(++lane.last, std::move(large.value())).ok());
+  MR_EXPECT(lane.stream->Record(++lane.last, *before).ok());
+  lane.Launch(gate, {1, 1, 1}, &flag);
+  MR_EXPECT(lane.stream->Record(++lane.last, *after).ok());
+  // Complete with its ticket, and not before.
+  MR_EXPECT_EQ(lane.stream->Completed(), 1u);
+  MR_EXPECT(device->Elapsed(*before, *after).status().code() == StatusCode::kState);
+  MR_EXPECT(device->Elapsed(*before, *before).ok());
+  const auto start = std::chrono::steady_clock::now();
+  usleep(20000);
+  const std::chrono::duration<double, std::milli> closed = std::chrono::steady_clock::now() - start;
+  flag.store(1);
   MR_REQUIRE(lane.Drained());
-  MR_EXPECT(device->FreeBytes() >= (7u << 20));
-  auto again = allocate(5 << 20);
-  ++lane.last;
-  MR_REQUIRE(again.ok());
-  MR_EXPECT(again.value()->address() == address);
+  const double elapsed = device->Elapsed(*before, *after).value();
+  MR_EXPECT(elapsed >= closed.count());
+  MR_EXPECT(elapsed < 60000);
+  MR_EXPECT_EQ(device->Elapsed(*after, *before).value(), -elapsed);
+  MR_EXPECT_EQ(device->Elapsed(*after, *after).value(), 0.0);
 }
 
-MR_TEST(MemoryIsFreedInStreamOrder) {
-  auto device = OpenDevice(2, 8 << 20);
+MR_TEST(AMarkMayGoBeforeItIsReached) {
+  auto device = OpenDevice();
   auto gate = LoadKernel(*device, "gate");
   std::atomic<uint32_t> flag{0};
   Lane lane(*device);
-  auto memory = lane.stream->Allocate(++lane.last, 6 << 20);
-  MR_REQUIRE(memory.ok());
   lane.Launch(gate, {1, 1, 1}, &flag);
-  MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory.value())).ok());
-  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 6 << 20).status().code() == StatusCode::kOutOfMemory);
+  {
+    auto mark = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+    MR_EXPECT(lane.stream->Record(++lane.last, *mark).ok());
+  }
   flag.store(1);
-  MR_REQUIRE(lane.Drained());
-  MR_EXPECT(lane.stream->Allocate(++lane.last, 6 << 20).ok());
+  MR_EXPECT(lane.Drained());
 }
 
-MR_TEST(FaultSlotsBeginAsZeros) {
+MR_TEST(NothingIsSharedWithOtherProcesses) {
   auto device = OpenDevice();
-  auto slots = device->AllocateFaultSlots(3000);
-  MR_REQUIRE(slots.ok());
-  MR_EXPECT_EQ(slots.value()->bytes(), 3000u * 64u);
-  const auto* first = slots.value()->address();
-  MR_EXPECT(std::all_of(first, first + slots.value()->bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+  Lane lane(*device);
+  auto mark = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+  const auto is_refused = [](Status status) { return status.code() == StatusCode::kUnsupported; };
+  MR_EXPECT(is_refused(device->CreateMark(protocol::MarkKind::kInterprocess).status()));
+  MR_EXPECT(is_refused(device->ExportMark(*mark).status()));
+  MR_EXPECT(is_refused(device->OpenMark({}).status()));
+  MR_EXPECT(is_refused(device->AllocateInterprocess(1).status()));
+  MR_EXPECT(is_refused(device->OpenMemory({}, 1).status()));
+  MR_EXPECT(is_refused(lane.stream->WaitMark(1, *mark)));
+  Sink sink;
+  MR_EXPECT(is_refused(device->CreateStream({.foreign = 0, .slot = &sink.slot(), .sink = &sink}).status()));
+  MR_EXPECT(!device->NeedsLockedMemory());
+}
+
+MR_TEST(EveryStreamHasAHandleOfItsOwn) {
+  auto one = OpenDevice();
+  auto two = OpenDevice();
+  std::vector<Lane> lanes;
+  for (int i = 0; i < 50; ++i) lanes.emplace_back(i % 2 == 0 ? *one : *two);
+  std::set<uint64_t> handles;
+  for (const Lane& lane : lanes) handles.insert(lane.stream->NativeHandle());
+  MR_EXPECT_EQ(handles.size(), lanes.size());
+  MR_EXPECT(!handles.contains(0));
+  MR_EXPECT_EQ(lanes[0].stream->NativeHandle(), lanes[0].stream->NativeHandle());
+}
+
+MR_TEST(ADeviceIsItsOwnPeerAndNobodyElses) {
+  setenv("MILLRACE_CPU_DEVICES", "2", 1);
+  auto backend = MakeCpuBackend();
+  auto device = std::move(backend->Open(1, {}).value());
+  auto other = std::move(backend->Open(0, {}).value());
+  unsetenv("MILLRACE_CPU_DEVICES");
+  for (protocol::PeerWhat what : {protocol::PeerWhat::kMemory, protocol::PeerWhat::kPool}) {
+    const hal::PeerState self = device->Peer(1, what).value();
+    MR_EXPECT(self.can_grant && self.is_granted);
+    MR_EXPECT(device->SetPeer(1, what, true).ok() && device->SetPeer(1, what, false).ok());
+    MR_EXPECT(device->Peer(1, what).value().is_granted);
+    const hal::PeerState peer = device->Peer(0, what).value();
+    MR_EXPECT(!peer.can_grant && !peer.is_granted);
+    MR_EXPECT(device->SetPeer(0, what, true).code() == StatusCode::kUnsupported);
+    MR_EXPECT(device->SetPeer(0, what, false).ok());
+  }
+  MR_EXPECT(device->ProbePeer(*other).value() == protocol::PeerRoute::kDirect);
 }
 
 MR_TEST(ClosingDrainsWhatWasSubmitted) {

@@ -1,0 +1,72 @@
+// Strided copies and fills.
+//
+// Axes are first brought into one form: those of one element are dropped, destinations run upwards, the longest
+// destination stride comes first, and axes that continue each other become one. So a transposed copy of a transposed
+// array is one run again. What is left is cut into tiles over two axes, the one along which the destination is densest
+// (columns) and, in a transposition, the one along which the source is (rows); a tile of a transposition stays in the
+// first cache, and any number of tiles may run at the same time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "cpu/spread.h"
+#include "cpu/sweep.h"
+#include "hal/hal.h"
+
+namespace millrace::cpu {
+
+/// Where elements are and come from, in the form that is described above. A fill has no source.
+class StridedShape {
+ public:
+  StridedShape(std::byte* dst, const std::byte* src, uint32_t element_bytes, std::span<const hal::StridedAxis> axes);
+
+  [[nodiscard]] std::byte* dst() const { return dst_; }
+  [[nodiscard]] const std::byte* src() const { return src_; }
+  [[nodiscard]] uint32_t element_bytes() const { return element_bytes_; }
+  [[nodiscard]] std::span<const hal::StridedAxis> axes() const { return {axes_.data(), rank_}; }
+  [[nodiscard]] uint64_t element_count() const;
+  /// Both sides are one run of elements without gaps; a fill looks at its destination alone.
+  [[nodiscard]] bool IsRun() const;
+
+ private:
+  void Take(hal::StridedAxis axis);
+  void Merge();
+  void ChooseRows();
+
+  std::byte* dst_;
+  const std::byte* src_;
+  const uint32_t element_bytes_;
+  std::array<hal::StridedAxis, protocol::kMaxRank> axes_;
+  uint32_t rank_ = 0;
+};
+
+class StridedSweep final : public Spread {
+ public:
+  /// A copy, or, with a pattern, a fill.
+  StridedSweep(const StridedShape& shape, std::optional<uint64_t> pattern, int32_t priority);
+  [[nodiscard]] bool IsLight() const override;
+
+ private:
+  struct Tiling {
+    uint64_t rows;  // Of the shape.
+    uint64_t columns;
+    uint64_t tile_rows;
+    uint64_t tile_columns;
+    uint64_t outer;  // Elements of the other axes.
+    [[nodiscard]] uint64_t down() const { return (rows + tile_rows - 1) / tile_rows; }
+    [[nodiscard]] uint64_t across() const { return (columns + tile_columns - 1) / tile_columns; }
+  };
+  StridedSweep(const StridedShape& shape, const Tiling& tiling, std::optional<uint64_t> pattern, int32_t priority);
+  static Tiling Cut(const StridedShape& shape);
+  void RunBlocks(uint64_t first, uint64_t end) override;
+
+  const StridedShape shape_;
+  const Tiling tiling_;
+  const std::optional<uint64_t> pattern_;
+};
+
+}  // namespace millrace::cpu

@@ -1,0 +1,69 @@
+#include "cpu/sweep.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hal/status.h"
+
+namespace millrace::cpu {
+namespace {
+
+// A piece that one thread takes at once. Small enough to measure, and of whole elements and pages.
+constexpr uint64_t kBlockBytes = 128 << 10;
+
+constexpr uint64_t BlockCount(uint64_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes;
+}
+
+template <typename T>
+void FillElements(const Fill& fill) {
+  const auto pattern = static_cast<T>(fill.pattern);
+  unsigned char bytes[sizeof(T)];
+  std::memcpy(bytes, &pattern, sizeof(T));
+  // Zeros, most of the time, which the library writes with the widest stores of the machine.
+  if (std::all_of(bytes, bytes + sizeof(T), [&](unsigned char byte) { return byte == bytes[0]; })) {
+    if (fill.count > 0) std::memset(fill.dst, bytes[0], fill.count * sizeof(T));
+    return;
+  }
+  std::fill_n(reinterpret_cast<T*>(fill.dst), fill.count, pattern);
+}
+
+}  // namespace
+
+void RunFill(const Fill& fill) {
+  switch (fill.element_bytes) {
+    case 1:
+      return FillElements<uint8_t>(fill);
+    case 2:
+      return FillElements<uint16_t>(fill);
+    case 4:
+      return FillElements<uint32_t>(fill);
+    case 8:
+      return FillElements<uint64_t>(fill);
+    default:
+      MR_CHECK(false);
+  }
+}
+
+void RunCopy(const Copy& copy) {
+  if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
+}
+
+SpreadFill::SpreadFill(const Fill& fill, int32_t priority)
+    : Spread(BlockCount(fill.count * fill.element_bytes), priority), fill_(fill) {}
+
+void SpreadFill::RunBlocks(uint64_t first, uint64_t end) {
+  const uint64_t block = kBlockBytes / fill_.element_bytes;
+  const uint64_t begin = first * block;
+  const uint64_t count = std::min(end * block, fill_.count) - begin;
+  RunFill({fill_.dst + first * kBlockBytes, fill_.element_bytes, fill_.pattern, count});
+}
+
+SpreadCopy::SpreadCopy(const Copy& copy, int32_t priority) : Spread(BlockCount(copy.bytes), priority), copy_(copy) {}
+
+void SpreadCopy::RunBlocks(uint64_t first, uint64_t end) {
+  const uint64_t begin = first * kBlockBytes;
+  RunCopy({copy_.dst + begin, copy_.src + begin, std::min(end * kBlockBytes, copy_.bytes) - begin});
+}
+
+}  // namespace millrace::cpu

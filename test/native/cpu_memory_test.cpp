@@ -1,0 +1,172 @@
+// Memory of the CPU backend: its budget, its order, what is kept of it, and what the pool says of itself.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "cpu_support.h"
+
+namespace millrace {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+std::unique_ptr<hal::Memory> Allocate(Lane& lane, uint64_t bytes) {
+  return std::move(lane.stream->Allocate(++lane.last, bytes).value());
+}
+
+void Free(Lane& lane, std::unique_ptr<hal::Memory> memory) {
+  MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory)).ok());
+  MR_EXPECT(lane.Drained());
+}
+
+MR_TEST(MemoryIsAlignedBudgetedAndReused) {
+  auto device = OpenDevice(2, 8 << 20);
+  Lane lane(*device);
+  const auto allocate = [&](uint64_t bytes) { return lane.stream->Allocate(lane.last + 1, bytes); };
+
+  auto nothing = allocate(0);
+  ++lane.last;
+  auto also_nothing = allocate(0);
+  ++lane.last;
+  MR_REQUIRE(nothing.ok() && also_nothing.ok());
+  MR_EXPECT(nothing.value()->address() != also_nothing.value()->address());
+
+  auto large = allocate(5 << 20);
+  ++lane.last;
+  MR_REQUIRE(large.ok());
+  MR_EXPECT_EQ(reinterpret_cast<uintptr_t>(large.value()->address()) % 256, 0u);
+  MR_EXPECT_EQ(large.value()->bytes(), 5u << 20);
+  std::memset(large.value()->address(), 1, 5 << 20);
+  MR_EXPECT(allocate(5 << 20).status().code() == StatusCode::kOutOfMemory);
+  MR_EXPECT(allocate(~0ull).status().code() == StatusCode::kOutOfMemory);
+
+  const std::byte* address = large.value()->address();
+  MR_EXPECT(lane.stream->Free(++lane.last, std::move(large.value())).ok());
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT(device->FreeBytes() >= (7u << 20));
+  auto again = allocate(5 << 20);
+  ++lane.last;
+  MR_REQUIRE(again.ok());
+  MR_EXPECT(again.value()->address() == address);
+}
+
+MR_TEST(MemoryIsFreedInStreamOrder) {
+  auto device = OpenDevice(2, 8 << 20);
+  auto gate = LoadKernel(*device, "gate");
+  std::atomic<uint32_t> flag{0};
+  Lane lane(*device);
+  auto memory = lane.stream->Allocate(++lane.last, 6 << 20);
+  MR_REQUIRE(memory.ok());
+  lane.Launch(gate, {1, 1, 1}, &flag);
+  MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory.value())).ok());
+  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 6 << 20).status().code() == StatusCode::kOutOfMemory);
+  flag.store(1);
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT(lane.stream->Allocate(++lane.last, 6 << 20).ok());
+}
+
+MR_TEST(FaultSlotsBeginAsZeros) {
+  auto device = OpenDevice();
+  auto slots = device->AllocateFaultSlots(3000);
+  MR_REQUIRE(slots.ok());
+  MR_EXPECT_EQ(slots.value()->bytes(), 3000u * 64u);
+  const auto* first = slots.value()->address();
+  MR_EXPECT(std::all_of(first, first + slots.value()->bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+MR_TEST(ThePoolCountsWhatIsUsedAndWhatIsKept) {
+  auto device = OpenDevice(2, 64 * kMiB);
+  Lane lane(*device);
+  const auto use = [&] { return device->PoolUse().value(); };
+  MR_EXPECT_EQ(use().total, 64 * kMiB);
+  MR_EXPECT_EQ(use().free, 64 * kMiB);
+  MR_EXPECT_EQ(use().reserved, 0u);
+
+  auto one = Allocate(lane, 8 * kMiB);
+  auto two = Allocate(lane, 16 * kMiB);
+  MR_EXPECT_EQ(use().used, 24 * kMiB);
+  MR_EXPECT_EQ(use().free, 40 * kMiB);
+  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
+  Free(lane, std::move(two));
+  MR_EXPECT_EQ(use().used, 8 * kMiB);
+  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
+  MR_EXPECT_EQ(use().used_high, 24 * kMiB);
+  MR_EXPECT_EQ(use().reserved_high, 24 * kMiB);
+
+  // Kept memory serves the same size again, and gives way to another size that would not fit beside it.
+  two = Allocate(lane, 16 * kMiB);
+  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
+  Free(lane, std::move(two));
+  two = Allocate(lane, 48 * kMiB);
+  MR_EXPECT_EQ(use().used, 56 * kMiB);
+  MR_EXPECT_EQ(use().reserved, 56 * kMiB);
+  // What does not fit leaves no trace in the figures.
+  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 16 * kMiB).status().code() == StatusCode::kOutOfMemory);
+  MR_EXPECT_EQ(use().used_high, 56 * kMiB);
+
+  Free(lane, std::move(two));
+  MR_EXPECT(device->ResetHighWater().ok());
+  MR_EXPECT_EQ(use().used_high, 8 * kMiB);
+  MR_EXPECT_EQ(use().reserved_high, 56 * kMiB);
+  Free(lane, std::move(one));
+  MR_EXPECT_EQ(use().used, 0u);
+  MR_EXPECT_EQ(use().used_high, 8 * kMiB);
+}
+
+MR_TEST(TheThresholdSaysWhatIsKept) {
+  auto device = OpenDevice(2, 4096 * kMiB);
+  Lane lane(*device);
+  const auto reserved = [&] { return device->PoolUse().value().reserved; };
+  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 256 * kMiB);
+  Free(lane, Allocate(lane, 320 * kMiB));
+  MR_EXPECT_EQ(reserved(), 0u);
+  Free(lane, Allocate(lane, 256 * kMiB));
+  MR_EXPECT_EQ(reserved(), 256 * kMiB);
+
+  // Lower: what is above goes at once. Nothing at all: every free goes back.
+  auto one = Allocate(lane, 4 * kMiB);
+  auto two = Allocate(lane, 8 * kMiB);
+  MR_EXPECT(device->SetReleaseThreshold(8 * kMiB).ok());
+  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 8 * kMiB);
+  MR_EXPECT_EQ(reserved(), 12 * kMiB);
+  Free(lane, std::move(one));
+  MR_EXPECT_EQ(reserved(), 12 * kMiB);
+  Free(lane, std::move(two));
+  MR_EXPECT_EQ(reserved(), 8 * kMiB);
+  MR_EXPECT(device->SetReleaseThreshold(0).ok());
+  MR_EXPECT_EQ(reserved(), 0u);
+  Free(lane, Allocate(lane, 8 * kMiB));
+  MR_EXPECT_EQ(reserved(), 0u);
+
+  // Everything.
+  MR_EXPECT(device->SetReleaseThreshold(~0ull).ok());
+  Free(lane, Allocate(lane, 320 * kMiB));
+  MR_EXPECT_EQ(reserved(), 320 * kMiB);
+}
+
+MR_TEST(TrimmingLeavesAtLeastWhatItIsTold) {
+  auto device = OpenDevice(2, 256 * kMiB);
+  Lane lane(*device);
+  const auto reserved = [&] { return device->PoolUse().value().reserved; };
+  auto used = Allocate(lane, 4 * kMiB);
+  std::vector<std::unique_ptr<hal::Memory>> blocks;
+  for (uint64_t size : {8, 16, 32}) blocks.push_back(Allocate(lane, size * kMiB));
+  for (auto& block : blocks) Free(lane, std::move(block));
+  MR_EXPECT_EQ(reserved(), 60 * kMiB);
+  MR_EXPECT(device->Trim(60 * kMiB).ok());
+  MR_EXPECT_EQ(reserved(), 60 * kMiB);
+  // 28 less would do; 16 and 8 are what fits into it.
+  MR_EXPECT(device->Trim(32 * kMiB).ok());
+  MR_EXPECT_EQ(reserved(), 36 * kMiB);
+  MR_EXPECT(device->Trim(0).ok());
+  MR_EXPECT_EQ(reserved(), 4 * kMiB);
+  MR_EXPECT_EQ(device->PoolUse().value().used, 4 * kMiB);
+  std::memset(used->address(), 1, 4 * kMiB);
+  Free(lane, std::move(used));
+}
+
+}  // namespace
+}  // namespace millrace
+
+MR_TEST_MAIN()
