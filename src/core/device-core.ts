@@ -14,6 +14,7 @@ import { checkKernel, KernelPlan } from './kernel-plan.js';
 import { LandingQueue } from './landing.js';
 import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
+import { OrderBook } from './order.js';
 import type { Progress } from './progress.js';
 import { refusalOf } from './refusal.js';
 import type { Ordering, Storage } from './storage.js';
@@ -56,6 +57,8 @@ export class DeviceCore {
   home: Timeline | undefined = undefined;
   /** Streams that arrays are read on without anybody naming them. */
   readonly readers: Set<Timeline> = new Set();
+  /** Waits, frees, and who else uses its memory. */
+  readonly orders: OrderBook;
   readonly #memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #hostMemory: HandleTable;
@@ -63,7 +66,6 @@ export class DeviceCore {
   readonly marks: HandleTable;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #plansByHandle: Map<number, KernelPlan> = new Map();
-  #unfreed: Storage[] = [];
   readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
   #isTelling = false;
@@ -78,6 +80,7 @@ export class DeviceCore {
     const reach: Reach = (timeline, ticket, withdrawals) => this.#reach(timeline, ticket, undefined, withdrawals);
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
     this.#memory = table(HandleKind.MEMORY);
+    this.orders = new OrderBook(this, this.#memory);
     this.#kernels = table(HandleKind.KERNEL);
     this.#hostMemory = table(HandleKind.HOST);
     this.marks = table(HandleKind.MARK);
@@ -106,26 +109,7 @@ export class DeviceCore {
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
   order(timeline: Timeline, other: Timeline, ticket: number): boolean {
-    if (other === timeline || (timeline.waited.get(other) ?? 0) >= ticket) return false;
-    if (other.hasReached(ticket)) {
-      // If it faulted, that spoils what it wrote before this stream reads it.
-      if (other.channel === this.channel) this.failures.note(other);
-      return false;
-    }
-    this.submit(timeline, this.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
-    timeline.waited.set(other, ticket);
-    return true;
-  }
-
-  /**
-   * The waits that are needed before this use. `explicit` streams wait for nothing, but for reads on streams that the
-   * program did not make and cannot name.
-   */
-  orderUse(timeline: Timeline, storage: Storage, writes: boolean, isTracked: boolean): void {
-    if (!isTracked && this.readers.size === 0) return;
-    for (const point of storage.before(timeline, writes)) {
-      if (isTracked || this.readers.has(point.timeline)) this.order(timeline, point.timeline, point.ticket);
-    }
+    return this.orders.order(timeline, other, ticket);
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
@@ -180,19 +164,9 @@ export class DeviceCore {
     this.#memory.giveBackNow(handle);
   }
 
-  /** Gives device memory back in stream order, or host memory to the arena; called once per storage. */
+  /** Gives device memory back in stream order; called once per storage. */
   free(storage: Storage): void {
-    if (this.state === 'closed' || this.state === 'lost') return;
-    try {
-      const timeline = storage.user !== undefined && !storage.user.isEnding ? storage.user : (this.home as Timeline);
-      for (const use of storage.uses()) this.order(timeline, use.timeline, use.ticket);
-      const ticket = this.submit(timeline, this.encoder.free(timeline.slot, storage.handle));
-      this.#memory.giveBack(storage.handle, timeline, ticket);
-    } catch (error) {
-      // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
-      if (error instanceof LimitError) this.#unfreed.push(storage);
-      else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
-    }
+    this.orders.free(storage);
   }
 
   // ── waiting ──
@@ -380,10 +354,8 @@ export class DeviceCore {
       this.failures.note(timeline);
     }
     this.failures.tellRest(false);
-    const unfreed = this.#unfreed;
-    this.#unfreed = [];
-    for (const storage of unfreed) this.free(storage);
+    const isFull = this.orders.freeRest();
     this.arena.reclaim();
-    if (!isQuiet || this.#unfreed.length > 0 || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
+    if (!isQuiet || isFull || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
   }
 }

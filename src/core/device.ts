@@ -286,13 +286,15 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.close();
   }
 
-  /** @internal A stream that waits for nothing but the last writer of this memory: the writer's, unless that has gone on to something else. */
-  readStream(storage: Storage): Stream {
-    const writer = storage.writer && this.#streams.get(storage.writer);
-    if (writer?.isOpen === true && (writer.timeline.last === storage.written || writer.isComplete)) return writer;
+  /** @internal A stream that waits for nothing but the last writes to these bytes: the writer's, unless that has gone on to something else. */
+  readStream(storage: Storage, start: number, end: number): Stream {
+    const writes = storage.lastWrites(start, end);
+    const [last] = writes;
+    const writer = last !== undefined && writes.length === 1 ? this.#streams.get(last.timeline) : undefined;
+    if (writer?.isOpen === true && (writer.timeline.last === last?.ticket || writer.timeline.isComplete)) return writer;
     // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
-    if ((writer === undefined && this.defaultStream.isComplete) || this.state !== 'open') return this.defaultStream;
-    const idle = this.#readers.find((reader) => reader.isComplete);
+    if ((last === undefined && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
+    const idle = this.#readers.find((reader) => reader.timeline.isComplete);
     if (idle !== undefined) return idle;
     if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;
     const label = this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`;
@@ -346,6 +348,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       for (const stream of this.#streams.values()) stream.stop();
       // A device that is lost meanwhile has nothing left to wait for.
       await this.synchronize().catch(() => undefined);
+      await core.orders.visitorsLeft();
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       core.operations.complete();

@@ -26,8 +26,8 @@ const KEPT = 4096;
 
 /** An operation as those who ask for its failure name it. */
 export interface FailingOperation extends OperationInfo {
-  /** The last write to what a copy reads. */
-  readonly source?: Point | undefined;
+  /** The last writes to what a copy reads. */
+  readonly sources?: readonly Point[];
 }
 
 /** What an error needs to know of a kernel. */
@@ -93,13 +93,13 @@ export class FailureBook {
 
   /** The error of a failed operation, for those who only watch. */
   peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
-    const record = this.#find(timeline, ticket, operation.source);
+    const record = this.#find(timeline, ticket, operation.sources);
     return record && this.#describe(record, timeline.label, operation);
   }
 
   /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
-    const record = this.#find(timeline, ticket, operation.source);
+    const record = this.#find(timeline, ticket, operation.sources);
     if (record === undefined) return undefined;
     this.#markTold(record.id);
     return this.#describe(record, timeline.label, operation);
@@ -117,18 +117,20 @@ export class FailureBook {
     }
   }
 
-  #find(timeline: Timeline, ticket: number, source: Point | undefined): FailureRecord | undefined {
+  #find(timeline: Timeline, ticket: number, sources: readonly Point[] = []): FailureRecord | undefined {
     const own = timeline.failureAt(ticket);
     if (own !== undefined) {
       // Another stream's failure, which nobody may have looked for yet.
       if (own.cause !== 0 && !this.#entries.has(own.cause)) for (const other of this.#timelines) this.note(other);
       return own;
     }
-    if (source === undefined) return undefined;
-    // A kernel's fault is reported when it has run: a copy issued before that took what the kernel left.
-    this.note(source.timeline);
-    const first = source.timeline.failureAt(source.ticket);
-    return first && { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
+    for (const source of sources) {
+      // A kernel's fault is reported when it has run: a copy issued before that took what the kernel left.
+      this.note(source.timeline);
+      const first = source.timeline.failureAt(source.ticket);
+      if (first !== undefined) return { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
+    }
+    return undefined;
   }
 
   #tell(error: MillraceError): void {

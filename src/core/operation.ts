@@ -26,6 +26,8 @@ export interface Activity {
 
 let lastId = 0;
 
+const NOWHERE: readonly Point[] = [];
+
 /** What `launch`, `copy`, `fill` and the waits return, once submitted. Not thenable: await `done`. */
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
@@ -39,7 +41,7 @@ export class Operation implements OperationInfo {
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
   #landing: Landing | undefined = undefined;
-  #source: Point | undefined = undefined;
+  #sources: readonly Point[] = NOWHERE;
   #canFail = true;
   #submittedAt = 0;
 
@@ -93,16 +95,16 @@ export class Operation implements OperationInfo {
     return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
   }
 
-  /** @internal A copy of what was last written at `source`. Into an ordinary array it is done when its bytes are there. */
-  moves(source: Point | undefined, landing: Landing | undefined): this {
-    this.#source = source;
+  /** @internal A copy of what was last written at `sources`. Into an ordinary array it is done when its bytes are there. */
+  moves(sources: readonly Point[], landing: Landing | undefined): this {
+    this.#sources = sources;
     this.#landing = landing;
     return this;
   }
 
   /** @internal */
-  get source(): Point | undefined {
-    return this.#source;
+  get sources(): readonly Point[] {
+    return this.#sources;
   }
 
   /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */

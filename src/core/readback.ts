@@ -24,9 +24,9 @@ export async function readArray<D extends DType>(
   }
   stream.checkOpen();
   const { byteLength, storage } = array;
-  const source = storage.lastWrite(array.byteOffset, array.byteOffset + byteLength);
+  const sources = storage.lastWrites(array.byteOffset, array.byteOffset + byteLength);
   const readback = new Readback(stream, { storage, offset: array.byteOffset }, byteLength);
-  const operation = stream.readBack(readback.ticket, byteLength).moves(source, undefined);
+  const operation = stream.readBack(readback.ticket, byteLength).moves(sources, undefined);
   if (into === undefined) {
     const bytes = await readback.take(operation, opts, undefined);
     return new DTYPES[array.dtype].make(bytes.buffer) as HostOf[D];

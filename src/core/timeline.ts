@@ -7,12 +7,15 @@
 import { TimelineSlot } from '../protocol/protocol.gen.js';
 import type { FailureRecord } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
+import { InternalError } from './errors.js';
 
 const TWO_32 = 4294967296;
 const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;
 const HOST_WORD = TimelineSlot.HOST_WORD >> 2;
 const FAILURES = TimelineSlot.FAILURES >> 2;
 const FAULT = TimelineSlot.FAULT >> 2;
+
+const NO_WORDS = new Int32Array(0);
 
 /** A place in a stream: everything up to `ticket`. */
 export interface Point {
@@ -21,7 +24,6 @@ export interface Point {
 }
 
 export class Timeline {
-  readonly channel: Channel;
   /** The stream's number in records. */
   readonly slot: number;
   /** For messages. */
@@ -33,7 +35,8 @@ export class Timeline {
    * is gone, perhaps with its device, is not kept for having been waited for.
    */
   readonly waited: WeakMap<Timeline, number> = new WeakMap();
-  readonly #words: Int32Array;
+  #channel: Channel | undefined;
+  #words: Int32Array;
   readonly #base: number;
   /** The last ticket of the streams that had the slot before. */
   readonly #origin: number;
@@ -45,7 +48,7 @@ export class Timeline {
   #isRetired = false;
 
   constructor(channel: Channel, slot: number, label: string) {
-    this.channel = channel;
+    this.#channel = channel;
     this.slot = slot;
     this.label = label;
     this.last = channel.lastTicket(slot);
@@ -53,6 +56,12 @@ export class Timeline {
     this.#words = new Int32Array(channel.timeline, 0, channel.timeline.byteLength >> 2);
     this.#base = (slot * TimelineSlot.BYTE_SIZE) >> 2;
     this.#failureVersion = Atomics.load(this.#words, this.#base + FAILURES);
+  }
+
+  /** Of a stream that has not been closed. */
+  get channel(): Channel {
+    if (this.#channel === undefined) throw new InternalError('ERR_MILLRACE_INTERNAL', `Stream ${this.label} has no channel any more.`);
+    return this.#channel;
   }
 
   /** Everything up to this ticket has finished. */
@@ -92,10 +101,19 @@ export class Timeline {
     this.#isEnding = true;
   }
 
-  /** The stream was destroyed with nothing pending: its points stay reached whoever uses the slot next. */
+  /**
+   * The stream was destroyed with nothing pending: its points stay reached whoever uses the slot next. Memory of other devices that it
+   * used may name it for long, and keeps no device by that.
+   */
   retire(): void {
     this.#isEnding = true;
     this.#isRetired = true;
+    this.#channel = undefined;
+    this.#words = NO_WORDS;
+  }
+
+  get isRetired(): boolean {
+    return this.#isRetired;
   }
 
   /**

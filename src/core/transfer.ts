@@ -16,8 +16,8 @@ import type { WaitOptions } from './wait.js';
 export interface Transfer {
   readonly ticket: number;
   readonly byteLength: number;
-  /** The last write of what it reads. */
-  readonly source: Point | undefined;
+  /** The last writes to what it reads. */
+  readonly sources: readonly Point[];
   /** It ends in an ordinary array. */
   readonly landing: Landing | undefined;
 }
@@ -27,18 +27,18 @@ export function submitTransfer(site: StreamSite, dst: unknown, src: unknown, opt
   const { core, timeline } = site;
   const { dst: to, src: from, byteLength } = planCopy(core, dst, src, opts);
   if (byteLength === 0) {
-    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, source: undefined, landing: undefined };
+    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, sources: [], landing: undefined };
   }
   const label = opts?.label;
-  const source = from.place?.storage.lastWrite(from.place.offset, from.place.offset + byteLength);
+  const sources = from.place?.storage.lastWrites(from.place.offset, from.place.offset + byteLength) ?? [];
   if (to.bytes !== undefined) {
     // planCopy made sure that the device reaches one end.
     const landing = submitCopyOut(site, to.bytes, from.place as Place, label);
-    return { ticket: landing.ticket, byteLength, source, landing };
+    return { ticket: landing.ticket, byteLength, sources, landing };
   }
   const ticket =
     from.bytes === undefined ? submitCopy(site, to.place, from.place, byteLength, label) : submitCopyIn(site, to.place, from.bytes, label);
-  return { ticket, byteLength, source, landing: undefined };
+  return { ticket, byteLength, sources, landing: undefined };
 }
 
 /** Between two places that the device reaches; the ticket. */

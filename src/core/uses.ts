@@ -5,9 +5,12 @@
 // One collector serves the whole thread, since a record is submitted by the call that began it; nothing is allocated while
 // one stream is used. Nothing is remembered before `commit`: a record that is refused has changed no order.
 // Thread: owner.
-import type { StreamSite } from './device-core.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
 import type { OperationKind } from './errors.js';
+import type { Stretch } from './history.js';
+import type { Latest } from './latest.js';
 import type { Storage } from './storage.js';
+import type { Timeline } from './timeline.js';
 
 export class Uses {
   readonly #storages: (Storage | undefined)[] = [];
@@ -17,6 +20,8 @@ export class Uses {
   #count = 0;
   #site: StreamSite | undefined = undefined;
   #mayNeedOrder = false;
+  /** The points that the record has to come after: of each stream the last. */
+  readonly #after: Map<Timeline, number> = new Map();
 
   begin(site: StreamSite): void {
     this.#site = site;
@@ -24,7 +29,7 @@ export class Uses {
     this.#mayNeedOrder = false;
   }
 
-  /** Bytes `start` to `end` of the storage, not of what its handle names. */
+  /** Bytes `start` to `end` of the storage, not of what its handle names; of a view with gaps, from its first byte to its last. */
   add(storage: Storage, start: number, end: number, writes: boolean): void {
     const at = this.#count++;
     this.#storages[at] = storage;
@@ -41,20 +46,48 @@ export class Uses {
   order(_kind: OperationKind, _label: string | undefined): void {
     if (!this.#mayNeedOrder) return;
     const { core, timeline, ordering } = this.#site as StreamSite;
+    // `explicit` streams wait for nothing, but for reads on streams that the program did not make and cannot name.
+    const isTracked = ordering === 'tracked';
+    if (!isTracked && core.readers.size === 0) return;
+    const see = ({ writes, reads }: Stretch): void => {
+      this.#comesAfter(writes, core, isTracked);
+      if (isWrite) this.#comesAfter(reads, core, isTracked);
+    };
+    let isWrite = false;
     for (let i = 0; i < this.#count; i++) {
-      core.orderUse(timeline, this.#storages[i] as Storage, this.#writes[i] as boolean, ordering === 'tracked');
+      isWrite = this.#writes[i] as boolean;
+      (this.#storages[i] as Storage).history.visit(this.#starts[i] as number, this.#ends[i] as number, see);
+    }
+    try {
+      for (const [other, ticket] of this.#after) core.order(timeline, other, ticket);
+    } finally {
+      this.#after.clear();
     }
   }
 
   /** The record was submitted. */
   commit(ticket: number): void {
-    const { timeline, ordering } = this.#site as StreamSite;
+    const { core, timeline, ordering } = this.#site as StreamSite;
     for (let i = 0; i < this.#count; i++) {
-      (this.#storages[i] as Storage).use(timeline, ticket, this.#writes[i] as boolean, ordering === 'tracked');
+      const storage = this.#storages[i] as Storage;
+      storage.use(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, this.#writes[i] as boolean, ordering === 'tracked');
+      if (storage.core !== core) storage.core.orders.visitedBy(timeline, ticket);
       this.#storages[i] = undefined;
     }
     // A collector that lives for ever keeps no device.
     this.#site = undefined;
+  }
+
+  #comesAfter(points: Latest, core: DeviceCore, isTracked: boolean): void {
+    const { timeline, ticket, rest } = points;
+    if (timeline === undefined) return;
+    this.#comesAfterPoint(timeline, ticket, core, isTracked);
+    for (const point of rest) this.#comesAfterPoint(point.timeline, point.ticket, core, isTracked);
+  }
+
+  #comesAfterPoint(other: Timeline, ticket: number, core: DeviceCore, isTracked: boolean): void {
+    if (other === this.#site?.timeline || !(isTracked || core.readers.has(other))) return;
+    if ((this.#after.get(other) ?? 0) < ticket) this.#after.set(other, ticket);
   }
 }
 

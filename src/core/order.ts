@@ -1,0 +1,90 @@
+// Order between streams as far as a device has to do with it: the waits that its streams submit, frees, which come after
+// every use, and the streams of other devices that use its memory.
+// Thread: owner.
+import type { DeviceCore } from './device-core.js';
+import { DeviceLostError, LimitError, StateError } from './errors.js';
+import type { HandleTable } from './handles.js';
+import type { Storage } from './storage.js';
+import type { Timeline } from './timeline.js';
+
+export class OrderBook {
+  readonly #core: DeviceCore;
+  readonly #memory: HandleTable;
+  /** Disposed while the device had no room for the record. */
+  #unfreed: Storage[] = [];
+  /** Streams of other devices that use memory of this one, and their last tickets that do. */
+  readonly #visitors: Map<Timeline, number> = new Map();
+
+  constructor(core: DeviceCore, memory: HandleTable) {
+    this.#core = core;
+    this.#memory = memory;
+  }
+
+  /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
+  order(timeline: Timeline, other: Timeline, ticket: number): boolean {
+    if (other === timeline || (timeline.waited.get(other) ?? 0) >= ticket) return false;
+    const core = this.#core;
+    if (other.hasReached(ticket)) {
+      // If it faulted, that spoils what it wrote before this stream reads it.
+      if (core.timelines.has(other)) core.failures.note(other);
+      return false;
+    }
+    core.submit(timeline, core.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
+    timeline.waited.set(other, ticket);
+    return true;
+  }
+
+  /** Gives device memory back in stream order; called once per storage. */
+  free(storage: Storage): void {
+    const core = this.#core;
+    if (core.state === 'closed' || core.state === 'lost') return;
+    try {
+      const timeline = this.#streamOf(storage);
+      for (const use of storage.uses()) this.order(timeline, use.timeline, use.ticket);
+      const ticket = core.submit(timeline, core.encoder.free(timeline.slot, storage.handle));
+      this.#memory.giveBack(storage.handle, timeline, ticket);
+    } catch (error) {
+      // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
+      if (error instanceof LimitError) this.#unfreed.push(storage);
+      else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
+    }
+  }
+
+  /** Tries again what there was no room for; are some left? */
+  freeRest(): boolean {
+    const unfreed = this.#unfreed;
+    this.#unfreed = [];
+    for (const storage of unfreed) this.free(storage);
+    return this.#unfreed.length > 0;
+  }
+
+  /** A stream of another device uses memory of this one. */
+  visitedBy(timeline: Timeline, ticket: number): void {
+    if (!this.#visitors.has(timeline)) {
+      for (const [visitor, last] of this.#visitors) if (visitor.hasReached(last)) this.#visitors.delete(visitor);
+    }
+    this.#visitors.set(timeline, ticket);
+  }
+
+  /** Resolves when no stream of another device uses memory of this one any more, or this one is lost. */
+  async visitorsLeft(): Promise<void> {
+    const { progress, lost } = this.#core;
+    const withdrawals: (() => void)[] = [];
+    for (const [timeline, ticket] of this.#visitors) {
+      this.#visitors.delete(timeline);
+      if (timeline.hasReached(ticket)) continue;
+      const left = new Promise<void>((resolve) => {
+        // What a lost device was to do with it is never done.
+        withdrawals.push(progress.add(timeline, { ticket, holdsLoop: true, settle: resolve, lose: () => resolve() }));
+      });
+      await Promise.race([left, lost]);
+    }
+    for (const withdraw of withdrawals) withdraw();
+  }
+
+  /** A stream of the device itself that used it, the last one if it is; else the default stream. */
+  #streamOf(storage: Storage): Timeline {
+    for (const { timeline } of storage.uses()) if (this.#core.timelines.has(timeline) && !timeline.isEnding) return timeline;
+    return this.#core.home as Timeline;
+  }
+}
