@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "addon/control.h"
+#include "addon/device_calls.h"
 #include "addon/environment.h"
 #include "addon/owner.h"
 #include "addon/values.h"
@@ -42,6 +43,7 @@ napi_value Initialize(napi_env env, napi_value exports) {
   napi_set_named_property(env, exports, "protocolHash", hash);
   DefineOwner(env, exports);
   DefineControl(env, exports);
+  DefineDeviceCalls(env, exports);
   return exports;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "hal/status.h"
@@ -48,6 +49,18 @@ class Args {
     is_ok_ = napi_get_value_string_utf8(env_, values_[n], text.data(), length + 1, &length) == napi_ok;
     return text;
   }
+
+  /// A Uint8Array's bytes, valid during the call.
+  std::span<const std::byte> Bytes(size_t n) {
+    napi_typedarray_type type = napi_int8_array;
+    size_t length = 0;
+    void* data = nullptr;
+    is_ok_ = is_ok_ && napi_get_typedarray_info(env_, values_[n], &type, &length, &data, nullptr, nullptr) == napi_ok &&
+             type == napi_uint8_array;
+    return {static_cast<const std::byte*>(data), is_ok_ ? length : 0};
+  }
+  /// What the caller found of an argument.
+  void Require(bool condition) { is_ok_ = is_ok_ && condition; }
 
   /// For `if (!args.ok()) return args.Throw("submit");`
   napi_value Throw(const char* function) const {

@@ -16,13 +16,7 @@ namespace millrace {
 namespace {
 
 Environment::Controlled* FindControlled(napi_env env, uint32_t channel) {
-  auto& controlled = Environment::Of(env).controlled;
-  const auto found = controlled.find(channel);
-  return found == controlled.end() ? nullptr : &found->second;
-}
-
-napi_value NotControlled(napi_env env, const char* function) {
-  return ThrowStatus(env, function, Status(StatusCode::kState, "the device was not opened by this thread"));
+  return Environment::Of(env).FindControlled(channel);
 }
 
 napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {

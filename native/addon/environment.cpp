@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "addon/values.h"
 #include "runtime/registry.h"
 
 namespace millrace {
@@ -37,6 +38,10 @@ HeldBytes Environment::Hold(napi_value view) {
 void Environment::Release(HeldBytes& held) {
   if (held.reference != nullptr) napi_delete_reference(env, held.reference);
   held = HeldBytes{};
+}
+
+napi_value NotControlled(napi_env env, const char* function) {
+  return ThrowStatus(env, function, Status(StatusCode::kState, "the device was not opened by this thread"));
 }
 
 void Environment::CleanUp(void* data) {

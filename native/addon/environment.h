@@ -57,11 +57,20 @@ class Environment {
     std::unordered_map<uint32_t, HeldBytes> host;  // By handle.
   };
 
+  /// Null when the device was not opened by this thread.
+  [[nodiscard]] Controlled* FindControlled(uint32_t channel) {
+    const auto found = controlled.find(channel);
+    return found == controlled.end() ? nullptr : &found->second;
+  }
+
   const napi_env env;
   std::shared_ptr<Port> port;
   HeldBytes record;
   std::vector<Attached> attached;                       // By channel id: the owner's hot path.
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
 };
+
+/// Throws that the device was not opened by this thread, and returns null.
+napi_value NotControlled(napi_env env, const char* function);
 
 }  // namespace millrace

@@ -1,5 +1,7 @@
 #include "addon/owner.h"
 
+#include <optional>
+
 #include "addon/args.h"
 #include "addon/environment.h"
 #include "addon/values.h"
@@ -68,7 +70,7 @@ napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
   const uint32_t kind = args.U32(1);
   const uint32_t count = args.U32(2);
-  if (!args.ok() || kind > 2) return args.Throw("reserveHandles");
+  if (!args.ok() || kind > static_cast<uint32_t>(protocol::HandleKind::kMark)) return args.Throw("reserveHandles");
   if (channel == nullptr) return ClosedChannel(env, "reserveHandles");
   return NumberValue(env, channel->ReserveHandles(static_cast<protocol::HandleKind>(kind), count));
 }
@@ -176,6 +178,8 @@ napi_value Stats(napi_env env, napi_callback_info info) {
       .Set("ringBytes", static_cast<double>(stats.ring_bytes))
       .Set("liveMemory", static_cast<double>(stats.live_memory))
       .Set("liveBytes", static_cast<double>(stats.live_bytes))
+      .Set("stagingBytes", static_cast<double>(stats.staging_bytes))
+      .Set("pinnedBytes", static_cast<double>(stats.pinned_bytes))
       .Set("streams", stats.streams)
       .Set("parked", ArrayValue(env, stats.parked,
                                 [&](const ParkedStream& parked) {
@@ -186,6 +190,39 @@ napi_value Stats(napi_env env, napi_callback_info info) {
                                       .value();
                                 }))
       .value();
+}
+
+napi_value ReleaseHold(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t stream = args.U32(1);
+  const uint64_t ticket = args.U53(2);
+  if (!args.ok()) return args.Throw("releaseHold");
+  // A device that is gone holds nobody.
+  if (channel != nullptr) channel->ReleaseHold(stream, ticket);
+  return nullptr;
+}
+
+/// A bigint, or undefined when there is nothing.
+napi_value AddressValue(napi_env env, std::optional<uint64_t> address) {
+  napi_value value = nullptr;
+  return address && napi_create_bigint_uint64(env, *address, &value) == napi_ok ? value : Undefined(env);
+}
+
+napi_value StreamHandle(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t stream = args.U32(1);
+  if (!args.ok()) return args.Throw("streamHandle");
+  return AddressValue(env, channel == nullptr ? std::nullopt : channel->StreamHandle(stream));
+}
+
+napi_value MemoryAddress(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  const uint32_t handle = args.U32(1);
+  if (!args.ok()) return args.Throw("memoryAddress");
+  return AddressValue(env, channel == nullptr ? std::nullopt : channel->MemoryAddress(handle));
 }
 
 napi_value HoldChannel(napi_env env, napi_callback_info info) {
@@ -219,6 +256,9 @@ void DefineOwner(napi_env env, napi_value exports) {
       function("failures", Failures),
       function("lostStatus", LostStatus),
       function("stats", Stats),
+      function("releaseHold", ReleaseHold),
+      function("streamHandle", StreamHandle),
+      function("memoryAddress", MemoryAddress),
       function("holdChannel", HoldChannel),
   };
   MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);

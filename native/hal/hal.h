@@ -132,7 +132,8 @@ class Stream {
   virtual ~Stream() = default;
 
   virtual Status Launch(Ticket ticket, const LaunchRequest& request) = 0;
-  /// Either side is device memory of this device or registered host memory; ranges of one call do not overlap.
+  /// Either side is device memory of this device or registered host memory; ranges of one call do not overlap. Where
+  /// one side is of the host, the other may be memory of another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
   /// Between devices of this backend. The devices are open until the call returns, the memory until the ticket is
   /// completed; the channel sees to both.
@@ -224,8 +225,9 @@ class Device {
   // Other processes. kUnsupported where the device has none of it. Thread: control.
   [[nodiscard]] virtual Result<IpcHandle> ExportMark(Mark& mark) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Mark>> OpenMark(const IpcHandle& handle) = 0;
-  /// Memory that ExportMemory takes: an allocation of its own, not of the pool. May block.
+  /// Memory that ExportMemory takes: an allocation of its own, not of the pool. Thread: pump. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;
+  /// Thread: channel, which knows that nobody frees the memory meanwhile.
   [[nodiscard]] virtual Result<IpcHandle> ExportMemory(const Memory& memory) = 0;
   /// Memory of another process; destroying it closes the mapping. `Stream::Free` takes it too.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;

@@ -28,6 +28,7 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   if (!device.ok()) return device.status();
   channel->device_ = std::move(device).value();
   channel->needs_polling_ = channel->device_->NeedsPolling();
+  channel->needs_locked_memory_ = channel->device_->NeedsLockedMemory();
   MR_TRY(channel->fault_slots_.Reserve(*channel->device_));
   // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
   // close and the end of the environment), so its end is a flag and not a join.
@@ -118,6 +119,8 @@ ChannelStats Channel::Stats() {
   stats.ring_bytes = ring_.HeldBytes();
   stats.live_memory = live_memory_.load(std::memory_order_relaxed);
   stats.live_bytes = live_bytes_.load(std::memory_order_relaxed);
+  stats.staging_bytes = staging_bytes_.load(std::memory_order_relaxed);
+  stats.pinned_bytes = pinned_bytes_.load(std::memory_order_relaxed);
   std::lock_guard lock(ring_.producer_mutex());
   stats.pending_records = submitted_ - retired_.load(std::memory_order_relaxed);
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
@@ -130,56 +133,30 @@ ChannelStats Channel::Stats() {
   return stats;
 }
 
+void Channel::ReleaseHold(uint32_t stream, Ticket ticket) {
+  StreamState* state = FindStream(stream);
+  if (state == nullptr) return;
+  state->ReleaseHold(ticket);
+  WakeStream(stream);
+}
+
+std::optional<uint64_t> Channel::StreamHandle(uint32_t stream) {
+  StreamState* state = FindStream(stream);
+  return state == nullptr ? std::nullopt : state->NativeHandle();
+}
+
+std::optional<uint64_t> Channel::MemoryAddress(uint32_t handle) {
+  const std::optional<MemoryRef> found = memory_.Look(handle);
+  if (!found || (*found)->address == nullptr) return std::nullopt;
+  return reinterpret_cast<uintptr_t>((*found)->address);
+}
+
 void Channel::Hold(bool on) {
   is_held_.store(on, std::memory_order_seq_cst);
   bell_.Ring();
 }
 
-// ── Control ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-Status Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
-  auto kernel = device_->LoadKernel(install.request);
-  if (!kernel.ok()) return kernel.status();
-  Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
-    KernelEntry& entry = kernels_.FindOrBind(handle);
-    entry.state = ResourceState::kReady;
-    entry.kernel = loaded;
-    entry.is_checked = is_checked;
-    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
-  });
-  return {};
-}
-
-void Channel::FailKernel(uint32_t handle, Status why) {
-  Post([this, handle, why] {
-    KernelEntry& entry = kernels_.FindOrBind(handle);
-    entry.state = ResourceState::kFailed;
-    entry.failure = why;
-    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
-  });
-}
-
-Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
-  const Status status = page_lock ? device_->RegisterHost(bytes) : Status();
-  Post([this, handle, bytes, page_lock, status] {
-    HostEntry& entry = host_.FindOrBind(handle);
-    entry.state = status.ok() ? ResourceState::kReady : ResourceState::kFailed;
-    entry.bytes = bytes;
-    entry.is_page_locked = page_lock && status.ok();
-    entry.failure = status;
-    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
-  });
-  return status;
-}
-
-Status Channel::UnregisterHost(uint32_t handle) {
-  HostEntry entry;
-  RunOnChannel([&] {
-    if (HostEntry* found = host_.Find(handle)) entry = std::move(*found);
-    host_.Release(handle);
-  });
-  return entry.is_page_locked ? device_->UnregisterHost(entry.bytes) : Status();
-}
+// ── The end ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 void Channel::Close() {
   {
@@ -257,6 +234,10 @@ void Channel::MarkLost(Status why) {
   StatusCode none = StatusCode::kOk;
   if (!lost_.compare_exchange_strong(none, why.code())) return;
   for (uint32_t n = 0; n < stream_count_.load(std::memory_order_acquire); ++n) streams_[n].load()->WakeAll();
+  // Streams of other channels wait for what never comes.
+  memory_.WakeAll();
+  host_.WakeAll();
+  roads_.WakeAll();
   bell_.Ring();
 }
 

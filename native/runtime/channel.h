@@ -17,16 +17,22 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <span>
-#include <unordered_map>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "hal/hal.h"
 #include "runtime/bell.h"
 #include "runtime/handle_table.h"
 #include "runtime/memory_entry.h"
+#include "runtime/peers.h"
+#include "runtime/pump.h"
 #include "runtime/record_reader.h"
 #include "runtime/ring.h"
+#include "runtime/shared_table.h"
 #include "runtime/streams.h"
 
 namespace millrace {
@@ -42,6 +48,8 @@ struct ChannelStats {
   uint64_t ring_bytes = 0;
   uint64_t live_memory = 0;
   uint64_t live_bytes = 0;
+  uint64_t staging_bytes = 0;  // Of these, what copies hold for a moment.
+  uint64_t pinned_bytes = 0;   // Host memory that is page-locked.
   uint32_t streams = 0;
   std::vector<ParkedStream> parked;
 };
@@ -80,6 +88,12 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::vector<Failure> Failures(uint32_t stream, uint32_t from);
   [[nodiscard]] StatusCode LostStatus() const { return lost_.load(std::memory_order_acquire); }
   [[nodiscard]] ChannelStats Stats();
+  /// The HOLD record with this ticket completes, whether it was issued already or not.
+  void ReleaseHold(uint32_t stream, Ticket ticket);
+  /// The driver's stream; nothing until it was made.
+  [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
+  /// Where memory is on the device; nothing until it was made.
+  [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle);
   void Hold(bool on);
 
   // ── Control. Thread: control. ──
@@ -92,6 +106,24 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
   /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.
   Status UnregisterHost(uint32_t handle);
+  /// `call(hal::Device&)` on an open device, which does not close meanwhile; else its result is a failure. For what a
+  /// backend lets this thread do; `call` must not wait for the channel.
+  template <typename Call>
+  auto WithDevice(Call call) -> std::invoke_result_t<Call, hal::Device&> {
+    std::shared_lock lock(device_mutex_);
+    if (is_shut_) return Closed();
+    return call(*device_);
+  }
+  /// Tries the road from an open device of the same backend to this one; copies between them wait until then. Blocks.
+  Result<protocol::PeerRoute> ProbePeer(uint32_t from);
+  /// Milliseconds between two complete timing marks.
+  Result<double> Elapsed(uint32_t start, uint32_t end);
+  /// Binds the mark if it was never recorded.
+  Result<hal::IpcHandle> ExportMark(uint32_t mark);
+  Status OpenMark(uint32_t mark, const hal::IpcHandle& ipc);
+  Result<hal::IpcHandle> ExportMemory(uint32_t memory);
+  /// Records that name the handle wait for it; when it cannot be opened, they fail.
+  Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
   /// Refuses new records, runs the queued ones to their end, closes the device and waits for its thread to end.
   void Close();
   /// Gives up what is queued and waits for the thread until `deadline`; after it the thread is left to itself, with all
@@ -121,13 +153,18 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
     std::vector<uint32_t> parked;
   };
   struct HostEntry {
-    ResourceState state = ResourceState::kPending;
     std::span<std::byte> bytes;
     bool is_page_locked = false;
-    Status failure;
-    std::vector<uint32_t> parked;
   };
-  using MemoryRef = std::shared_ptr<MemoryEntry>;
+  struct MarkEntry {
+    std::unique_ptr<hal::Mark> mark;
+    protocol::MarkKind kind = protocol::MarkKind::kTiming;
+    StreamState* stream = nullptr;  // Of the last record; null before the first.
+    Ticket ticket = 0;
+  };
+  using MarkRef = std::shared_ptr<MarkEntry>;
+  struct CopyEnd;
+  enum class Sight : uint8_t { kFound, kLater, kMalformed };
 
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
 
@@ -148,17 +185,41 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   void AwaitIssued();
   void Finish();
 
-  // issue.cpp and issue_work.cpp: one record.
+  // issue*.cpp: one record.
   Outcome Issue(StreamState& stream, std::span<const std::byte> record);
   Outcome IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header, RecordReader& reader);
   Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueDestroy(StreamState& stream, Ticket ticket);
   Outcome IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
+  Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
   Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader);
+  template <typename Call>
+  Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);
   Outcome IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueCopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueFillStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueMark(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueMarkFree(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueWaitMark(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueHold(StreamState& stream, Ticket ticket);
+  Result<MarkRef> CreateMark(uint32_t handle, protocol::MarkKind kind);
+
+  /// The channel with this id; null when it is not open any more.
+  std::shared_ptr<Channel> HomeOf(uint32_t device);
+  /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
+  Sight FindEnd(StreamState& stream, CopyEnd& end, uint64_t bytes);
+  Outcome CopyBetween(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src);
+  /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
+  Outcome CopyByPump(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src);
+  Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
+  void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyEnd& dst, const CopyEnd& src);
+  /// Gives the record to the pump and parks the stream until `work` is done with it.
+  Outcome PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
+                  std::function<void(PumpedRecord&)> work);
 
   Outcome Park(StreamState& stream, ParkReason reason);
   Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs);
@@ -170,17 +231,24 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   /// The stream waits for a device that is lost: this and every later record of it fails.
   Outcome Doom(StreamState& stream, Ticket ticket);
   Outcome FailDoomed(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs);
+  /// A copy names memory of a device that is lost or closed.
+  Outcome FailGone(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs);
   /// Parks for something that `other` will do, unless it never will.
-  Outcome ParkFor(StreamState& stream, const Channel& other);
+  Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs);
   static Status NoStream();
+  static Status Closed();
+  Result<protocol::PeerRoute> Probe(Channel* other);
   /// True when memory may yet come back from frees that are under way; the stream is then woken.
   bool WaitsForFrees(StreamState& stream);
   void CloseTicket(StreamState& stream, Ticket ticket);
   /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
   bool WaitsForMemory(StreamState& stream, uint32_t handle);
-  void BindMemory(uint32_t handle, MemoryRef memory);
+  void BindMemory(uint32_t handle, protocol::AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory);
   void CollectFaults(StreamState& stream);
+
+  /// Of the process: memory of one device can be spoiled by a failure on another.
+  static inline std::atomic<uint32_t> next_failure_{1};
 
   hal::Backend& backend_;
   const uint32_t id_;
@@ -189,6 +257,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   const std::span<protocol::TimelineSlot> timeline_;
   std::unique_ptr<hal::Device> device_;
   bool needs_polling_ = false;
+  bool needs_locked_memory_ = false;
 
   // Guarded by the ring's producer mutex.
   Ring ring_;
@@ -198,14 +267,15 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   uint32_t free_search_ = 0;
 
   std::unique_ptr<std::atomic<StreamState*>[]> streams_;
-  std::atomic<uint32_t> stream_count_{0};  // Slots ever used: streams_[0 .. n) are not null.
-  std::atomic<uint32_t> next_handle_[3] = {};
+  std::atomic<uint32_t> stream_count_{0};      // Slots ever used: streams_[0 .. n) are not null.
+  std::atomic<uint32_t> next_handle_[4] = {};  // By HandleKind.
   /// Records issued or dropped. Written by the channel only.
   alignas(64) std::atomic<uint64_t> retired_{0};
   alignas(64) std::atomic<StatusCode> lost_{StatusCode::kOk};
-  std::atomic<uint32_t> next_failure_{1};
   std::atomic<uint64_t> live_memory_{0};
   std::atomic<uint64_t> live_bytes_{0};
+  std::atomic<uint64_t> staging_bytes_{0};
+  std::atomic<uint64_t> pinned_bytes_{0};
 
   alignas(64) Bell bell_;
   std::atomic<bool> has_notices_{false};
@@ -215,11 +285,16 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::vector<std::function<void()>> changes_;
   bool is_finished_ = false;  // The thread runs no more changes.
 
+  // What other channels see of this one.
+  alignas(64) SharedTable<MemoryRef> memory_;
+  SharedTable<HostEntry> host_;
+  PeerRoutes roads_;
+  ForeignUses foreign_uses_;
+
   // Channel thread only.
-  alignas(64) HandleTable<MemoryRef> memory_;
-  HandleTable<HostEntry> host_;
-  HandleTable<KernelEntry> kernels_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> memory_waits_;
+  alignas(64) HandleTable<KernelEntry> kernels_;
+  HandleTable<MarkRef> marks_;
+  Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<StreamState*> dirty_;   // Issued on since the last Signal.
   std::vector<StreamState*> recent_;  // Signalled last.
@@ -234,6 +309,11 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
 
   std::mutex access_mutex_;
   bool is_closed_ = false;  // Guarded by access_mutex_.
+
+  /// Held shared by what the control thread asks of the device, which may take long, and by the channel to close it.
+  /// Who holds it does not wait for a channel. Two are taken in the order of the channels' ids.
+  std::shared_mutex device_mutex_;
+  bool is_shut_ = false;  // Guarded by device_mutex_; the channel, which writes it, reads it without.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

@@ -181,27 +181,41 @@ void Channel::AwaitIssued() {
 
 void Channel::Finish() {
   AwaitIssued();
-  MarkLost(Status(StatusCode::kState, "the device was closed"));
+  MarkLost(Closed());
+  pump_.Stop();  // It may be using a stream.
   {
     std::lock_guard lock(access_mutex_);
     is_closed_ = true;
     for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->backend.reset();
   }
+  foreign_uses_.Await();  // None comes any more.
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
     CollectFaults(stream);  // Their slots go with the device.
     stream.faults.Clear();
+    stream.SetNativeHandle(std::nullopt);
+    stream.DropKept();
+    stream.pumped.reset();
     stream.WakeAll();  // Waiters hold their channels, this one too.
   }
-  host_.ForEach([&](HostEntry& entry) {
+  host_.TakeAll().ForEach([&](HostEntry& entry) {
     // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
     if (entry.is_page_locked) static_cast<void>(device_->UnregisterHost(entry.bytes));
   });
-  host_.Clear();
-  memory_.Clear();
+  pinned_bytes_.store(0, std::memory_order_relaxed);
+  memory_.TakeAll();
+  marks_.Clear();
   kernels_.Clear();
   fault_slots_.Clear();
-  device_->Close();
+  // Whoever came too late to be woken when the device was marked lost holds this channel.
+  memory_.WakeAll();
+  host_.WakeAll();
+  roads_.WakeAll();
+  {
+    std::lock_guard lock(device_mutex_);
+    is_shut_ = true;
+    device_->Close();
+  }
   // Somebody may wait for a change that came after the last turn.
   std::vector<std::function<void()>> late;
   {

@@ -46,6 +46,18 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
     }
   }
   switch (opcode) {
+    case Opcode::kCopyStrided:
+      return IssueCopyStrided(stream, ticket, reader);
+    case Opcode::kFillStrided:
+      return IssueFillStrided(stream, ticket, reader);
+    case Opcode::kMark:
+      return IssueMark(stream, ticket, reader);
+    case Opcode::kMarkFree:
+      return IssueMarkFree(stream, ticket, reader);
+    case Opcode::kWaitMark:
+      return IssueWaitMark(stream, ticket, reader);
+    case Opcode::kHold:
+      return IssueHold(stream, ticket);
     case Opcode::kAlloc:
       return IssueAlloc(stream, ticket, reader);
     case Opcode::kFree:
@@ -72,13 +84,15 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
 Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::StreamCreateRecord record;
   if (!reader.Read(record) || stream.backend != nullptr) return FailMalformed(stream, ticket);
-  const hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
+  hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
+  if (record.is_foreign != 0) request.foreign = record.foreign;
   auto created = device_->CreateStream(request);
   if (!created.ok()) return Fail(stream, ticket, {.status = created.status()}, {});
   {
     std::lock_guard lock(access_mutex_);
     stream.backend = std::move(created).value();
   }
+  stream.SetNativeHandle(stream.backend->NativeHandle());
   // Whoever asked for a wake before there was a stream to watch was not heard.
   if (stream.Wanted() != 0) WatchIfPolled(stream);
   CloseTicket(stream, ticket);
@@ -95,6 +109,8 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     std::lock_guard lock(access_mutex_);
     stream.backend.reset();
   }
+  stream.SetNativeHandle(std::nullopt);
+  stream.DropKept();
   stream.doomed_by = 0;
   std::erase_if(pending_frees_, [&](const auto& pending) { return pending.first == &stream; });
   stream.CompleteOnHost(ticket);
@@ -123,7 +139,7 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
   }
   if (other->LostStatus() != StatusCode::kOk) return Doom(stream, ticket);
   if (target->Issued() < record.ticket && target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) {
-    return ParkFor(stream, *other);
+    return ParkFor(stream, *other, ParkReason::kPoint);
   }
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
   {
@@ -145,13 +161,13 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     return Outcome::kIssued;
   }
   other->WatchIfPolled(*target);
-  return ParkFor(stream, *other);
+  return ParkFor(stream, *other, ParkReason::kPoint);
 }
 
-Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other) {
+Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, ParkReason reason) {
   // It may have been lost, and have woken all who waited, just before this stream was among them.
   if (other.LostStatus() != StatusCode::kOk) WakeStream(stream.index());
-  return Park(stream, ParkReason::kPoint);
+  return Park(stream, reason);
 }
 
 Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {

@@ -1,4 +1,4 @@
-// One allocation, as the channel knows it: its memory, and which failure spoiled what is in it.
+// One allocation, as channels know it: its memory, and which failure spoiled what is in it.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,18 @@ namespace millrace {
 
 /// Whether contents are spoiled, and by which failure. A fault is reported after its launch, perhaps after contents
 /// that replaced those it spoiled; so contents have a version, and a late report counts only for the version it is
-/// about. Thread: any; what overwrites is the channel's.
+/// about. Thread: any; copies of other devices overwrite too.
 class Spoil {
  public:
   /// The id of the failure that spoiled the contents, or 0.
   [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
   [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
-  /// All of it is written anew. Thread: channel.
-  void Overwrite() { state_.store(uint64_t{version() + 1} << 32, std::memory_order_release); }
+  /// All of it is written anew.
+  void Overwrite() {
+    uint64_t seen = state_.load(std::memory_order_relaxed);
+    while (!state_.compare_exchange_weak(seen, ((seen >> 32) + 1) << 32)) {
+    }
+  }
   /// What would have written it did not.
   void Set(uint32_t failure) { SetIf(version(), failure); }
   /// As Set, unless the contents have been overwritten since `version`.
@@ -33,9 +37,13 @@ class Spoil {
 };
 
 struct MemoryEntry {
-  std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed.
-  uint64_t bytes = 0;                   // As asked for.
+  std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed. Thread: its channel.
+  // What other channels read; neither changes once the handle is bound.
+  std::byte* address = nullptr;  // Null when the allocation failed.
+  uint64_t bytes = 0;            // As asked for.
+  protocol::AllocKind kind = protocol::AllocKind::kPool;
   Spoil spoil;
 };
+using MemoryRef = std::shared_ptr<MemoryEntry>;
 
 }  // namespace millrace

@@ -12,6 +12,14 @@
 
 namespace millrace {
 
+/// True when [offset, offset + bytes) lies inside `size`, without overflow.
+constexpr bool Fits(uint64_t offset, uint64_t bytes, uint64_t size) {
+  return offset <= size && bytes <= size - offset;
+}
+constexpr bool IsElementSize(uint32_t bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+}
+
 class RecordReader {
  public:
   explicit RecordReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

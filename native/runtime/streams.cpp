@@ -20,6 +20,12 @@ const char* ParkReasonName(ParkReason reason) {
       return "memory";
     case ParkReason::kDrain:
       return "drain";
+    case ParkReason::kHold:
+      return "host";
+    case ParkReason::kPeer:
+      return "peer";
+    case ParkReason::kPump:
+      return "transfer";
   }
   return "";
 }
@@ -39,6 +45,34 @@ void StreamState::DropDeferred(size_t bytes) {
     deferred.erase(deferred.begin(), deferred.begin() + static_cast<ptrdiff_t>(deferred_at));
     deferred_at = 0;
   }
+}
+
+void StreamState::Keep(Ticket ticket, std::shared_ptr<void> object) {
+  const Ticket completed = Completed();
+  while (!kept_.empty() && kept_.front().first <= completed) kept_.pop_front();
+  kept_.emplace_back(ticket, std::move(object));
+}
+
+void StreamState::ReleaseHold(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  if (ticket > Issued()) released_.push_back(ticket);
+}
+
+bool StreamState::TakeRelease(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  const bool is_released = std::find(released_.begin(), released_.end(), ticket) != released_.end();
+  if (is_released) std::erase_if(released_, [&](Ticket released) { return released <= ticket; });
+  return is_released;
+}
+
+void StreamState::SetNativeHandle(std::optional<uint64_t> handle) {
+  std::lock_guard lock(mutex_);
+  native_handle_ = handle;
+}
+
+std::optional<uint64_t> StreamState::NativeHandle() {
+  std::lock_guard lock(mutex_);
+  return native_handle_;
 }
 
 void StreamState::MarkIssued(Ticket ticket) {

@@ -15,11 +15,14 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "hal/hal.h"
 #include "runtime/failures.h"
 #include "runtime/faults.h"
+#include "runtime/pump.h"
 
 namespace millrace {
 
@@ -49,6 +52,9 @@ enum class ParkReason : uint8_t {
   kWindow,  // Too many records of it are in flight.
   kMemory,  // Out of memory while frees are pending.
   kDrain,   // It is being destroyed and drains first.
+  kHold,    // Its owner runs something meanwhile.
+  kPeer,    // The road between two devices was not tried yet.
+  kPump,    // Bytes of host memory that is not page-locked are on their way.
 };
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);
 
@@ -72,9 +78,14 @@ class StreamState final : public hal::ProgressSink {
   uint32_t doomed_by = 0;           // It waited for a lost device: the failure that every later record repeats.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
+  std::shared_ptr<PumpedRecord> pumped;  // What the pump does for the first deferred record, if anything.
   [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
   void Defer(std::span<const std::byte> record) { deferred.insert(deferred.end(), record.begin(), record.end()); }
   void DropDeferred(size_t bytes);
+  /// Keeps `object` until the ticket completed.
+  void Keep(Ticket ticket, std::shared_ptr<void> object);
+  /// The stream ended, and its backend's stream with it.
+  void DropKept() { kept_.clear(); }
 
   // ── Any thread. ──
   alignas(64) FailureLog failures;
@@ -109,6 +120,15 @@ class StreamState final : public hal::ProgressSink {
   /// The ticket that somebody wants completed, 0 when nobody waits. Thread: any.
   [[nodiscard]] Ticket Wanted() const;
 
+  /// The owner lets the HOLD record with this ticket go, issued or not. Thread: any.
+  void ReleaseHold(Ticket ticket);
+  /// Whether the record with this ticket was let go. Forgets it, and what stood before it. Thread: channel.
+  [[nodiscard]] bool TakeRelease(Ticket ticket);
+
+  /// The driver's handle while there is a stream; nothing before and after. Set by the channel. Thread: any.
+  void SetNativeHandle(std::optional<uint64_t> handle);
+  [[nodiscard]] std::optional<uint64_t> NativeHandle();
+
  private:
   struct Waiter {
     Ticket ticket;
@@ -121,6 +141,7 @@ class StreamState final : public hal::ProgressSink {
 
   const uint32_t index_;
   protocol::TimelineSlot& slot_;
+  std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
   std::atomic<Ticket> wanted_by_owner_{0};
   // Lowest ticket of a waiter of each kind, 0 when there is none.
@@ -131,6 +152,8 @@ class StreamState final : public hal::ProgressSink {
   // Guarded by mutex_.
   std::shared_ptr<WakeTarget> owner_;
   std::vector<Waiter> waiters_;
+  std::vector<Ticket> released_;  // Of HOLD records that were let go and not issued.
+  std::optional<uint64_t> native_handle_;
 };
 
 }  // namespace millrace

@@ -27,11 +27,13 @@ std::span<const std::byte> Bytes(const T& record) {
 class Rig {
  public:
   explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
-      : timeline_(protocol::kMaxStreams), backend_(backend) {
+      : timeline_(protocol::kMaxStreams) {
     auto opened = Registry::Instance().Open(
         backend, {.ordinal = ordinal, .timeline = timeline_, .max_pending = max_pending, .memory = nullptr});
     MR_CHECK(opened.ok());
     channel = opened.value();
+    device = backend.devices.back();
+    log = &backend.controls.log;
   }
   ~Rig() {
     channel->Close();
@@ -63,12 +65,14 @@ class Rig {
     record.ticket = ticket;
     return channel->Submit(Bytes(record)).ticket;
   }
-  Ticket Alloc(uint32_t stream, uint32_t handle, uint64_t bytes) {
-    protocol::AllocRecord record{};
+  template <typename T>
+  Ticket Submit(uint32_t stream, T record) {
     Head(record, stream);
-    record.handle = handle;
-    record.bytes = bytes;
     return channel->Submit(Bytes(record)).ticket;
+  }
+  Ticket Alloc(uint32_t stream, uint32_t handle, uint64_t bytes,
+               protocol::AllocKind kind = protocol::AllocKind::kPool) {
+    return Submit(stream, protocol::AllocRecord{.handle = handle, .kind = static_cast<uint32_t>(kind), .bytes = bytes});
   }
   Ticket Free(uint32_t stream, uint32_t handle) {
     protocol::FreeRecord record{};
@@ -90,10 +94,30 @@ class Rig {
     Head(record, stream);
     record.dst_handle = dst;
     record.src_handle = src;
+    record.dst_device = record.src_device = channel->id();
     record.dst_space = static_cast<uint16_t>(dst_space);
     record.src_space = static_cast<uint16_t>(MemorySpace::kDevice);
     record.bytes = bytes;
     return channel->Submit(Bytes(record)).ticket;
+  }
+  /// Memory of a device, from offset 0 on.
+  struct End {
+    const Rig& rig;
+    uint32_t handle;
+    MemorySpace space = MemorySpace::kDevice;
+  };
+  Ticket Copy(uint32_t stream, End dst, End src, uint64_t bytes) {
+    return Submit(stream, protocol::CopyRecord{.dst_handle = dst.handle,
+                                               .src_handle = src.handle,
+                                               .dst_space = static_cast<uint16_t>(dst.space),
+                                               .src_space = static_cast<uint16_t>(src.space),
+                                               .dst_device = dst.rig.channel->id(),
+                                               .src_device = src.rig.channel->id(),
+                                               .bytes = bytes});
+  }
+  Ticket Hold(uint32_t stream) { return Submit(stream, protocol::HoldRecord{}); }
+  Ticket Mark(uint32_t stream, uint32_t handle, protocol::MarkKind kind = protocol::MarkKind::kTiming) {
+    return Submit(stream, protocol::MarkRecord{.handle = handle, .kind = static_cast<uint32_t>(kind)});
   }
   Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access) {
     struct {
@@ -122,14 +146,18 @@ class Rig {
       return false;
     });
   }
+  bool Logs(const std::string& line) {
+    return Eventually([&] { return log->Find(line) >= 0; });
+  }
   std::vector<Failure> Failures(uint32_t stream) { return channel->Failures(stream, 0); }
-  RecordingStream& Backend(uint32_t index) { return *backend_.devices.back()->streams[index]; }
+  RecordingStream& Backend(uint32_t index) { return *device->streams[index]; }
 
   std::shared_ptr<Channel> channel;
+  RecordingDevice* device = nullptr;
+  CallLog* log = nullptr;
 
  private:
   std::vector<protocol::TimelineSlot> timeline_;
-  RecordingBackend& backend_;
 };
 
 }  // namespace millrace::testing

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -91,24 +93,72 @@ struct BackendControls {
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
   std::atomic<uint64_t> free_bytes{UINT64_MAX};
+  std::atomic<bool> needs_locked_memory{false};
+  /// What blocks in a backend waits here while `is_shut`.
+  struct Gate {
+    std::atomic<bool> is_shut{false};
+    std::atomic<int> waiting{0};
+    void Pass() {
+      waiting.fetch_add(1);
+      while (is_shut.load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      waiting.fetch_sub(1);
+    }
+  };
+  Gate pump;
+  Gate probe;
+  std::atomic<int> refuse_pump{0};  // The next so many calls of the pump fail.
+  std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
+  std::atomic<bool> refuse_probe{false};
+  std::atomic<int> live_marks{0};
+  std::atomic<uint64_t> clock{0};
 };
 
 class RecordingMemory final : public hal::Memory {
  public:
-  explicit RecordingMemory(uint64_t bytes) : storage_(bytes == 0 ? 1 : bytes), bytes_(bytes) {}
-  [[nodiscard]] std::byte* address() const override { return const_cast<std::byte*>(storage_.data()); }
+  explicit RecordingMemory(uint64_t bytes) : address_(std::calloc(bytes + 1, 1)), bytes_(bytes) {}
+  ~RecordingMemory() override { std::free(address_); }
+  [[nodiscard]] std::byte* address() const override { return static_cast<std::byte*>(address_); }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
 
  private:
-  std::vector<std::byte> storage_;
-  uint64_t bytes_;
+  void* const address_;  // Its pages come when they are touched.
+  const uint64_t bytes_;
 };
+
+/// Its stamp counts the marks of all devices.
+class RecordingMark final : public hal::Mark {
+ public:
+  RecordingMark(BackendControls& controls, protocol::MarkKind kind) : kind(kind), controls_(controls) {
+    controls_.live_marks.fetch_add(1);
+  }
+  ~RecordingMark() override { controls_.live_marks.fetch_sub(1); }
+
+  const protocol::MarkKind kind;
+  uint64_t stamp = 0;
+
+ private:
+  BackendControls& controls_;
+};
+
+inline std::string Show(std::span<const hal::StridedAxis> axes) {
+  std::string text;
+  for (const hal::StridedAxis& axis : axes) {
+    text += " " + std::to_string(axis.extent) + ":" + std::to_string(axis.dst_stride) + ":" +
+            std::to_string(axis.src_stride);
+  }
+  return text;
+}
 
 class RecordingStream final : public hal::Stream {
  public:
   RecordingStream(BackendControls& controls, std::string name, const hal::StreamRequest& request)
-      : controls_(controls), name_(std::move(name)), slot_(request.slot), sink_(request.sink) {}
-  ~RecordingStream() override { const std::lock_guard telling(telling_); }
+      : controls_(controls), name_(std::move(name)), slot_(request.slot), sink_(request.sink) {
+    if (request.foreign) handle_ = *request.foreign;
+  }
+  ~RecordingStream() override {
+    const std::lock_guard telling(telling_);
+    controls_.log.Add("ends " + name_);
+  }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override {
     if (controls_.refuse_launches.load() > 0) {
@@ -143,19 +193,32 @@ class RecordingStream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return Completed(); }
   Status Check() override { return {}; }
 
-  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
-  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided copies"};
+  Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
+  Status CopyStrided(hal::Ticket ticket, std::byte*, const std::byte*, uint32_t element_bytes,
+                     std::span<const hal::StridedAxis> axes) override {
+    return Take(ticket, "copy by " + std::to_string(element_bytes) + Show(axes));
   }
-  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided fills"};
+  Status FillStrided(hal::Ticket ticket, std::byte*, uint32_t element_bytes, uint64_t pattern,
+                     std::span<const hal::StridedAxis> axes) override {
+    return Take(ticket, "fill " + std::to_string(pattern) + " by " + std::to_string(element_bytes) + Show(axes));
   }
-  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
-    return {StatusCode::kUnsupported, "pageable copies"};
+  Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override {
+    controls_.log.Add(name_ + " pumps " + std::to_string(bytes));
+    controls_.pump.Pass();
+    if (controls_.refuse_pump.load() > 0) {
+      controls_.refuse_pump.fetch_sub(1);
+      return Status(StatusCode::kLaunchFailed, "refused by the test", 8);
+    }
+    constexpr uint64_t kPretended = 1 << 24;
+    if (bytes < kPretended) std::memcpy(dst, src, bytes);
+    return {};
   }
-  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+  Status Record(hal::Ticket ticket, hal::Mark& mark) override {
+    static_cast<RecordingMark&>(mark).stamp = controls_.clock.fetch_add(1);
+    return Take(ticket, "mark");
+  }
+  Status WaitMark(hal::Ticket ticket, hal::Mark&) override { return Take(ticket, "wait mark"); }
+  [[nodiscard]] uint64_t NativeHandle() const override { return handle_; }
 
   /// Completes everything up to `ticket`, as a device would. Thread: any.
   void Complete(hal::Ticket ticket) {
@@ -187,6 +250,7 @@ class RecordingStream final : public hal::Stream {
 
   BackendControls& controls_;
   std::string name_;
+  uint64_t handle_ = reinterpret_cast<uintptr_t>(this);
   protocol::TimelineSlot* slot_;
   hal::ProgressSink* sink_;
   std::mutex telling_;  // Held while the sink is told; the stream does not end meanwhile.
@@ -207,9 +271,7 @@ class RecordingDevice final : public hal::Device {
   Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override {
     // Long enough for whoever closes the device to be there first.
     if (controls_.is_polled.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::string name(1, static_cast<char>('a' + ordinal_));
-    name += std::to_string(streams.size());
-    auto stream = std::make_unique<RecordingStream>(controls_, name, request);
+    auto stream = std::make_unique<RecordingStream>(controls_, name() + std::to_string(streams.size()), request);
     streams.push_back(stream.get());
     return std::unique_ptr<hal::Stream>(std::move(stream));
   }
@@ -223,49 +285,76 @@ class RecordingDevice final : public hal::Device {
   }
   [[nodiscard]] uint64_t FreeBytes() const override { return controls_.free_bytes.load(); }
 
-  [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override {
-    return Status(StatusCode::kUnsupported, "marks");
+  [[nodiscard]] bool NeedsLockedMemory() const override { return controls_.needs_locked_memory.load(); }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override {
+    return std::unique_ptr<hal::Mark>(new RecordingMark(controls_, kind));
   }
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "marks");
+  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override {
+    const auto stamp = [](const hal::Mark& mark) {
+      return static_cast<double>(static_cast<const RecordingMark&>(mark).stamp);
+    };
+    return stamp(end) - stamp(start);
   }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return HandleOf('e'); }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle& handle) override {
+    if (handle != HandleOf('e')) return Status(StatusCode::kArgument, "no mark's handle");
+    return CreateMark(protocol::MarkKind::kInterprocess);
   }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override {
+    controls_.log.Add("allocates " + std::to_string(bytes));
+    controls_.pump.Pass();
+    if (bytes > controls_.free_bytes.load()) return Status(StatusCode::kOutOfMemory, "no room");
+    controls_.free_bytes.fetch_sub(bytes);
+    return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
   }
-  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return HandleOf('m'); }
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override {
+    controls_.pump.Pass();
+    if (handle != HandleOf('m')) return Status(StatusCode::kArgument, "no memory's handle");
+    return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
   }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return hal::PoolStats{.total = 1000, .used = 10}; }
+  Status SetReleaseThreshold(uint64_t bytes) override {
+    threshold_ = bytes;
+    return {};
   }
-  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
+  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return threshold_; }
+  Status Trim(uint64_t) override { return {}; }
+  Status ResetHighWater() override { return {}; }
+  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat) override {
+    return hal::PeerState{.can_grant = true, .is_granted = ordinal == ordinal_};
   }
-  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status SetReleaseThreshold(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status Trim(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  Status ResetHighWater() override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t, protocol::PeerWhat) override {
-    return Status(StatusCode::kUnsupported, "peers");
+  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {}; }
+  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override {
+    controls_.log.Add("probes " + name() + " " + static_cast<RecordingDevice&>(other).name());
+    controls_.probe.Pass();
+    if (controls_.refuse_probe.load()) return Status(StatusCode::kLaunchFailed, "refused by the test");
+    return controls_.route.load();
   }
-  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {StatusCode::kUnsupported, "peers"}; }
-  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override {
-    return Status(StatusCode::kUnsupported, "peers");
-  }
-  void Close() override {}
+  void Close() override { controls_.log.Add("closes " + name()); }
+
+  [[nodiscard]] std::string name() const { return std::string(1, static_cast<char>('a' + ordinal_)); }
 
   std::vector<RecordingStream*> streams;  // In the order they were made; read when the channel is quiet.
 
  private:
+  static hal::IpcHandle HandleOf(char what) {
+    hal::IpcHandle handle{};
+    handle.fill(static_cast<std::byte>(what));
+    return handle;
+  }
+
   BackendControls& controls_;
   uint32_t ordinal_;
   hal::DeviceInfo info_;
+  uint64_t threshold_ = 0;  // Thread: control.
 };
+
+inline Status RecordingStream::CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) {
+  return Take(ticket, "copy " + static_cast<RecordingDevice*>(copy.dst_device)->name() + " from " +
+                          static_cast<RecordingDevice*>(copy.src_device)->name() +
+                          (copy.route == protocol::PeerRoute::kStaged ? " staged" : ""));
+}
 
 class RecordingBackend final : public hal::Backend {
  public:

@@ -1,0 +1,229 @@
+#include "addon/device_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "addon/args.h"
+#include "addon/environment.h"
+#include "addon/values.h"
+
+namespace millrace {
+namespace {
+
+/// One call: the device comes first, the others of its `args` are read before it is made. What goes wrong is thrown.
+template <size_t N>
+class Call {
+ public:
+  Call(napi_env env, napi_callback_info info, const char* function)
+      : args(env, info), env_(env), function_(function), channel_(args.U32(0)) {}
+
+  template <typename Ask, typename Make>
+  napi_value Answer(Ask ask, Make make) {
+    Channel* const channel = Find();
+    if (channel == nullptr) return nullptr;
+    auto answer = ask(*channel);
+    if (!answer.ok()) return ThrowStatus(env_, function_, answer.status());
+    return make(answer.value());
+  }
+  template <typename Ask>
+  napi_value Do(Ask ask) {
+    Channel* const channel = Find();
+    if (channel == nullptr) return nullptr;
+    const Status status = ask(*channel);
+    return status.ok() ? Undefined(env_) : ThrowStatus(env_, function_, status);
+  }
+  napi_value Number(auto ask) {
+    return Answer(ask, [this](auto value) { return NumberValue(env_, static_cast<double>(value)); });
+  }
+
+  Args<N> args;
+
+ private:
+  /// Null with an exception pending.
+  Channel* Find() {
+    if (!args.ok()) {
+      args.Throw(function_);
+      return nullptr;
+    }
+    Environment::Controlled* const controlled = Environment::Of(env_).FindControlled(channel_);
+    if (controlled != nullptr) return controlled->channel.get();
+    NotControlled(env_, function_);
+    return nullptr;
+  }
+
+  napi_env env_;
+  const char* function_;
+  uint32_t channel_;
+};
+
+/// A Uint8Array of its own.
+napi_value HandleValue(napi_env env, const hal::IpcHandle& handle) {
+  napi_value buffer = nullptr;
+  napi_value view = nullptr;
+  void* data = nullptr;
+  if (napi_create_arraybuffer(env, handle.size(), &data, &buffer) != napi_ok) return nullptr;
+  std::memcpy(data, handle.data(), handle.size());
+  napi_create_typedarray(env, napi_uint8_array, handle.size(), buffer, 0, &view);
+  return view;
+}
+
+template <size_t N>
+hal::IpcHandle HandleOf(Args<N>& args, size_t n) {
+  hal::IpcHandle handle{};
+  const std::span<const std::byte> bytes = args.Bytes(n);
+  args.Require(bytes.size() == handle.size());
+  if (args.ok()) std::copy(bytes.begin(), bytes.end(), handle.begin());
+  return handle;
+}
+
+template <size_t N>
+protocol::PeerWhat WhatOf(Args<N>& args, size_t n) {
+  const uint32_t what = args.U32(n);
+  args.Require(what <= static_cast<uint32_t>(protocol::PeerWhat::kPool));
+  return static_cast<protocol::PeerWhat>(what);
+}
+
+// ── The pool ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+napi_value PoolStats(napi_env env, napi_callback_info info) {
+  Call<1> call(env, info, "poolStats");
+  return call.Answer(
+      [](Channel& channel) { return channel.WithDevice([](hal::Device& device) { return device.PoolUse(); }); },
+      [env](const hal::PoolStats& stats) {
+        return ObjectValue(env)
+            .Set("total", static_cast<double>(stats.total))
+            .Set("free", static_cast<double>(stats.free))
+            .Set("used", static_cast<double>(stats.used))
+            .Set("usedHigh", static_cast<double>(stats.used_high))
+            .Set("reserved", static_cast<double>(stats.reserved))
+            .Set("reservedHigh", static_cast<double>(stats.reserved_high))
+            .value();
+      });
+}
+
+napi_value SetReleaseThreshold(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "setReleaseThreshold");
+  const uint64_t bytes = call.args.U53(1);
+  return call.Do([bytes](Channel& channel) {
+    return channel.WithDevice([bytes](hal::Device& device) { return device.SetReleaseThreshold(bytes); });
+  });
+}
+
+napi_value ReleaseThreshold(napi_env env, napi_callback_info info) {
+  Call<1> call(env, info, "releaseThreshold");
+  return call.Number([](Channel& channel) {
+    return channel.WithDevice([](hal::Device& device) { return device.ReleaseThreshold(); });
+  });
+}
+
+napi_value TrimPool(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "trimPool");
+  const uint64_t keep_bytes = call.args.U53(1);
+  return call.Do([keep_bytes](Channel& channel) {
+    return channel.WithDevice([keep_bytes](hal::Device& device) { return device.Trim(keep_bytes); });
+  });
+}
+
+napi_value ResetHighWater(napi_env env, napi_callback_info info) {
+  Call<1> call(env, info, "resetHighWater");
+  return call.Do(
+      [](Channel& channel) { return channel.WithDevice([](hal::Device& device) { return device.ResetHighWater(); }); });
+}
+
+// ── Peers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+napi_value PeerState(napi_env env, napi_callback_info info) {
+  Call<3> call(env, info, "peerState");
+  const uint32_t ordinal = call.args.U32(1);
+  const protocol::PeerWhat what = WhatOf(call.args, 2);
+  return call.Answer(
+      [=](Channel& channel) {
+        return channel.WithDevice([=](hal::Device& device) { return device.Peer(ordinal, what); });
+      },
+      [env](const hal::PeerState& state) {
+        return ObjectValue(env)
+            .Set("canGrant", BoolValue(env, state.can_grant))
+            .Set("isGranted", BoolValue(env, state.is_granted))
+            .value();
+      });
+}
+
+napi_value SetPeer(napi_env env, napi_callback_info info) {
+  Call<4> call(env, info, "setPeer");
+  const uint32_t ordinal = call.args.U32(1);
+  const protocol::PeerWhat what = WhatOf(call.args, 2);
+  const bool is_granted = call.args.Bool(3);
+  return call.Do([=](Channel& channel) {
+    return channel.WithDevice([=](hal::Device& device) { return device.SetPeer(ordinal, what, is_granted); });
+  });
+}
+
+napi_value ProbePeer(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "probePeer");
+  const uint32_t other = call.args.U32(1);
+  return call.Number([other](Channel& channel) { return channel.ProbePeer(other); });
+}
+
+// ── Marks and other processes ──────────────────────────────────────────────────────────────────────────────────────
+
+napi_value Elapsed(napi_env env, napi_callback_info info) {
+  Call<3> call(env, info, "elapsed");
+  const uint32_t start = call.args.U32(1);
+  const uint32_t end = call.args.U32(2);
+  return call.Number([=](Channel& channel) { return channel.Elapsed(start, end); });
+}
+
+napi_value ExportMark(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "exportMark");
+  const uint32_t mark = call.args.U32(1);
+  return call.Answer([mark](Channel& channel) { return channel.ExportMark(mark); },
+                     [env](const hal::IpcHandle& handle) { return HandleValue(env, handle); });
+}
+
+napi_value OpenMark(napi_env env, napi_callback_info info) {
+  Call<3> call(env, info, "openMark");
+  const uint32_t mark = call.args.U32(1);
+  const hal::IpcHandle ipc = HandleOf(call.args, 2);
+  return call.Do([&](Channel& channel) { return channel.OpenMark(mark, ipc); });
+}
+
+napi_value ExportMemory(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "exportMemory");
+  const uint32_t memory = call.args.U32(1);
+  return call.Answer([memory](Channel& channel) { return channel.ExportMemory(memory); },
+                     [env](const hal::IpcHandle& handle) { return HandleValue(env, handle); });
+}
+
+napi_value OpenMemory(napi_env env, napi_callback_info info) {
+  Call<4> call(env, info, "openMemory");
+  const uint32_t memory = call.args.U32(1);
+  const hal::IpcHandle ipc = HandleOf(call.args, 2);
+  const uint64_t bytes = call.args.U53(3);
+  return call.Do([&](Channel& channel) { return channel.OpenMemory(memory, ipc, bytes); });
+}
+
+}  // namespace
+
+void DefineDeviceCalls(napi_env env, napi_value exports) {
+  const auto function = [](const char* name, napi_callback call) {
+    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
+  };
+  const napi_property_descriptor functions[] = {
+      function("poolStats", PoolStats),
+      function("setReleaseThreshold", SetReleaseThreshold),
+      function("releaseThreshold", ReleaseThreshold),
+      function("trimPool", TrimPool),
+      function("resetHighWater", ResetHighWater),
+      function("peerState", PeerState),
+      function("setPeer", SetPeer),
+      function("probePeer", ProbePeer),
+      function("elapsed", Elapsed),
+      function("exportMark", ExportMark),
+      function("openMark", OpenMark),
+      function("exportMemory", ExportMemory),
+      function("openMemory", OpenMemory),
+  };
+  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+}
+
+}  // namespace millrace

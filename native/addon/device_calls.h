@@ -1,0 +1,12 @@
+// What an owner asks its device's worker, because the driver may take its time: the pool, peers, marks, other
+// processes. src/core/control.ts says what each is. Each may block.
+#pragma once
+
+#include <node_api.h>
+
+namespace millrace {
+
+/// Adds these functions to the exports.
+void DefineDeviceCalls(napi_env env, napi_value exports);
+
+}  // namespace millrace

@@ -1,0 +1,177 @@
+// What a device's control thread asks of its channel. Most of it goes to the device itself, beside the channel, which
+// issues records meanwhile and only waits with closing.
+
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+
+using hal::IpcHandle;
+using protocol::MarkKind;
+using protocol::PeerRoute;
+
+namespace {
+
+Status NoMark() {
+  return Status(StatusCode::kState, "the mark is not there");
+}
+
+}  // namespace
+
+Status Channel::Closed() {
+  return Status(StatusCode::kState, "the device was closed");
+}
+
+Status Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
+  auto kernel = WithDevice([&](hal::Device& device) { return device.LoadKernel(install.request); });
+  if (!kernel.ok()) return kernel.status();
+  Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
+    KernelEntry& entry = kernels_.FindOrBind(handle);
+    entry.state = ResourceState::kReady;
+    entry.kernel = loaded;
+    entry.is_checked = is_checked;
+    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
+  });
+  return {};
+}
+
+void Channel::FailKernel(uint32_t handle, Status why) {
+  Post([this, handle, why] {
+    KernelEntry& entry = kernels_.FindOrBind(handle);
+    entry.state = ResourceState::kFailed;
+    entry.failure = why;
+    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
+  });
+}
+
+// ── Host memory ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
+  Status status;
+  if (page_lock) status = WithDevice([&](hal::Device& device) { return device.RegisterHost(bytes); });
+  const bool is_locked = page_lock && status.ok();
+  if (is_locked) pinned_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  // Memory that could not be page-locked still copies, only slower; the owner is told.
+  Post([this, handle, bytes, is_locked] { host_.Bind(handle, {.bytes = bytes, .is_page_locked = is_locked}); });
+  return status;
+}
+
+Status Channel::UnregisterHost(uint32_t handle) {
+  std::optional<HostEntry> entry;
+  RunOnChannel([&] { entry = host_.Take(handle); });
+  if (!entry || !entry->is_page_locked) return {};
+  pinned_bytes_.fetch_sub(entry->bytes.size(), std::memory_order_relaxed);
+  return WithDevice([&](hal::Device& device) { return device.UnregisterHost(entry->bytes); });
+}
+
+// ── Peers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Result<PeerRoute> Channel::ProbePeer(uint32_t from) {
+  const std::shared_ptr<Channel> other = Registry::Instance().Find(from);
+  auto probed = Probe(other.get());
+  // Whatever went wrong, bytes that go through the host's memory arrive.
+  const PeerRoute route = probed.ok() ? probed.value() : PeerRoute::kStaged;
+  roads_.Set(from, route);
+  return probed.ok() ? Result<PeerRoute>(route) : Result<PeerRoute>(probed.status());
+}
+
+Result<PeerRoute> Channel::Probe(Channel* other) {
+  if (other == nullptr || &other->backend_ != &backend_)
+    return Status(StatusCode::kState, "there is no such open device");
+  if (other == this) return PeerRoute::kDirect;
+  // Neither closes meanwhile; both go on issuing.
+  Channel& lower = id_ < other->id_ ? *this : *other;
+  Channel& higher = id_ < other->id_ ? *other : *this;
+  const std::shared_lock lower_lock(lower.device_mutex_);
+  const std::shared_lock higher_lock(higher.device_mutex_);
+  if (is_shut_ || other->is_shut_) return Closed();
+  return device_->ProbePeer(*other->device_);
+}
+
+// ── Marks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Result<double> Channel::Elapsed(uint32_t start, uint32_t end) {
+  Result<double> elapsed = Closed();
+  RunOnChannel([&] {
+    if (is_shut_) return;
+    const MarkEntry* entries[2] = {};
+    for (int n = 0; const uint32_t handle : {start, end}) {
+      const MarkRef* const found = marks_.Find(handle);
+      if (found == nullptr || (*found)->kind != MarkKind::kTiming) {
+        elapsed = NoMark();
+        return;
+      }
+      const MarkEntry& entry = **found;
+      if (entry.stream == nullptr || entry.stream->Completed() < entry.ticket) {
+        elapsed = Status(StatusCode::kState, "the mark was not reached yet");
+        return;
+      }
+      entries[n++] = &entry;
+    }
+    elapsed = device_->Elapsed(*entries[0]->mark, *entries[1]->mark);
+  });
+  return elapsed;
+}
+
+Result<IpcHandle> Channel::ExportMark(uint32_t mark) {
+  Result<MarkRef> entry = Closed();
+  RunOnChannel([&] {
+    if (is_shut_) return;
+    MarkRef* const found = marks_.Find(mark);
+    entry = found != nullptr ? Result<MarkRef>(*found) : CreateMark(mark, MarkKind::kInterprocess);
+  });
+  if (!entry.ok()) return entry.status();
+  if (entry.value()->kind != MarkKind::kInterprocess) return NoMark();
+  auto exported = WithDevice([&](hal::Device& device) { return device.ExportMark(*entry.value()->mark); });
+  // Its last owner may be this one by now, and marks are destroyed by the channel.
+  Post([entry = std::move(entry).value()] {});
+  return exported;
+}
+
+Status Channel::OpenMark(uint32_t mark, const IpcHandle& ipc) {
+  auto opened = WithDevice([&](hal::Device& device) { return device.OpenMark(ipc); });
+  if (!opened.ok()) return opened.status();
+  auto entry = std::make_shared<MarkEntry>();
+  entry->mark = std::move(opened).value();
+  entry->kind = MarkKind::kInterprocess;
+  Post([this, mark, entry = std::move(entry)] { marks_.Bind(mark, entry); });
+  return {};
+}
+
+// ── Memory of other processes ──────────────────────────────────────────────────────────────────────────────────────
+
+Result<IpcHandle> Channel::ExportMemory(uint32_t memory) {
+  Result<IpcHandle> exported = Closed();
+  // On the channel, which alone knows that nobody frees the memory meanwhile.
+  RunOnChannel([&] {
+    if (is_shut_) return;
+    const MemoryRef* const found = memory_.Find(memory);
+    if (found == nullptr || (*found)->memory == nullptr) {
+      exported = Status(StatusCode::kState, "the memory is not there");
+    } else {
+      exported = device_->ExportMemory(*(*found)->memory);
+    }
+  });
+  return exported;
+}
+
+Status Channel::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes) {
+  auto opened = WithDevice([&](hal::Device& device) { return device.OpenMemory(ipc, bytes); });
+  const Status status = opened.status();
+  Post([this, memory, bytes, opened = std::make_shared<Result<std::unique_ptr<hal::Memory>>>(std::move(opened))] {
+    if (memory_.Find(memory) != nullptr) return;
+    if (opened->ok()) {
+      BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(*opened).value());
+    } else {
+      auto entry = std::make_shared<MemoryEntry>();
+      entry->bytes = bytes;
+      entry->spoil.Set(next_failure_.fetch_add(1));
+      memory_.Bind(memory, std::move(entry));
+    }
+  });
+  return status;
+}
+
+}  // namespace millrace

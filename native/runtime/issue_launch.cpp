@@ -1,0 +1,111 @@
+// Launches, and the faults that checked ones report.
+
+#include <utility>
+
+#include "runtime/channel.h"
+
+namespace millrace {
+
+using protocol::Access;
+using protocol::ArgKind;
+
+namespace {
+
+constexpr bool Reads(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kRead)) != 0;
+}
+constexpr bool Writes(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
+}
+
+}  // namespace
+
+Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::LaunchRecord record;
+  if (!reader.Read(record) || record.arg_count > protocol::kMaxLaunchArgs) return FailMalformed(stream, ticket);
+  KernelEntry& kernel = kernels_.FindOrBind(record.kernel);
+  if (kernel.state == ResourceState::kPending) {
+    kernel.parked.push_back(stream.index());
+    return Park(stream, ParkReason::kBuild);
+  }
+
+  uint64_t values[protocol::kMaxLaunchArgs + 2];
+  void* params[protocol::kMaxLaunchArgs + 2];
+  uint32_t cause = 0;
+  outputs_scratch_.clear();
+  overwritten_scratch_.clear();
+  for (uint32_t n = 0; n < record.arg_count; ++n) {
+    protocol::LaunchArg arg;
+    if (!reader.Read(arg)) return FailMalformed(stream, ticket);
+    params[n] = &values[n];
+    values[n] = arg.value;
+    if (static_cast<ArgKind>(arg.kind) == ArgKind::kScalar) continue;
+    if (WaitsForMemory(stream, arg.handle)) return Park(stream, ParkReason::kPoint);
+    MemoryRef* entry = memory_.Find(arg.handle);
+    if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
+    if (Writes(arg.access)) outputs_scratch_.push_back(entry);
+    const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
+    if (cause == 0 && is_needed) cause = (*entry)->spoil.by();
+    if (!is_needed) overwritten_scratch_.push_back(entry);
+    if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
+  }
+  const std::span<MemoryRef* const> outputs(outputs_scratch_);
+  if (kernel.state == ResourceState::kFailed)
+    return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
+  if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
+
+  uint32_t count = record.arg_count;
+  protocol::FaultSlot* slot = nullptr;
+  if (kernel.is_checked) {
+    stream.faults.Retire(stream.Completed(), fault_slots_);
+    slot = fault_slots_.Take(*device_);
+    if (slot == nullptr) {
+      const Status status(StatusCode::kOutOfMemory, "no memory for fault reports");
+      return Fail(stream, ticket, {.status = status, .kernel = record.kernel}, outputs);
+    }
+    values[count] = reinterpret_cast<uintptr_t>(slot);
+    values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
+    params[count] = &values[count];
+    params[count + 1] = &values[count + 1];
+    count += 2;
+  }
+  const hal::LaunchRequest request{
+      .kernel = kernel.kernel.get(),
+      .grid = {record.grid_x, record.grid_y, record.grid_z},
+      .block = {record.block_x, record.block_y, record.block_z},
+      .shared_bytes = record.shared_bytes,
+      .params = {params, count},
+  };
+  for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
+  // Watched before it can run: a report may come while the backend still returns.
+  if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_scratch_);
+  const Status status = stream.backend->Launch(ticket, request);
+  if (!status.ok()) return FailDriver(stream, ticket, status, record.kernel, outputs);
+  return Outcome::kIssued;
+}
+
+void Channel::CollectFaults(StreamState& stream) {
+  // Kept raised until the reports are failures: an owner who saw it lowered would take the launch for a success.
+  constexpr uint32_t kCollecting = 2;
+  const std::atomic_ref flag(stream.slot().fault);
+  flag.store(kCollecting, std::memory_order_seq_cst);
+  stream.faults.Collect([&](FaultWatch::Launch& launch) {
+    const Failure failure{.id = next_failure_.fetch_add(1),
+                          .first = launch.ticket,
+                          .last = launch.ticket,
+                          .status = Status(StatusCode::kBounds, "an array access is out of bounds"),
+                          .kernel = launch.kernel,
+                          .has_fault = true,
+                          .fault = *launch.slot};
+    const uint32_t id = stream.failures.Add(failure, stream.slot());
+    for (const FaultWatch::Output& output : launch.outputs) output.entry->spoil.SetIf(output.version, id);
+    launch.outputs.clear();
+  });
+  // Unless another kernel raised it meanwhile.
+  uint32_t collecting = kCollecting;
+  flag.compare_exchange_strong(collecting, 0);
+}
+
+}  // namespace millrace

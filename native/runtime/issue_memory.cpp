@@ -1,0 +1,173 @@
+// Records that make, free and fill device memory.
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/strided.h"
+
+namespace millrace {
+
+using protocol::AllocKind;
+
+bool Channel::WaitsForMemory(StreamState& stream, uint32_t handle) {
+  return memory_.Find(handle) == nullptr && memory_.WaitsFor(handle, shared_from_this(), stream.index());
+}
+
+// ── Allocations ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::AllocRecord record;
+  if (!reader.Read(record) || record.kind > static_cast<uint32_t>(AllocKind::kInterprocess) ||
+      memory_.Find(record.handle) != nullptr) {
+    return FailMalformed(stream, ticket);
+  }
+  if (stream.doomed_by != 0) {
+    return FailAlloc(stream, ticket, record, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
+  }
+  if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, NoStream());
+  if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) return AllocByPump(stream, ticket, record);
+  auto allocated = stream.backend->Allocate(ticket, record.bytes);
+  if (allocated.ok()) {
+    BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());
+    return Outcome::kIssued;
+  }
+  if (allocated.status().code() == StatusCode::kOutOfMemory && WaitsForFrees(stream))
+    return Park(stream, ParkReason::kMemory);
+  return FailAlloc(stream, ticket, record, allocated.status());
+}
+
+Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
+  if (stream.pumped == nullptr) {
+    const auto make = [device = device_.get(), bytes = record.bytes](PumpedRecord& pumped) {
+      auto made = device->AllocateInterprocess(bytes);
+      if (made.ok()) pumped.memory = std::move(made).value();
+      pumped.status = made.status();
+    };
+    return PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(), make);
+  }
+  if (!stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
+  const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
+  if (pumped->memory != nullptr) {
+    BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  // It is asked for once more when frees ended.
+  if (pumped->status.code() == StatusCode::kOutOfMemory && WaitsForFrees(stream))
+    return Park(stream, ParkReason::kMemory);
+  return FailAlloc(stream, ticket, record, pumped->status);
+}
+
+Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
+                                    Status why) {
+  auto entry = std::make_shared<MemoryEntry>();
+  entry->bytes = record.bytes;
+  MemoryRef* outputs[] = {&entry};
+  const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
+  RecordFailure(stream, ticket,
+                {.status = why, .cause = stream.doomed_by, .requested_bytes = record.bytes, .free_bytes = free_bytes},
+                outputs);
+  memory_.Bind(record.handle, std::move(entry));
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
+void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory) {
+  auto entry = std::make_shared<MemoryEntry>();
+  entry->address = memory->address();
+  entry->memory = std::move(memory);
+  entry->bytes = bytes;
+  entry->kind = kind;
+  live_memory_.fetch_add(1, std::memory_order_relaxed);
+  live_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (kind == AllocKind::kStaging) staging_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  memory_.Bind(handle, std::move(entry));
+}
+
+bool Channel::WaitsForFrees(StreamState& stream) {
+  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
+  if (pending_frees_.empty()) return false;
+  auto [freeing, ticket] = pending_frees_.front();
+  if (!freeing->AddWaiter(ticket, true, shared_from_this(), stream.index())) {
+    WakeStream(stream.index());  // It ended just now: try again at once.
+    return true;
+  }
+  SignalDirty();
+  WatchIfPolled(*freeing);
+  return true;
+}
+
+Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::FreeRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  const std::optional<MemoryRef> taken = memory_.Take(record.handle);
+  if (!taken) return FailMalformed(stream, ticket);
+  const MemoryRef& entry = *taken;
+  if (entry->memory == nullptr || stream.backend == nullptr) {
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  live_memory_.fetch_sub(1, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
+  if (entry->kind == AllocKind::kStaging) staging_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
+  constexpr size_t kPruneAt = 256;
+  if (pending_frees_.size() >= kPruneAt) {
+    std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
+  }
+  pending_frees_.emplace_back(&stream, ticket);
+  const Status status = stream.backend->Free(ticket, std::move(entry->memory));
+  return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
+}
+
+// ── Fills ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+template <typename Call>
+Channel::Outcome Channel::FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call) {
+  MemoryRef* outputs[] = {&entry};
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
+  if (entry->address == nullptr) return FailUpstream(stream, ticket, entry->spoil.by(), outputs);
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  const Status status = call(entry->address);
+  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
+  if (is_whole) entry->spoil.Overwrite();
+  return Outcome::kIssued;
+}
+
+Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::FillRecord record;
+  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  MemoryRef* entry = memory_.Find(record.handle);
+  const uint32_t size = record.element_bytes;
+  if (entry == nullptr || !IsElementSize(size) || record.count > UINT64_MAX / size ||
+      !Fits(record.offset, record.count * size, (*entry)->bytes) || record.offset % size != 0) {
+    return FailMalformed(stream, ticket);
+  }
+  const bool is_whole = record.offset == 0 && record.count * size == (*entry)->bytes;
+  return FillEntry(stream, ticket, *entry, is_whole, [&](std::byte* base) {
+    return stream.backend->Fill(ticket, base + record.offset, size, record.pattern, record.count);
+  });
+}
+
+Channel::Outcome Channel::IssueFillStrided(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::FillStridedRecord record;
+  StridedAxes axes;
+  if (!reader.Read(record) || !IsElementSize(record.element_bytes) ||
+      !ReadAxes(reader, record.rank, record.element_bytes, axes)) {
+    return FailMalformed(stream, ticket);
+  }
+  if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  MemoryRef* entry = memory_.Find(record.handle);
+  const uint32_t size = record.element_bytes;
+  if (entry == nullptr || record.offset % size != 0 ||
+      !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.offset, (*entry)->bytes)) {
+    return FailMalformed(stream, ticket);
+  }
+  return FillEntry(stream, ticket, *entry, CoversAll(axes, size, (*entry)->bytes), [&](std::byte* base) {
+    return stream.backend->FillStrided(ticket, base + record.offset, size, record.pattern, axes.span());
+  });
+}
+
+}  // namespace millrace

@@ -1,0 +1,70 @@
+#include "runtime/peers.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "runtime/channel.h"
+
+namespace millrace {
+
+std::optional<protocol::PeerRoute> PeerRoutes::Find(uint32_t from, std::shared_ptr<StreamWaker> waker,
+                                                    uint32_t stream) {
+  std::lock_guard lock(mutex_);
+  Road& road = roads_[from];
+  if (!road.route) road.waiters.push_back({std::move(waker), stream});
+  return road.route;
+}
+
+void PeerRoutes::Set(uint32_t from, protocol::PeerRoute route) {
+  std::vector<Waiter> waiters;
+  {
+    std::lock_guard lock(mutex_);
+    Road& road = roads_[from];
+    road.route = route;
+    waiters.swap(road.waiters);
+  }
+  for (const Waiter& waiter : waiters) waiter.waker->WakeStream(waiter.stream);
+}
+
+void PeerRoutes::WakeAll() {
+  std::vector<Waiter> waiters;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [from, road] : roads_) {
+      for (Waiter& waiter : std::exchange(road.waiters, {})) waiters.push_back(std::move(waiter));
+    }
+  }
+  for (const Waiter& waiter : waiters) waiter.waker->WakeStream(waiter.stream);
+}
+
+void ForeignUses::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  uses_[&stream] = {std::move(user), ticket};
+  if (uses_.size() < prune_at_) return;
+  std::erase_if(uses_, [](const auto& use) { return use.second.user.expired(); });
+  prune_at_ = 2 * uses_.size();
+}
+
+void ForeignUses::Await() {
+  std::unordered_map<StreamState*, Use> uses;
+  {
+    std::lock_guard lock(mutex_);
+    uses.swap(uses_);
+  }
+  for (auto& [stream, use] : uses) {
+    // A channel that is gone has ended its work. One that is here is asked now and then: nobody wakes this thread any
+    // more, and whoever waits for its end has a deadline.
+    while (const std::shared_ptr<Channel> user = use.user.lock()) {
+      if (user->LostStatus() == StatusCode::kDeviceLost || stream->Completed() >= use.until) break;
+      {
+        std::lock_guard lock(user->access_mutex());
+        if (stream->backend == nullptr) break;
+        if (stream->Issued() >= use.until && !stream->backend->Resolve(use.until).ok()) break;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,132 @@
+// Records that wait for their owner, whichever of the two comes first, and streams that somebody else made.
+#include <thread>
+#include <vector>
+
+#include "channel_rig.h"
+
+namespace millrace::testing {
+namespace {
+
+MR_TEST(a_hold_parks_its_stream_alone_until_it_is_let_go) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  const Ticket held = rig.Hold(a);
+  const Ticket after = rig.Nop(a).ticket;
+  MR_EXPECT(rig.Parks(a, ParkReason::kHold));
+  MR_EXPECT(std::string(ParkReasonName(ParkReason::kHold)) == "host");
+  MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
+  MR_EXPECT(rig.Completed(a) < held);
+  rig.channel->ReleaseHold(a, held);
+  MR_EXPECT(rig.Completes(a, after));
+  MR_EXPECT(rig.Failures(a).empty());
+}
+
+MR_TEST(a_hold_that_was_let_go_before_it_was_issued_holds_nobody) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  rig.channel->Hold(true);
+  const Ticket first = rig.Hold(a);
+  const Ticket second = rig.Hold(a);
+  const Ticket third = rig.Hold(a);
+  rig.channel->ReleaseHold(a, second);
+  rig.channel->ReleaseHold(a, first);
+  rig.channel->Hold(false);
+  MR_EXPECT(rig.Completes(a, second));
+  MR_EXPECT(rig.Parks(a, ParkReason::kHold));
+  MR_EXPECT(rig.Completed(a) == second);
+  rig.channel->ReleaseHold(a, third);
+  MR_EXPECT(rig.Completes(a, third));
+}
+
+MR_TEST(letting_go_of_a_later_hold_leaves_the_earlier_one) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const Ticket first = rig.Hold(a);
+  const Ticket second = rig.Hold(a);
+  MR_EXPECT(rig.Parks(a, ParkReason::kHold));
+  rig.channel->ReleaseHold(a, second);
+  rig.channel->ReleaseHold(a, second + 100);  // Not submitted: means nothing now.
+  rig.channel->ReleaseHold(77, 1);            // No such stream.
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
+  MR_EXPECT(rig.Completed(a) < first);
+  rig.channel->ReleaseHold(a, first);
+  MR_EXPECT(rig.Completes(a, second));
+}
+
+MR_TEST(a_hold_behind_a_lost_device_fails_and_one_in_an_abandoned_channel_is_not_waited_for) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  auto second = std::make_unique<Rig>(backend, 1);
+  const uint32_t a = first.Stream();
+  const uint32_t b = second->Stream();
+  first.channel->Hold(true);
+  second->Wait(b, first, a, first.Nop(a).ticket);
+  const Ticket held = second->Hold(b);
+  first.channel->MarkLost(Status(StatusCode::kDeviceLost, "lost by the test"));
+  MR_EXPECT(second->Completes(b, held));
+  MR_EXPECT(second->Failures(b).size() == 2 && second->Failures(b)[1].first == held);
+  const uint32_t c = second->Stream();
+  second->Hold(c);
+  MR_EXPECT(second->Parks(c, ParkReason::kHold));
+  second->channel->Abandon(std::chrono::milliseconds(5000));
+  second.reset();  // Joins: does not return before the thread ended.
+  first.channel->Hold(false);
+}
+
+MR_TEST(a_device_that_closes_drains_its_holds) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const Ticket held = rig.Hold(a);
+  const Ticket last = rig.Nop(a).ticket;
+  MR_EXPECT(rig.Parks(a, ParkReason::kHold));
+  std::thread closing([&] { rig.channel->Close(); });
+  MR_EXPECT(Eventually([&] { return rig.Nop(a).refused == StatusCode::kState; }));
+  rig.channel->ReleaseHold(a, held);
+  closing.join();
+  MR_EXPECT(rig.Completed(a) >= last);
+}
+
+MR_TEST(holds_let_go_from_another_thread_lose_no_wake) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  std::atomic<Ticket> submitted{0};
+  constexpr int kRounds = 5000;
+  std::thread owner([&] {
+    Ticket released = 1;
+    while (released < kRounds + 1) {
+      const Ticket last = submitted.load();
+      while (released < last) rig.channel->ReleaseHold(a, ++released);
+    }
+  });
+  for (int n = 0; n < kRounds; ++n) submitted = rig.Hold(a);
+  MR_EXPECT(rig.Completes(a, kRounds + 1));
+  owner.join();
+}
+
+MR_TEST(a_foreign_stream_reaches_the_backend_and_handles_are_known_while_a_stream_lives) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const auto a = static_cast<uint32_t>(rig.channel->ReserveStream(nullptr));
+  MR_EXPECT(!rig.channel->StreamHandle(a));
+  const Ticket created = rig.Submit(a, protocol::StreamCreateRecord{.is_foreign = 1, .foreign = 0});
+  MR_EXPECT(rig.Completes(a, created));
+  MR_EXPECT(Eventually([&] { return rig.channel->StreamHandle(a) == std::optional<uint64_t>(0); }));
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(Eventually([&] { return rig.channel->StreamHandle(b).value_or(0) != 0; }));
+  const Ticket destroyed = rig.Submit(b, protocol::StreamDestroyRecord{});
+  MR_EXPECT(rig.Completes(b, destroyed));
+  MR_EXPECT(!rig.channel->StreamHandle(b));
+  MR_EXPECT(!rig.channel->StreamHandle(4000));
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()

@@ -1,0 +1,263 @@
+// What a channel gives to its pump: copies of host memory that is not page-locked, and allocations that block. The
+// stream waits, the channel does not, and nothing is taken away under the pump.
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "channel_rig.h"
+
+namespace millrace::testing {
+namespace {
+
+using protocol::AllocKind;
+
+/// A device that needs page-locked memory, with 16 bytes of its own and 16 of the host's that are not.
+struct PumpRig {
+  explicit PumpRig(RecordingBackend& backend, uint32_t ordinal = 0) : controls(backend.controls) {
+    controls.needs_locked_memory = true;
+    rig = std::make_unique<Rig>(backend, ordinal);
+    a = rig->Stream();
+    rig->Alloc(a, Handle(0), 16);
+    host.fill(std::byte{7});
+    MR_EXPECT(rig->channel->RegisterHost(Handle(0), host, false).ok());
+    MR_EXPECT(rig->Completes(a, 2));
+  }
+  [[nodiscard]] Rig::End Device() const { return {*rig, Handle(0)}; }
+  [[nodiscard]] Rig::End Host() const { return {*rig, Handle(0), MemorySpace::kHost}; }
+  [[nodiscard]] bool IsPumping() const {
+    return Eventually([&] { return controls.pump.waiting.load() == 1; });
+  }
+  std::byte* Memory() { return reinterpret_cast<std::byte*>(rig->channel->MemoryAddress(Handle(0)).value_or(0)); }
+
+  BackendControls& controls;
+  std::array<std::byte, 16> host{};
+  std::unique_ptr<Rig> rig;
+  uint32_t a = 0;
+};
+
+MR_TEST(the_pump_copies_once_the_stream_ran_what_came_before_and_the_channel_goes_on) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  Rig& rig = *pump.rig;
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(rig.Completes(b, 1));
+  backend.controls.completes_at_once = false;
+  backend.controls.pump.is_shut = true;
+  const Ticket before = rig.Nop(pump.a).ticket;
+  const Ticket copied = rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
+  const Ticket after = rig.Nop(pump.a).ticket;
+  MR_EXPECT(rig.Parks(pump.a, ParkReason::kPump));
+  MR_EXPECT(std::string(ParkReasonName(ParkReason::kPump)) == "transfer");
+  MR_EXPECT(backend.controls.log.Find("a0 pumps 16") == -1);
+  rig.Backend(0).Complete(before);
+  MR_EXPECT(pump.IsPumping());
+  backend.controls.completes_at_once = true;
+  MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
+  rig.channel->WakeStream(pump.a);  // For nothing.
+  MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
+  MR_EXPECT(rig.Completed(pump.a) < copied);
+  backend.controls.pump.is_shut = false;
+  MR_EXPECT(rig.Completes(pump.a, after));
+  MR_EXPECT(std::memcmp(pump.Memory(), pump.host.data(), 16) == 0);
+  MR_EXPECT(rig.Failures(pump.a).empty());
+  // And back.
+  pump.Memory()[3] = std::byte{9};
+  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, pump.Host(), pump.Device(), 16)));
+  MR_EXPECT(pump.host[3] == std::byte{9});
+}
+
+MR_TEST(a_device_that_reaches_all_host_memory_needs_no_pump) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  std::array<std::byte, 16> host{};
+  rig.Alloc(a, Handle(0), 16);
+  MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, false).ok());
+  const Ticket copied = rig.Copy(a, Handle(0), Handle(0), 16, MemorySpace::kHost);
+  MR_EXPECT(rig.Completes(a, copied));
+  MR_EXPECT(backend.controls.log.Find("a0 3 copy") >= 0);
+}
+
+MR_TEST(page_locked_memory_is_not_pumped_and_two_places_of_the_host_need_no_device) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  Rig& rig = *pump.rig;
+  std::array<std::byte, 16> pinned{};
+  MR_EXPECT(rig.channel->RegisterHost(Handle(1), pinned, true).ok());
+  const Ticket locked = rig.Copy(pump.a, pump.Device(), {rig, Handle(1), MemorySpace::kHost}, 16);
+  MR_EXPECT(rig.Completes(pump.a, locked));
+  MR_EXPECT(backend.controls.log.Find("a0 " + std::to_string(locked) + " copy") >= 0);
+  const Ticket within = rig.Copy(pump.a, {rig, Handle(1), MemorySpace::kHost}, pump.Host(), 16);
+  MR_EXPECT(rig.Completes(pump.a, within));
+  MR_EXPECT(pinned[15] == std::byte{7});
+  MR_EXPECT(backend.controls.log.Find("a0 pumps 16") == -1);
+}
+
+MR_TEST(a_pumped_copy_that_fails_spoils_and_one_that_does_not_heals) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  Rig& rig = *pump.rig;
+  backend.controls.refuse_pump = 1;
+  const Ticket failed = rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
+  const Ticket read = rig.Copy(pump.a, pump.Host(), pump.Device(), 16);
+  MR_EXPECT(rig.Completes(pump.a, read));
+  const auto failures = rig.Failures(pump.a);
+  MR_REQUIRE(failures.size() == 2);
+  MR_EXPECT(failures[0].first == failed && failures[0].status.code() == StatusCode::kLaunchFailed);
+  MR_EXPECT(failures[0].status.driver_code() == 8 && failures[1].cause == failures[0].id);
+  rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
+  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, pump.Host(), pump.Device(), 16)));
+  MR_EXPECT(rig.Failures(pump.a).size() == 2);
+}
+
+MR_TEST(a_channel_that_is_given_up_takes_nothing_away_under_its_pump) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  backend.controls.pump.is_shut = true;
+  pump.rig->Copy(pump.a, pump.Device(), pump.Host(), 16);
+  MR_EXPECT(pump.IsPumping());
+  const std::weak_ptr<Channel> watched = pump.rig->channel;
+  pump.rig->channel->Abandon(std::chrono::milliseconds(1));
+  std::thread ending([&] { pump.rig.reset(); });
+  for (int n = 0; n < 1000; ++n) std::this_thread::yield();
+  MR_EXPECT(backend.controls.log.Find("ends a0") == -1 && backend.controls.log.Find("closes a") == -1);
+  backend.controls.pump.is_shut = false;
+  ending.join();
+  MR_EXPECT(Eventually([&] { return watched.expired(); }));
+}
+
+MR_TEST(a_long_copy_is_given_up_part_of_the_way) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  Rig& rig = *pump.rig;
+  constexpr uint64_t kBytes = 600ull << 20;
+  const RecordingMemory host(kBytes);
+  rig.Alloc(pump.a, Handle(1), kBytes);
+  MR_EXPECT(rig.channel->RegisterHost(Handle(1), {host.address(), kBytes}, false).ok());
+  const Rig::End dst{rig, Handle(1)};
+  const Rig::End src{rig, Handle(1), MemorySpace::kHost};
+  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, dst, src, kBytes)));
+  const size_t whole = backend.controls.log.Size();
+  MR_EXPECT(backend.controls.log.Find("a0 pumps " + std::to_string(kBytes % (256 << 20))) >= 0);
+  backend.controls.pump.is_shut = true;
+  rig.Copy(pump.a, dst, src, kBytes);
+  MR_EXPECT(pump.IsPumping());
+  rig.channel->Abandon(std::chrono::milliseconds(0));
+  backend.controls.pump.is_shut = false;
+  rig.channel->Close();
+  int pieces = 0;
+  const auto lines = backend.controls.log.Lines();
+  for (size_t n = whole; n < lines.size(); ++n) pieces += lines[n].find("pumps") != std::string::npos ? 1 : 0;
+  MR_EXPECT_EQ(pieces, 1);
+}
+
+MR_TEST(a_device_keeps_memory_that_the_pump_of_another_uses) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  PumpRig other(backend, 1);
+  backend.controls.pump.is_shut = true;
+  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
+  MR_EXPECT(pump.IsPumping());
+  std::thread closing([&] { other.rig->channel->Close(); });
+  MR_EXPECT(pump.rig->Logs("ends b0"));
+  for (int n = 0; n < 1000; ++n) std::this_thread::yield();
+  MR_EXPECT(backend.controls.log.Find("closes b") == -1);
+  backend.controls.pump.is_shut = false;
+  closing.join();
+  MR_EXPECT(pump.rig->Completes(pump.a, copied));
+  MR_EXPECT(pump.rig->Failures(pump.a).empty());
+}
+
+MR_TEST(a_channel_closes_after_what_its_pump_has_to_do) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  backend.controls.pump.is_shut = true;
+  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), pump.Host(), 16);
+  MR_EXPECT(pump.IsPumping());
+  std::thread closing([&] { pump.rig->channel->Close(); });
+  MR_EXPECT(Eventually([&] { return pump.rig->Nop(pump.a).refused == StatusCode::kState; }));
+  backend.controls.pump.is_shut = false;
+  closing.join();
+  MR_EXPECT(pump.rig->Completed(pump.a) >= copied);
+  MR_EXPECT(pump.host[0] == std::byte{7});
+}
+
+MR_TEST(memory_for_other_processes_is_made_beside_the_channel) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  backend.controls.pump.is_shut = true;
+  const Ticket made = rig.Alloc(a, Handle(0), 16, AllocKind::kInterprocess);
+  const Ticket filled = rig.Fill(b, Handle(0), 16);
+  MR_EXPECT(rig.Parks(a, ParkReason::kMemory) && rig.Parks(b, ParkReason::kPoint));
+  const uint32_t c = rig.Stream();
+  MR_EXPECT(rig.Completes(c, rig.Nop(c).ticket));
+  MR_EXPECT(!rig.channel->MemoryAddress(Handle(0)));
+  backend.controls.pump.is_shut = false;
+  MR_EXPECT(rig.Completes(a, made) && rig.Completes(b, filled));
+  MR_EXPECT(rig.channel->MemoryAddress(Handle(0)).value_or(0) != 0);
+  MR_EXPECT(rig.Failures(a).empty() && rig.Failures(b).empty());
+  MR_EXPECT(rig.Completes(a, rig.Free(a, Handle(0))));
+  MR_EXPECT(Eventually([&] { return rig.channel->Stats().live_bytes == 0; }));
+}
+
+MR_TEST(memory_for_other_processes_waits_for_frees_too) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  backend.controls.free_bytes = 100;
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(0), 80)) && rig.Completes(b, 1));
+  backend.controls.completes_at_once = false;
+  const Ticket freed = rig.Free(a, Handle(0));
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(a)->Issued() == freed; }));
+  const Ticket second = rig.Alloc(b, Handle(1), 60, AllocKind::kInterprocess);
+  MR_EXPECT(rig.Logs("allocates 60"));
+  MR_EXPECT(rig.Parks(b, ParkReason::kMemory));
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(freed);
+  MR_EXPECT(rig.Completes(b, second));
+  MR_EXPECT(rig.Failures(b).empty());
+  const Ticket third = rig.Alloc(b, Handle(2), 60, AllocKind::kInterprocess);
+  MR_EXPECT(rig.Completes(b, third));
+  const auto failures = rig.Failures(b);
+  MR_EXPECT(failures.size() == 1 && failures[0].status.code() == StatusCode::kOutOfMemory);
+  MR_EXPECT(failures[0].requested_bytes == 60 && failures[0].free_bytes == 40);
+}
+
+MR_TEST(many_streams_share_the_pump_and_lose_nothing) {
+  RecordingBackend backend;
+  backend.controls.needs_locked_memory = true;
+  Rig rig(backend);
+  constexpr uint32_t kStreams = 4;
+  constexpr uint32_t kRounds = 300;
+  std::array<std::array<std::byte, 64>, kStreams> host{};
+  std::vector<std::thread> threads;
+  std::array<uint32_t, kStreams> streams{};
+  for (uint32_t n = 0; n < kStreams; ++n) {
+    streams[n] = rig.Stream();
+    MR_EXPECT(rig.channel->RegisterHost(Handle(n), host[n], false).ok());
+    rig.Alloc(streams[n], Handle(n), 64);
+  }
+  for (uint32_t n = 0; n < kStreams; ++n) {
+    threads.emplace_back([&, n] {
+      for (uint32_t round = 0; round < kRounds; ++round) {
+        rig.Copy(streams[n], {rig, Handle(n)}, {rig, Handle(n), MemorySpace::kHost}, 64);
+        rig.Nop(streams[n]);
+        rig.Copy(streams[n], {rig, Handle(n), MemorySpace::kHost}, {rig, Handle(n)}, 64);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const uint32_t stream : streams) {
+    MR_EXPECT(Eventually([&] { return rig.Completed(stream) >= rig.channel->LastTicket(stream); }, 20000));
+    MR_EXPECT(rig.Failures(stream).empty());
+  }
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()
