@@ -9,7 +9,9 @@
 namespace millrace::cpu {
 
 Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
-  auto pool = std::make_shared<Pool>();
+  Result<std::unique_ptr<Disorder>> disorder = Disorder::FromEnvironment(info.ordinal);
+  if (!disorder.ok()) return disorder.status();
+  auto pool = std::make_shared<Pool>(std::move(disorder.value()));
   if (Status status = pool->Start(info.multiprocessors); !status.ok()) return status;
   return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(info), std::move(pool)));
 }

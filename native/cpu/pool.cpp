@@ -146,6 +146,7 @@ void Pool::ThreadMain() {
 }
 
 std::shared_ptr<Runnable> Pool::Pick() {
+  if (disorder_ && ready_count_ > 0) return PickAny();
   uint32_t level = 0;
   while (level < kLevels && ready_[level].empty()) ++level;
   auto shared = std::min_element(shared_.begin(), shared_.end(),
@@ -155,6 +156,19 @@ std::shared_ptr<Runnable> Pool::Pick() {
   if (level == kLevels) return nullptr;
   std::shared_ptr<Runnable> runnable = std::move(ready_[level].front());
   ready_[level].pop_front();
+  --ready_count_;
+  UpdateHints();
+  return runnable;
+}
+
+// Priorities are hints and arrival orders nothing. Streams still go before helpers, as they are promised to.
+std::shared_ptr<Runnable> Pool::PickAny() {
+  uint32_t index = disorder_->Below(ready_count_);
+  uint32_t level = 0;
+  while (index >= ready_[level].size()) index -= static_cast<uint32_t>(ready_[level++].size());
+  const auto chosen = ready_[level].begin() + index;
+  std::shared_ptr<Runnable> runnable = std::move(*chosen);
+  ready_[level].erase(chosen);
   --ready_count_;
   UpdateHints();
   return runnable;

@@ -18,8 +18,10 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "cpu/disorder.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {
@@ -45,7 +47,8 @@ class Runnable {
 
 class Pool {
  public:
-  Pool() = default;
+  /// With `disorder`, threads take what is ready in any order.
+  explicit Pool(std::unique_ptr<Disorder> disorder = nullptr) : disorder_(std::move(disorder)) {}
   /// The threads were joined before, so whoever drops the last reference may be any thread.
   ~Pool();
   Pool(const Pool&) = delete;
@@ -55,6 +58,8 @@ class Pool {
   Status Start(uint32_t count);
   /// Runs what is scheduled, then joins the threads. Idempotent. Thread: channel.
   void Join();
+  /// Null but in tests. Lives as long as the pool.
+  [[nodiscard]] Disorder* disorder() const { return disorder_.get(); }
   [[nodiscard]] uint32_t thread_count() const { return static_cast<uint32_t>(threads_.size()); }
 
   /// Runs `runnable` once on one of the threads. Thread: any.
@@ -81,6 +86,7 @@ class Pool {
   void ThreadMain();
   /// These need `mutex_`, and hold it on return too; Spin lets go of it in between.
   [[nodiscard]] std::shared_ptr<Runnable> Pick();
+  [[nodiscard]] std::shared_ptr<Runnable> PickAny();
   void Push(std::shared_ptr<Runnable> runnable);
   [[nodiscard]] uint32_t Grant(uint32_t wanted);
   [[nodiscard]] bool Spin(std::unique_lock<std::mutex>& lock);
@@ -88,6 +94,7 @@ class Pool {
   /// Sends `count` granted tokens. Without the lock, so that a woken thread does not run into it.
   void Notify(uint32_t count);
 
+  const std::unique_ptr<Disorder> disorder_;
   std::vector<pthread_t> threads_;  // Written by Start and Join only.
   std::vector<ThreadStart> starts_;
   bool may_spin_ = false;

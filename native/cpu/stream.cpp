@@ -32,7 +32,11 @@ std::atomic_ref<uint64_t> Word(uint64_t& word) {
 }  // namespace
 
 StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
-    : Runnable(request.priority), pool_(std::move(pool)), slot_(request.slot), sink_(request.sink) {
+    : Runnable(request.priority),
+      pool_(std::move(pool)),
+      disorder_(pool_->disorder()),
+      slot_(request.slot),
+      sink_(request.sink) {
   MR_CHECK(request.priority >= kGreatestPriority && request.priority <= kLeastPriority);
   MR_CHECK(slot_ != nullptr && sink_ != nullptr);
 }
@@ -79,8 +83,9 @@ void StreamCore::Visit() {
 
 // Drives streams whose waits this thread ended. They may end the waits of more, which join the list: a chain of any
 // length costs no stack.
-void StreamCore::DriveReleased(Cores& released) {
+void StreamCore::DriveReleased(Cores& released) const {
   while (!released.empty()) {
+    if (disorder_) std::swap(released[disorder_->Below(static_cast<uint32_t>(released.size()))], released.back());
     std::shared_ptr<StreamCore> stream = std::move(released.back());
     released.pop_back();
     stream->Drive(Driver::kVisitor, released);
@@ -89,6 +94,8 @@ void StreamCore::DriveReleased(Cores& released) {
 
 // The calling thread drives this stream, and does no more once this returns. `is_driven_` is true.
 void StreamCore::Drive(Driver driver, Cores& released) {
+  if (disorder_ && driver == Driver::kVisitor && disorder_->RefusesVisitor())
+    return pool_->Schedule(shared_from_this());
   if (!has_current_ && !TakeNext(released)) return;
   for (uint32_t run = 1;; ++run) {
     const bool is_light = IsLight();
@@ -96,17 +103,21 @@ void StreamCore::Drive(Driver driver, Cores& released) {
       pool_->Schedule(shared_from_this());
       return;
     }
+    if (disorder_) disorder_->Pause();
     if (!RunItem(driver)) return;
     Report();
     const bool is_driven = TakeNext(released);
     // Others go on before this stream's next item, which may take long. A visitor's caller does it.
     if (driver == Driver::kPoolThread) DriveReleased(released);
     if (!is_driven) return;
-    if (driver == Driver::kPoolThread && (!is_light || run % kTurnItems == 0) && pool_->HasRival(priority())) {
-      pool_->PutBack(shared_from_this());
-      return;
-    }
+    if (driver == Driver::kPoolThread && MustEndTurn(is_light, run)) return pool_->PutBack(shared_from_this());
   }
+}
+
+// After the item that was the `run`th of this turn.
+bool StreamCore::MustEndTurn(bool is_light, uint32_t run) const {
+  if (disorder_ && disorder_->EndsTurn()) return true;
+  return (!is_light || run % kTurnItems == 0) && pool_->HasRival(priority());
 }
 
 bool StreamCore::IsLight() const {
@@ -169,8 +180,10 @@ void StreamCore::Report() {
   const Ticket ticket = current_.ticket;
   current_.work = Nop{};
   has_current_ = false;
+  if (disorder_) disorder_->Pause();
   completed_.store(ticket, std::memory_order_release);
   Word(slot_->device_word).store(ticket, std::memory_order_release);
+  if (disorder_) disorder_->Pause();
   sink_->Progress(ticket);
 }
 

@@ -76,7 +76,8 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
   void Visit();
   void Drive(Driver driver, Cores& released);
-  static void DriveReleased(Cores& released);
+  void DriveReleased(Cores& released) const;
+  [[nodiscard]] bool MustEndTurn(bool is_light, uint32_t run) const;
   [[nodiscard]] bool IsLight() const;
   [[nodiscard]] bool RunItem(Driver driver);
   [[nodiscard]] bool RunWait(const Wait& wait);
@@ -86,6 +87,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
 
   const std::shared_ptr<Pool> pool_;
+  Disorder* const disorder_;  // The pool's; null but in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;
 

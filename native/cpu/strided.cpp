@@ -9,17 +9,24 @@ namespace {
 
 // About 10 us of work.
 constexpr uint64_t kTileElements = 16 << 10;
-// Of a transposition: the source lines of a tile, 64 of 64 bytes, stay in the first cache until they are used up.
-constexpr uint64_t kTransposedTile = 64;
+// Sides of a transposition's tile, which fits into half of the first cache.
+constexpr uint64_t TransposedTile(uint32_t element_bytes) {
+  return element_bytes == 8 ? 32 : 64;
+}
 
 struct Tile {
   std::byte* dst;
   const std::byte* src;
   uint64_t rows;
   uint64_t columns;
-  hal::StridedAxis row;     // Its strides only.
-  hal::StridedAxis column;  // As above.
+  hal::StridedAxis row;  // Of the whole shape.
+  hal::StridedAxis column;
 };
+
+// The source is denser down the rows than along the columns. A single row is none.
+bool IsTransposed(const hal::StridedAxis& row, const hal::StridedAxis& column) {
+  return row.extent > 1 && std::abs(row.src_stride) < std::abs(column.src_stride);
+}
 
 // A step that the compiler knows makes the loop twice as fast.
 template <typename T>
@@ -45,6 +52,32 @@ void CopyTile(const Tile& tile) {
   }
 }
 
+// Through a place of its own, because columns of a large array often lie a power of two apart, where the cache keeps
+// only a few lines of them. The source is read along its rows, the destination written along its own.
+template <typename T>
+void TransposeTile(const Tile& tile) {
+  constexpr uint64_t kSide = TransposedTile(sizeof(T));
+  T elements[kSide * kSide];
+  const std::byte* src = tile.src;
+  for (uint64_t column = 0; column < tile.columns; ++column, src += tile.column.src_stride) {
+    auto* place = reinterpret_cast<std::byte*>(elements + column * kSide);
+    if (tile.row.src_stride == sizeof(T)) {
+      std::memcpy(place, src, tile.rows * sizeof(T));
+    } else {
+      CopyRow<T>(place, src, tile.rows, sizeof(T), tile.row.src_stride);
+    }
+  }
+  std::byte* dst = tile.dst;
+  for (uint64_t row = 0; row < tile.rows; ++row, dst += tile.row.dst_stride) {
+    const auto* place = reinterpret_cast<const std::byte*>(elements + row);
+    if (tile.column.dst_stride == sizeof(T)) {
+      CopyRow<T>(dst, place, tile.columns, sizeof(T), kSide * sizeof(T));
+    } else {
+      CopyRow<T>(dst, place, tile.columns, tile.column.dst_stride, kSide * sizeof(T));
+    }
+  }
+}
+
 template <typename T>
 void FillTile(const Tile& tile, uint64_t pattern) {
   const T element = static_cast<T>(pattern);
@@ -65,6 +98,8 @@ template <typename T>
 void RunTile(const Tile& tile, const std::optional<uint64_t>& pattern) {
   if (pattern) {
     FillTile<T>(tile, *pattern);
+  } else if (IsTransposed(tile.row, tile.column)) {
+    TransposeTile<T>(tile);
   } else {
     CopyTile<T>(tile);
   }
@@ -153,10 +188,10 @@ StridedSweep::Tiling StridedSweep::Cut(const StridedShape& shape) {
   tiling.columns = axes.empty() ? 1 : axes.back().extent;
   tiling.rows = axes.size() < 2 ? 1 : axes[axes.size() - 2].extent;
   tiling.outer = shape.element_count() / (tiling.columns * tiling.rows);
-  const bool is_transposed =
-      axes.size() >= 2 && std::abs(axes[axes.size() - 2].src_stride) < std::abs(axes.back().src_stride);
-  tiling.tile_columns = std::min(tiling.columns, is_transposed ? kTransposedTile : kTileElements);
-  tiling.tile_rows = std::min(tiling.rows, is_transposed ? kTransposedTile : kTileElements / tiling.tile_columns);
+  const uint64_t side = TransposedTile(shape.element_bytes());
+  const bool is_transposed = axes.size() >= 2 && IsTransposed(axes[axes.size() - 2], axes.back());
+  tiling.tile_columns = std::min(tiling.columns, is_transposed ? side : kTileElements);
+  tiling.tile_rows = std::min(tiling.rows, is_transposed ? side : kTileElements / tiling.tile_columns);
   return tiling;
 }
 

@@ -3,8 +3,8 @@
 // Axes are first brought into one form: those of one element are dropped, destinations run upwards, the longest
 // destination stride comes first, and axes that continue each other become one. So a transposed copy of a transposed
 // array is one run again. What is left is cut into tiles over two axes, the one along which the destination is densest
-// (columns) and, in a transposition, the one along which the source is (rows); a tile of a transposition stays in the
-// first cache, and any number of tiles may run at the same time.
+// (columns) and, in a transposition, the one along which the source is (rows); a tile of a transposition stays in
+// the first cache, and any number of tiles may run at the same time.
 #pragma once
 
 #include <array>
