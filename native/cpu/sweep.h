@@ -11,8 +11,9 @@ namespace millrace::cpu {
 
 /// What a visitor moves itself: less work than the wake of a thread that would do it.
 inline constexpr uint64_t kLightBytes = 4 << 10;
-/// From here on a range is worth more than one thread.
-inline constexpr uint64_t kSweepBytes = 1 << 20;
+/// From here on a range is worth more than one thread: 16 of them copied 64 MiB in 0.7 ms and not in 10.7, 2 MiB in 80
+/// us and not in 160, but warm 1 MiB in 90 us and not in 30.
+inline constexpr uint64_t kSweepBytes = 2 << 20;
 
 /// `element_bytes` is 1, 2, 4 or 8; `dst` is aligned to it.
 struct Fill {
