@@ -58,12 +58,13 @@ export {
   MillraceError,
   OutOfMemoryError,
   StateError,
+  StreamHazardError,
   UnavailableError,
   UnsupportedError,
   UpstreamError,
   WaitTimeoutError,
 } from './core/errors.js';
-export type { LostReason, OperationInfo, OperationKind } from './core/errors.js';
+export type { HazardSite, LostReason, OperationInfo, OperationKind } from './core/errors.js';
 export type { CompilerDiagnostic } from './core/build.js';
 
 export { kernel } from './compiler/kernel.js';

@@ -40,6 +40,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     this.storage = storage;
     this.byteOffset = byteOffset;
     this.#isView = viewOf !== undefined;
+    if (viewOf === undefined) storage.belongTo(this);
     this.#lease = viewOf ?? new Lease(storage, device.core);
   }
 

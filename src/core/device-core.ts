@@ -5,6 +5,7 @@ import type { Encoder } from '../protocol/encoder.js';
 import { HandleKind, Status } from '../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
+import type { Clock } from './clock.js';
 import { DeviceLostError, LimitError, type LostReason, type MillraceError, StateError } from './errors.js';
 import { type FailingOperation, FailureBook } from './failures.js';
 import { HandleTable, type Reach } from './handles.js';
@@ -19,7 +20,8 @@ import type { Progress } from './progress.js';
 import { refusalOf } from './refusal.js';
 import type { Ordering, Storage } from './storage.js';
 import { StreamSlots } from './stream-slots.js';
-import { Timeline } from './timeline.js';
+import { noteSeen } from './seen.js';
+import { type Point, Timeline } from './timeline.js';
 import { buildsChannel, devicesChannel } from './trace.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 
@@ -30,6 +32,8 @@ export interface StreamSite {
   readonly core: DeviceCore;
   readonly timeline: Timeline;
   readonly ordering: Ordering;
+  /** Its uses are those of a `read`. */
+  readonly isReadback?: boolean;
 }
 
 /** How often unfinished work that nobody waits for is looked at. */
@@ -49,14 +53,14 @@ export class DeviceCore {
   readonly failures: FailureBook;
   readonly lost: Promise<DeviceLostError>;
   readonly timelines: Set<Timeline> = new Set();
+  /** Arrays remember where they were made. */
+  isChecked: boolean = false;
   state: DeviceState = 'open';
   lostError: DeviceLostError | undefined = undefined;
   /** Told once when the device is lost, before promises reject. */
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   /** Where frees of arrays go whose streams are closed. */
   home: Timeline | undefined = undefined;
-  /** Streams that arrays are read on without anybody naming them. */
-  readonly readers: Set<Timeline> = new Set();
   /** Waits, frees, and who else uses its memory. */
   readonly orders: OrderBook;
   readonly #memory: HandleTable;
@@ -108,8 +112,8 @@ export class DeviceCore {
   }
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
-  order(timeline: Timeline, other: Timeline, ticket: number): boolean {
-    return this.orders.order(timeline, other, ticket);
+  order(timeline: Timeline, other: Timeline, ticket: number, clock: Clock | undefined = other.at(ticket).clock): boolean {
+    return this.orders.order(timeline, other, ticket, clock);
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
@@ -145,7 +149,6 @@ export class DeviceCore {
     timeline.retire();
     this.progress.leave(timeline);
     this.landings.forget(timeline);
-    this.readers.delete(timeline);
     this.#slots.tell();
   }
 
@@ -173,22 +176,30 @@ export class DeviceCore {
 
   /**
    * Resolves when the stream has reached the ticket and its bytes arrived in ordinary arrays; with an operation it
-   * rejects with that operation's failure, without one failures are left to others.
+   * rejects with that operation's failure, without one failures are left to others. `seen`: what the program knows by it
+   * to have finished; default: the stream up to the ticket.
    */
-  async wait(timeline: Timeline, ticket: number, operation?: FailingOperation, opts?: WaitOptions): Promise<void> {
-    if (opts === undefined) return this.#reach(timeline, ticket, operation, undefined);
+  async wait(
+    timeline: Timeline,
+    ticket: number,
+    operation?: FailingOperation,
+    opts?: WaitOptions,
+    seen: readonly Point[] = [timeline.at(ticket)],
+  ): Promise<void> {
+    if (opts === undefined) return noteSeen(this.#reach(timeline, ticket, operation, undefined), seen);
     checkWaitOptions(opts);
     const withdrawals: (() => void)[] = [];
     const reached = this.#reach(timeline, ticket, operation, withdrawals);
-    return waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, withdrawals);
+    return noteSeen(waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, withdrawals), seen);
   }
 
   /** Resolves when every stream has reached what it was given so far. */
   async waitForAll(opts: WaitOptions | undefined): Promise<void> {
     checkWaitOptions(opts);
     const withdrawals: (() => void)[] = [];
-    const reached = Promise.all([...this.timelines].map((timeline) => this.#reach(timeline, timeline.last, undefined, withdrawals)));
-    await waitWith(reached, opts, `device ${this.name}`, withdrawals);
+    const points = [...this.timelines].map((timeline) => timeline.here());
+    const reached = Promise.all(points.map(({ timeline, ticket }) => this.#reach(timeline, ticket, undefined, withdrawals)));
+    await noteSeen(waitWith(reached, opts, `device ${this.name}`, withdrawals), points);
   }
 
   #reach(
@@ -257,6 +268,7 @@ export class DeviceCore {
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
+      timeline.hand.end();
     }
     this.#slots.tell();
     this.#endTables();

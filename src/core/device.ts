@@ -98,6 +98,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       core.operations.error(error);
       aborter.abort(error);
     };
+    core.isChecked = owner.ordering === 'checked';
     this.defaultStream = this.#makeStream('default', { priority: 0, ordering: owner.ordering, timing: false });
     this.pool = new MemoryPool(core);
     this.peers = new PeerAccess(this);
@@ -299,7 +300,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;
     const label = this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`;
     const made = this.#makeStream(label, { priority: 0, ordering: 'tracked', timing: false });
-    this.core.readers.add(made.timeline);
     this.#readers.push(made);
     return made;
   }

@@ -178,6 +178,40 @@ export class UpstreamError extends MillraceError {
   declare readonly cause: MillraceError;
 }
 
+/** One of the two uses of a hazard. */
+export interface HazardSite {
+  /** The stream's label. */
+  readonly stream: string;
+  /** Of what was submitted before the thread had a checked stream, only the kind is known, and `id` is 0. */
+  readonly operation: OperationInfo;
+  readonly access: 'read' | 'write';
+  /** 'file:line:column' of the call, of a checked stream's; else 'unknown'. */
+  readonly at: string;
+}
+
+/**
+ * A use on a checked stream of bytes that another stream used, one of them writing, with nothing that orders the two. Thrown by the
+ * call; nothing was submitted, and the same call is checked again.
+ */
+export class StreamHazardError extends MillraceError {
+  /** As `array.label`. */
+  readonly array: string;
+  /** 'file:line:column' where it was made, if by a checked stream or on a checked device; else 'unknown'. */
+  readonly madeAt: string;
+  /** What was submitted before. */
+  readonly first: HazardSite;
+  /** What was refused. */
+  readonly second: HazardSite;
+
+  constructor(code: string, message: string, hazard: Pick<StreamHazardError, 'array' | 'madeAt' | 'first' | 'second'>, facts: Facts = {}) {
+    super(code, message, facts);
+    this.array = hazard.array;
+    this.madeAt = hazard.madeAt;
+    this.first = hazard.first;
+    this.second = hazard.second;
+  }
+}
+
 /** A host wait took longer than its `timeoutMs`. */
 export class WaitTimeoutError extends MillraceError {
   readonly timeoutMs: number;

@@ -5,6 +5,7 @@ import { badArgument, show } from './arguments.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
 import type { Device } from './device.js';
 import { StateError } from './errors.js';
+import { see } from './seen.js';
 import type { Point } from './timeline.js';
 import { type WaitOptions, waitWith } from './wait.js';
 
@@ -34,7 +35,10 @@ export class DeviceEvent implements Disposable {
 
   /** Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. */
   get isComplete(): boolean {
-    return this.#point === undefined || this.#point.timeline.hasReached(this.#point.ticket);
+    if (this.#point === undefined) return true;
+    const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
+    if (isComplete) see(this.#point);
+    return isComplete;
   }
 
   /**
@@ -44,7 +48,8 @@ export class DeviceEvent implements Disposable {
   get done(): Promise<void> {
     const point = this.#point;
     if (point === undefined) return Promise.resolve();
-    if (this.#done?.point !== point) this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket) };
+    if (this.#done?.point !== point)
+      this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket, undefined, undefined, [point]) };
     return this.#done.promise;
   }
 
@@ -54,7 +59,7 @@ export class DeviceEvent implements Disposable {
     if (opts === undefined) return this.done;
     return point === undefined
       ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
-      : this.#core.wait(point.timeline, point.ticket, undefined, opts);
+      : this.#core.wait(point.timeline, point.ticket, undefined, opts, [point]);
   }
 
   /** `cuEventDestroy`. Waits and promises already taken go on. */
@@ -93,7 +98,7 @@ export function recordEvent(
   if (event.device !== device) {
     throw badArgument('event', event, `The event is one of device ${event.device.info.id}; the stream is one of ${core.name}.`);
   }
-  event.moveTo({ timeline, ticket: timeline.last });
+  event.moveTo(timeline.here());
   return event;
 }
 
@@ -101,7 +106,7 @@ export function recordEvent(
 export function submitWaitEvent({ core, timeline }: StreamSite, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
   const { point } = event;
-  return point !== undefined && core.order(timeline, point.timeline, point.ticket);
+  return point !== undefined && core.order(timeline, point.timeline, point.ticket, point.clock);
 }
 
 describeAs(

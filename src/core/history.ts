@@ -2,10 +2,17 @@
 // first byte to the last.
 //
 // A use splits the stretches at its ends, and neighbours that have become the same are joined, so there are never more than
-// what is distinct. Memory that is always used whole is one stretch, and a use by the one stream that uses it stores a number.
+// what is distinct. Memory that is always used whole is one stretch, and a use by the one stream that uses it stores a point.
 // Thread: owner.
-import { Latest } from './latest.js';
-import type { Point, Timeline } from './timeline.js';
+import type { Access } from './hazards.js';
+import { Latest, type Use } from './latest.js';
+import type { Timeline } from './timeline.js';
+
+/** 'readback': by `read`, which waits by itself and is waited for by every later write, whatever the stream's ordering. */
+export type Mode = 'read' | 'write' | 'readback';
+
+/** Whether a write leaves this earlier use to be waited for; undefined: none. */
+export type Needed = ((use: Use) => boolean) | undefined;
 
 /** Beyond so many stretches, what no longer matters is looked for. */
 const FEW = 64;
@@ -18,6 +25,8 @@ export class Stretch {
   readonly writes: Latest;
   /** Reads that no write is known to come after. */
   readonly reads: Latest;
+  /** The same of `read`. */
+  readbacks: Latest | undefined = undefined;
 
   constructor(start: number, end: number, writes: Latest = new Latest(), reads: Latest = new Latest()) {
     this.start = start;
@@ -26,12 +35,17 @@ export class Stretch {
     this.reads = reads;
   }
 
-  /** `isNeeded`: whether a write leaves this earlier use to be waited for; undefined: none. */
-  use(timeline: Timeline, ticket: number, writes: boolean, isNeeded: ((point: Point) => boolean) | undefined): void {
-    if (!writes) {
-      this.reads.put(timeline, ticket);
+  use(timeline: Timeline, ticket: number, mode: Mode, access: Access, isNeeded: Needed): void {
+    if (mode === 'read') {
+      this.reads.put(timeline, ticket, access);
       return;
     }
+    if (mode === 'readback') {
+      this.readbacks ??= new Latest();
+      this.readbacks.put(timeline, ticket, access);
+      return;
+    }
+    this.readbacks = undefined;
     if (isNeeded === undefined || (this.writes.isOnly(timeline) && this.reads.isOnly(timeline))) {
       this.writes.clear();
       this.reads.clear();
@@ -39,18 +53,29 @@ export class Stretch {
       this.writes.keep(isNeeded);
       this.reads.keep(isNeeded);
     }
-    this.writes.put(timeline, ticket);
+    this.writes.put(timeline, ticket, access);
   }
 
   /** Gives up what is behind this byte, as a stretch of its own. */
   splitAt(byte: number): Stretch {
     const behind = new Stretch(byte, this.end, this.writes.copy(), this.reads.copy());
+    behind.readbacks = this.readbacks?.copy();
     this.end = byte;
     return behind;
   }
 
   equals(other: Stretch): boolean {
-    return this.writes.equals(other.writes) && this.reads.equals(other.reads);
+    if (!this.writes.equals(other.writes) || !this.reads.equals(other.reads)) return false;
+    if (this.readbacks === undefined || other.readbacks === undefined) return this.readbacks === other.readbacks;
+    return this.readbacks.equals(other.readbacks);
+  }
+
+  /** Drops what nothing will ask for again. */
+  forget(isOver: (use: Use, isWrite: boolean) => boolean): void {
+    this.writes.keep((use) => !isOver(use, true));
+    this.reads.keep((use) => !isOver(use, false));
+    this.readbacks?.keep((use) => !isOver(use, false));
+    if (this.readbacks?.timeline === undefined) this.readbacks = undefined;
   }
 }
 
@@ -60,17 +85,19 @@ export class History {
   /** All of them, while there are several. */
   #parts: Stretch[] = [];
   #limit = FEW;
-  readonly #isOver: (point: Point, isWrite: boolean) => boolean;
 
-  /** `isOver`: nothing will ever ask for this use again. */
-  constructor(byteLength: number, isOver: (point: Point, isWrite: boolean) => boolean) {
+  constructor(byteLength: number) {
     this.#whole = new Stretch(0, byteLength);
-    this.#isOver = isOver;
   }
 
   /** How many stretches differ. */
   get size(): number {
     return this.#whole === undefined ? this.#parts.length : 1;
+  }
+
+  /** Are there so many that it is time for `forget`? */
+  get isLong(): boolean {
+    return this.#parts.length > this.#limit;
   }
 
   /** Calls with each stretch that has bytes of this range, in order. */
@@ -87,30 +114,15 @@ export class History {
     }
   }
 
-  /** Bytes `start` to `end` were used. `isNeeded` as for a stretch. */
-  use(
-    start: number,
-    end: number,
-    timeline: Timeline,
-    ticket: number,
-    writes: boolean,
-    isNeeded: ((point: Point) => boolean) | undefined,
-  ): void {
+  /** Bytes `start` to `end` were used by this record. */
+  use(start: number, end: number, timeline: Timeline, ticket: number, mode: Mode, access: Access, isNeeded: Needed): void {
     if (start >= end) return;
     const whole = this.#whole;
-    if (whole === undefined || start > whole.start || end < whole.end) this.#useParts(start, end, timeline, ticket, writes, isNeeded);
-    else whole.use(timeline, ticket, writes, isNeeded);
-  }
-
-  #useParts(
-    start: number,
-    end: number,
-    timeline: Timeline,
-    ticket: number,
-    writes: boolean,
-    isNeeded: ((point: Point) => boolean) | undefined,
-  ): void {
-    if (this.#whole !== undefined) this.#parts = [this.#whole];
+    if (whole !== undefined && start <= whole.start && end >= whole.end) {
+      whole.use(timeline, ticket, mode, access, isNeeded);
+      return;
+    }
+    if (whole !== undefined) this.#parts = [whole];
     this.#whole = undefined;
     const parts = this.#parts;
     let from = this.#find(start);
@@ -119,13 +131,17 @@ export class History {
     let to = from;
     for (let part = parts[to]; part !== undefined && part.start < end; part = parts[++to]) {
       if (part.end > end) parts.splice(to + 1, 0, part.splitAt(end));
-      part.use(timeline, ticket, writes, isNeeded);
+      part.use(timeline, ticket, mode, access, isNeeded);
     }
     this.#join(Math.max(from - 1, 0), Math.min(to, parts.length - 1));
-    if (parts.length > this.#limit) this.#forget();
-    if (parts.length > 1) return;
-    this.#whole = parts[0];
-    this.#parts = [];
+  }
+
+  /** A program that moves on through a memory leaves a stretch a step; those that are over are all the same. */
+  forget(isOver: (use: Use, isWrite: boolean) => boolean): void {
+    for (const part of this.#parts) part.forget(isOver);
+    const parts = this.#parts;
+    this.#join(0, parts.length - 1);
+    this.#limit = Math.max(FEW, 2 * parts.length);
   }
 
   /** The stretch that has this byte. */
@@ -150,15 +166,8 @@ export class History {
       else parts[++kept] = part;
     }
     if (kept < last) parts.splice(kept + 1, last - kept);
-  }
-
-  /** A program that moves on through a memory leaves a stretch a step; those that are over are all the same. */
-  #forget(): void {
-    for (const { writes, reads } of this.#parts) {
-      writes.keep((point) => !this.#isOver(point, true));
-      reads.keep((point) => !this.#isOver(point, false));
-    }
-    this.#join(0, this.#parts.length - 1);
-    this.#limit = Math.max(FEW, 2 * this.#parts.length);
+    if (parts.length > 1) return;
+    this.#whole = parts[0];
+    this.#parts = [];
   }
 }

@@ -1,9 +1,11 @@
 // A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
 // promise only if somebody asks.
+import type { Clock } from './clock.js';
 import { describeAs } from './describe.js';
 import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
 import type { Landing } from './landing.js';
+import { see } from './seen.js';
 import type { Point } from './timeline.js';
 import type { WaitOptions } from './wait.js';
 
@@ -26,6 +28,11 @@ export interface Activity {
 
 let lastId = 0;
 
+/** The id of the operation that is made next. */
+export function upcomingId(): number {
+  return lastId + 1;
+}
+
 const NOWHERE: readonly Point[] = [];
 
 /** What `launch`, `copy`, `fill` and the waits return, once submitted. Not thenable: await `done`. */
@@ -38,6 +45,7 @@ export class Operation implements OperationInfo {
   readonly bytes: number | undefined;
   readonly #site: StreamSite;
   readonly #ticket: number;
+  readonly #clock: Clock | undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
   #landing: Landing | undefined = undefined;
@@ -53,6 +61,7 @@ export class Operation implements OperationInfo {
     this.bytes = bytes;
     this.#site = site;
     this.#ticket = ticket;
+    this.#clock = site.timeline.hand.clock;
   }
 
   /** The stream's label. */
@@ -70,6 +79,7 @@ export class Operation implements OperationInfo {
     if (this.#isComplete) return true;
     if (this.#landing !== undefined && !this.#landing.isSettled) return false;
     this.#isComplete = this.#site.timeline.hasReached(this.#ticket);
+    if (this.#isComplete) see(this.#point);
     return this.#isComplete;
   }
 
@@ -90,9 +100,13 @@ export class Operation implements OperationInfo {
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
     this.#submittedAt ||= performance.now();
-    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, opts);
+    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, opts, [this.#point]);
     if (this.#landing?.error !== undefined) throw this.#landing.error;
     return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
+  }
+
+  get #point(): Point {
+    return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
   }
 
   /** @internal A copy of what was last written at `sources`. Into an ordinary array it is done when its bytes are there. */

@@ -1,6 +1,7 @@
 // Order between streams as far as a device has to do with it: the waits that its streams submit, frees, which come after
 // every use, and the streams of other devices that use its memory.
 // Thread: owner.
+import type { Clock } from './clock.js';
 import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, LimitError, StateError } from './errors.js';
 import type { HandleTable } from './handles.js';
@@ -20,17 +21,25 @@ export class OrderBook {
     this.#memory = memory;
   }
 
-  /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
-  order(timeline: Timeline, other: Timeline, ticket: number): boolean {
-    if (other === timeline || (timeline.waited.get(other) ?? 0) >= ticket) return false;
+  /** Later records of `timeline` come after a point of another stream, of any device, as the program asked. False: they already do. */
+  order(timeline: Timeline, other: Timeline, ticket: number, clock: Clock | undefined): boolean {
+    const isNeeded = this.wait(timeline, other, ticket);
+    timeline.hand.follow(other.hand, ticket, clock);
+    return isNeeded;
+  }
+
+  /** The same, and the clocks know nothing of it. */
+  wait(timeline: Timeline, other: Timeline, ticket: number): boolean {
+    if (other === timeline || timeline.hand.hasWaited(other.hand, ticket)) return false;
     const core = this.#core;
     if (other.hasReached(ticket)) {
       // If it faulted, that spoils what it wrote before this stream reads it.
       if (core.timelines.has(other)) core.failures.note(other);
+      timeline.hand.noteWait(other.hand, ticket);
       return false;
     }
     core.submit(timeline, core.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
-    timeline.waited.set(other, ticket);
+    timeline.hand.noteWait(other.hand, ticket);
     return true;
   }
 
@@ -40,7 +49,7 @@ export class OrderBook {
     if (core.state === 'closed' || core.state === 'lost') return;
     try {
       const timeline = this.#streamOf(storage);
-      for (const use of storage.uses()) this.order(timeline, use.timeline, use.ticket);
+      for (const use of storage.uses()) this.wait(timeline, use.timeline, use.ticket);
       const ticket = core.submit(timeline, core.encoder.free(timeline.slot, storage.handle));
       this.#memory.giveBack(storage.handle, timeline, ticket);
     } catch (error) {

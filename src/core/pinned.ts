@@ -52,6 +52,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     this.data = new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D];
     this.#block = block;
     this.#isView = viewOf !== undefined;
+    if (viewOf === undefined) storage.belongTo(this);
     this.#lease = viewOf ?? new Lease(storage, core, block);
   }
 

@@ -4,6 +4,7 @@
 import { checkBytes } from './arguments.js';
 import { DeviceArray } from './array.js';
 import { ArrayFactory } from './array-factory.js';
+import { areClocksKept, keepClocks } from './clock.js';
 import type { CopyOptions } from './copy.js';
 import type { Device } from './device.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
@@ -44,6 +45,7 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
     this.timeline = timeline;
     this.label = timeline.label;
     this.ordering = ordering;
+    if (ordering === 'checked') keepClocks();
   }
 
   /** @internal Throws where it takes no work any more. */
@@ -157,7 +159,8 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
     }
     const storage = new Storage(MemorySpace.DEVICE, handle, 0, bytes, core);
     storage.make(this, ticket);
-    if (this.isWatched) this.operation('alloc', ticket, undefined, bytes);
+    // A hazard may have to name it.
+    if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
   }
 

@@ -4,9 +4,13 @@
 // is the common case: then `users` names that stream alone, and nothing has to be looked for before the next use.
 // Thread: owner.
 import type { MemorySpace } from '../protocol/protocol.gen.js';
+import { callSite } from './call-site.js';
+import { areClocksKept } from './clock.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
-import { History } from './history.js';
-import { Latest } from './latest.js';
+import type { DType } from './dtype.js';
+import { type Access, accessOf } from './hazards.js';
+import { History, type Mode } from './history.js';
+import { Latest, type Use } from './latest.js';
 import type { Point, Timeline } from './timeline.js';
 
 export type Ordering = 'tracked' | 'checked' | 'explicit';
@@ -24,6 +28,10 @@ export class Storage {
   readonly history: History;
   /** The last use by each stream, of any bytes, that no ordered write of all bytes came after. */
   readonly users: Latest = new Latest();
+  /** Where the program made it, if its device or stream is checked. */
+  madeAt: string | undefined = undefined;
+  #dtype: DType | undefined = undefined;
+  #shape: readonly number[] = [];
 
   constructor(space: MemorySpace, handle: number, base: number, byteLength: number, core: DeviceCore) {
     this.core = core;
@@ -31,7 +39,19 @@ export class Storage {
     this.handle = handle;
     this.base = base;
     this.byteLength = byteLength;
-    this.history = new History(byteLength, (point, isWrite) => this.#isOver(point, isWrite));
+    this.history = new History(byteLength);
+  }
+
+  /** What messages call it. */
+  get label(): string {
+    return this.#dtype === undefined ? `${this.byteLength} bytes` : `${this.#dtype}[${this.#shape.join(', ')}]`;
+  }
+
+  /** It is the memory of an array. */
+  belongTo({ dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] }): void {
+    this.#dtype = dtype;
+    this.#shape = shape;
+    if (this.madeAt === undefined && this.core.isChecked) this.madeAt = callSite();
   }
 
   /** May using it on this stream need waits? */
@@ -41,15 +61,18 @@ export class Storage {
 
   /** It was made by this record: the first write. */
   make(site: StreamSite, ticket: number): void {
-    this.use(site.timeline, ticket, 0, this.byteLength, true, true);
+    const access = accessOf(site, 'alloc', undefined);
+    if (site.ordering === 'checked') this.madeAt = access.at;
+    this.use(site.timeline, ticket, 0, this.byteLength, 'write', access, true);
   }
 
   /** The last writes to bytes of this range, as points: one, unless parts were written apart. */
   lastWrites(start: number, end: number): readonly Point[] {
     const points: Point[] = [];
     this.history.visit(start, end, ({ writes }) => {
-      for (const point of writes) {
-        if (!points.some(({ timeline, ticket }) => timeline === point.timeline && ticket === point.ticket)) points.push(point);
+      for (const { timeline, ticket, access } of writes) {
+        const isKnown = points.some((point) => timeline === point.timeline && ticket === point.ticket);
+        if (!isKnown) points.push({ timeline, ticket, clock: access.clock });
       }
     });
     return points;
@@ -61,24 +84,26 @@ export class Storage {
   }
 
   /** Bytes `start` to `end` were used by this record. `isOrdered`: it comes after all earlier uses that it has to come after. */
-  use(timeline: Timeline, ticket: number, start: number, end: number, writes: boolean, isOrdered: boolean): void {
-    const { users } = this;
+  use(timeline: Timeline, ticket: number, start: number, end: number, mode: Mode, access: Access, isOrdered: boolean): void {
+    const { users, history } = this;
     if (users.isOnly(timeline)) {
       // By far the most frequent.
-      users.put(timeline, ticket);
-      this.history.use(start, end, timeline, ticket, writes, undefined);
-      return;
+      users.put(timeline, ticket, access);
+      history.use(start, end, timeline, ticket, mode, access, undefined);
+    } else {
+      if (mode === 'write' && isOrdered && start <= 0 && end >= this.byteLength) users.clear();
+      else users.keep((use) => use.timeline === timeline || !isFinished(use));
+      users.put(timeline, ticket, access);
+      history.use(start, end, timeline, ticket, mode, access, isOrdered ? undefined : (use) => !isKnownBefore(use, timeline));
     }
-    if (writes && isOrdered && start <= 0 && end >= this.byteLength) users.clear();
-    else users.keep((use) => use.timeline === timeline || !use.timeline.hasReached(use.ticket));
-    users.put(timeline, ticket);
-    this.history.use(start, end, timeline, ticket, writes, isOrdered ? undefined : (point) => !isKnownBefore(point, timeline));
+    if (history.isLong) history.forget((use, isWrite) => this.#isOver(use, isWrite));
   }
 
-  /** Reached, and if it is a write it went well: late reports of a failure come before the words move. */
-  #isOver({ timeline, ticket }: Point, isWrite: boolean): boolean {
-    if (!timeline.hasReached(ticket)) return false;
+  /** Finished, and if it is a write it went well: late reports of a failure come before the words move. */
+  #isOver(use: Use, isWrite: boolean): boolean {
+    if (!isFinished(use)) return false;
     if (!isWrite) return true;
+    const { timeline, ticket } = use;
     // The failures of another device's stream are that device's to notice; those of a closed one have been.
     if (this.core.timelines.has(timeline)) this.core.failures.note(timeline);
     else if (!timeline.isRetired) return false;
@@ -86,7 +111,14 @@ export class Storage {
   }
 }
 
-/** Will later work of this stream come after the point, as far as is known at once? */
-function isKnownBefore({ timeline: other, ticket }: Point, timeline: Timeline): boolean {
-  return other === timeline || (timeline.waited.get(other) ?? 0) >= ticket || other.hasReached(ticket);
+/** Is it nothing to wait for any more? To those who keep clocks, only once the program has seen that it has finished. */
+function isFinished({ timeline, ticket }: Use): boolean {
+  return areClocksKept() ? timeline.hand.seen >= ticket : timeline.hasReached(ticket);
+}
+
+/** Will later work of this stream come after the use, as far as is known at once? */
+function isKnownBefore(use: Use, timeline: Timeline): boolean {
+  const { hand } = use.timeline;
+  if (areClocksKept()) return timeline.hand.comesAfter(hand, use.ticket);
+  return use.timeline === timeline || timeline.hand.hasWaited(hand, use.ticket) || isFinished(use);
 }

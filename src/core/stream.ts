@@ -10,6 +10,7 @@ import { iterate, type ObservedIterator } from './iterate.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from './observable.js';
 import type { Activity, Operation } from './operation.js';
 import { Recorder } from './recorder.js';
+import { see } from './seen.js';
 import type { Ordering } from './storage.js';
 import type { Timeline } from './timeline.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
@@ -92,7 +93,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** Has everything submitted finished? One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`. */
   get isComplete(): boolean {
-    return this.timeline.isComplete;
+    const { isComplete } = this.timeline;
+    if (isComplete) see(this.timeline.here());
+    return isComplete;
   }
 
   /** Operations submitted and not finished. */
@@ -118,7 +121,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     checkWaitOptions(opts);
     if (this.#state === 'closed') throw this.closedError();
-    if (this.timeline.pending >= below) await this.core.wait(this.timeline, this.timeline.last - below + 1, undefined, opts);
+    const { last, pending } = this.timeline;
+    if (pending >= below) await this.core.wait(this.timeline, last - below + 1, undefined, opts);
+    else see(this.timeline.at(last - below + 1));
   }
 
   /** Hot and shared: one per finished or failed operation, in order. A late subscriber misses the past; errors only when the device is lost. */

@@ -7,6 +7,7 @@
 import { TimelineSlot } from '../protocol/protocol.gen.js';
 import type { FailureRecord } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
+import { type Clock, Hand } from './clock.js';
 import { InternalError } from './errors.js';
 
 const TWO_32 = 4294967296;
@@ -21,6 +22,8 @@ const NO_WORDS = new Int32Array(0);
 export interface Point {
   readonly timeline: Timeline;
   readonly ticket: number;
+  /** What that comes after; undefined before clocks are kept, and where it is not known. */
+  readonly clock?: Clock | undefined;
 }
 
 export class Timeline {
@@ -30,11 +33,8 @@ export class Timeline {
   readonly label: string;
   /** The last ticket submitted. */
   last: number;
-  /**
-   * How far into other streams this one already waits; later work of this stream need not wait again. Weak: a stream that
-   * is gone, perhaps with its device, is not kept for having been waited for.
-   */
-  readonly waited: WeakMap<Timeline, number> = new WeakMap();
+  /** What it comes after. A stream that is gone, perhaps with its device, is not kept for having been waited for. */
+  readonly hand: Hand = new Hand();
   #channel: Channel | undefined;
   #words: Int32Array;
   readonly #base: number;
@@ -77,6 +77,17 @@ export class Timeline {
   /** The stream was submitted for creation: that is no work, and a new stream has none pending. */
   begin(): void {
     this.#floor = this.last;
+    this.hand.begin();
+  }
+
+  /** Everything submitted so far. */
+  here(): Point {
+    return { timeline: this, ticket: this.last, clock: this.hand.clock };
+  }
+
+  /** Everything up to a ticket. */
+  at(ticket: number): Point {
+    return ticket === this.last ? this.here() : { timeline: this, ticket };
   }
 
   get pending(): number {
@@ -110,6 +121,7 @@ export class Timeline {
     this.#isRetired = true;
     this.#channel = undefined;
     this.#words = NO_WORDS;
+    this.hand.end();
   }
 
   get isRetired(): boolean {

@@ -113,7 +113,7 @@ export class Readback {
       byteLength === 0
         ? core.submit(timeline, core.encoder.nop(timeline.slot))
         : // It waits for the last writer, whatever the stream's ordering.
-          submitCopy({ core, timeline, ordering: 'tracked' }, blockPlace(site, block), src, byteLength, undefined),
+          submitCopy({ core, timeline, ordering: 'tracked', isReadback: true }, blockPlace(site, block), src, byteLength, undefined),
     );
   }
 
@@ -122,7 +122,8 @@ export class Readback {
     const { core, timeline } = this.#site;
     const block = this.#block;
     try {
-      await core.wait(timeline, this.ticket, operation, opts);
+      // Whoever has the bytes knows that what wrote them has finished; the stream that they came by is chance.
+      await core.wait(timeline, this.ticket, operation, opts, operation.sources);
       const bytes = into ?? new Uint8Array(block.byteLength);
       const error = await new Promise<Error | undefined>((resolve) => core.landings.land(blockBytes(block), bytes, resolve));
       if (error !== undefined) throw error;

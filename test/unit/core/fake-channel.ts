@@ -37,7 +37,7 @@ export interface Submitted {
 }
 
 export class FakeChannel implements Channel {
-  readonly id = 7;
+  readonly id: number;
   readonly backend = 'cpu';
   readonly info = INFO;
   readonly maxPending = 100;
@@ -59,6 +59,10 @@ export class FakeChannel implements Channel {
   readonly #words: BigUint64Array = new BigUint64Array(this.timeline);
   readonly #nextHandle: number[] = [0, 0, 0, 0];
   #streams = 0;
+
+  constructor(id = 7) {
+    this.id = id;
+  }
 
   submit(bytes: number): number {
     if (this.refusal !== Status.OK) return -this.refusal;
@@ -210,9 +214,10 @@ export interface Fixture {
   readonly holds: boolean[];
 }
 
-export function fixture(channel: FakeChannel = new FakeChannel()): Fixture {
+/** `sharedProgress`: as the devices of a thread have it. */
+export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress): Fixture {
   const holds: boolean[] = [];
-  const progress = new Progress((on) => holds.push(on));
+  const progress = sharedProgress ?? new Progress((on) => holds.push(on));
   const core = new DeviceCore('cpu:0', channel, progress);
   const device = new Device(core, {
     info: { id: 'cpu:0', backend: 'cpu', ...INFO },

@@ -185,7 +185,7 @@ function runProgram(steps: readonly Step[], explicit: readonly boolean[]): void 
 
 describe('byte intervals', () => {
   test('exactly the waits of a model that knows every byte, in any mix of tracked and explicit streams', () => {
-    const program = fc.array(step, { maxLength: 40 });
+    const program = fc.array(step, { maxLength: 40, size: 'max' });
     const orderings = fc.oneof(
       fc.constant([false, false, false, false]),
       fc.array(fc.boolean(), { minLength: STREAMS, maxLength: STREAMS }),

@@ -1,0 +1,363 @@
+// Hazards one by one: what the refusal says, what counts as order and what does not, and what is kept of streams that are gone.
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { f32 } from '../../../src/core/dtype.js';
+import { MillraceError, StreamHazardError } from '../../../src/core/errors.js';
+import { inout } from '../../../src/core/kernel.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { uses } from '../../../src/core/uses.js';
+import { FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js';
+
+const kernel = shiftKernel(inout(f32));
+
+function refusal(call: () => unknown): StreamHazardError {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof StreamHazardError) return error;
+    throw error;
+  }
+  throw new Error('Nothing was refused.');
+}
+
+/** The line of this file that calls it. */
+function line(): number {
+  return Number(/hazards\.test\.ts:(\d+)/.exec(new Error().stack!.split('\n')[2]!)![1]);
+}
+
+// The first test of the file on purpose: in the others, clocks are kept already.
+test('what was before the first checked stream of the thread', async () => {
+  const { channel, device, progress } = fixture();
+  const [a, b, c] = [device.createStream({ label: 'a' }), device.createStream(), device.createStream({ ordering: 'explicit' })];
+  const x = a.ones(4);
+  const [seen, waited, untold] = [a.ones(4), a.ones(4), c.ones(4)];
+  // b comes after a, and the program sees b finish: that it has seen a finish is known from the waits.
+  b.launch(kernel, 4, { y: seen });
+  channel.completeAll();
+  progress.wake();
+  await b.synchronize();
+  a.launch(kernel, 4, { y: waited });
+  a.launch(kernel, 4, { y: x });
+  const before = a.record();
+  const d = device.createStream({ ordering: 'checked', label: 'd' });
+  d.fill(seen, 1);
+  // Made by a stream that the program has not seen finish, although it has.
+  expect(refusal(() => d.fill(untold, 1))).toMatchObject({
+    first: { operation: { kind: 'fill', id: 0 }, at: 'unknown' },
+    madeAt: 'unknown',
+  });
+  const hazard = refusal(() => d.fill(x, 2));
+  expect(hazard).toMatchObject({ array: 'f32[4]', first: { stream: 'a', access: 'write', operation: { kind: 'launch', stream: 'a' } } });
+  d.waitEvent(before);
+  d.fill(x, 2);
+  d.fill(waited, 2);
+});
+
+describe('a refusal', () => {
+  test('says what, where and by whom, and nothing was submitted or changed', () => {
+    const { channel, device } = fixture();
+    const a = device.createStream({ ordering: 'checked', label: 'a' });
+    const b = device.createStream({ ordering: 'checked', label: 'b' });
+    const x = a.zeros([2, 3]);
+    const made = line() - 1;
+    const first = a.launch(kernel, { threads: 6, label: 'first' } as never, { y: x.reshape([6]) });
+    const launched = line() - 1;
+    const records = channel.records.length;
+    const hazard = refusal(() => b.copy(b.empty(3), x.subarray(0, 3)));
+    const copied = line() - 1;
+    expect(hazard).toBeInstanceOf(MillraceError);
+    const file = import.meta.filename;
+    expect(hazard).toMatchObject({
+      name: 'StreamHazardError',
+      code: 'ERR_MILLRACE_HAZARD',
+      device: 'cpu:0',
+      stream: 'b',
+      array: 'f32[2, 3]',
+      madeAt: expect.stringContaining(`${file}:${made}:`),
+      first: {
+        stream: 'a',
+        access: 'write',
+        at: expect.stringContaining(`${file}:${launched}:`),
+        operation: { kind: 'launch', label: 'first', id: first.id, stream: 'a', device: 'cpu:0' },
+      },
+      second: { stream: 'b', access: 'read', at: expect.stringContaining(`${file}:${copied}:`), operation: { kind: 'copy', stream: 'b' } },
+    });
+    expect(hazard.message).toContain('The copy on stream b of device cpu:0 (at ');
+    expect(hazard.message).toContain('would read array f32[2, 3] (made at ');
+    expect(hazard.message).toContain('the launch first on stream a of device cpu:0 (at ');
+    expect(hazard.message).toContain('Let stream b wait for stream a');
+    // The empty array of the refused call alone.
+    expect(channel.opcodes().slice(records)).toEqual(['ALLOC']);
+  });
+
+  test('comes again until the two are ordered, and the refused use is none', () => {
+    const { channel, device } = fixture();
+    const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+    const x = a.ones(4);
+    const records = channel.records.length;
+    for (let n = 0; n < 3; n++) expect(() => b.fill(x, 2)).toThrow(StreamHazardError);
+    expect(channel.records).toHaveLength(records);
+    // Had b's fill been noted, a would race with it.
+    a.fill(x, 3);
+    b.waitStream(a);
+    b.fill(x, 2);
+  });
+
+  test('names the operation that made the array, and the operations keep their numbers', () => {
+    const { device } = fixture();
+    const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+    const x = a.empty(4);
+    const hazard = refusal(() => b.fill(x, 1));
+    expect(hazard.first).toMatchObject({ access: 'write', operation: { kind: 'alloc' } });
+    const next = a.fill(x, 1);
+    expect(next.id).toBe(hazard.first.operation.id + 1);
+    expect(hazard.second.operation.id).toBe(next.id);
+  });
+
+  test('knows where the arrays of a checked device were made, whatever the stream', () => {
+    const { core, device } = fixture();
+    core.isChecked = true;
+    const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'checked' })];
+    const x = a.empty(4);
+    const made = line() - 1;
+    const hazard = refusal(() => b.fill(x, 1));
+    expect(hazard.madeAt).toContain(`${import.meta.filename}:${made}:`);
+    expect(hazard.first.at).toBe('unknown');
+  });
+});
+
+describe('the classic', () => {
+  test('an array made on the current stream, used on a new one without a wait', () => {
+    const { device } = fixture();
+    const x = device.zeros(4);
+    const s = device.createStream({ ordering: 'checked' });
+    expect(() => s.launch(kernel, 4, { y: x })).toThrow(StreamHazardError);
+    s.waitStream(device.stream);
+    s.launch(kernel, 4, { y: x });
+  });
+
+  test('each pair of accesses: only reads go together', () => {
+    const { device } = fixture();
+    const pairs = [
+      ['write', 'write', true],
+      ['write', 'read', true],
+      ['read', 'write', true],
+      ['read', 'read', false],
+    ] as const;
+    for (const [first, second, isHazard] of pairs) {
+      const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+      const x = a.zeros(4);
+      b.waitStream(a);
+      const use = (stream: Stream, access: 'read' | 'write'): unknown =>
+        access === 'write' ? stream.fill(x, 1) : stream.copy(stream.empty(4), x);
+      use(a, first);
+      if (isHazard) expect(refusal(() => use(b, second))).toMatchObject({ first: { access: first }, second: { access: second } });
+      else use(b, second);
+    }
+  });
+
+  test('disjoint parts never race', () => {
+    const { device } = fixture();
+    const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+    const x = a.zeros(8);
+    b.waitStream(a);
+    for (let n = 0; n < 3; n++) {
+      a.fill(x.subarray(0, 4), n);
+      b.fill(x.subarray(4, 8), n);
+    }
+    expect(() => b.fill(x.subarray(3, 5), 1)).toThrow(StreamHazardError);
+  });
+});
+
+describe('what orders', () => {
+  const pair = (device: ReturnType<typeof fixture>['device']): readonly [Stream, Stream] => [
+    device.createStream({ ordering: 'checked' }),
+    device.createStream({ ordering: 'checked' }),
+  ];
+
+  test('not that it happens to have finished, until the program has seen it', async () => {
+    const { channel, device, progress } = fixture();
+    const [a, b] = pair(device);
+    const x = a.ones(4);
+    const filled = a.fill(x, 1);
+    channel.completeAll();
+    expect(() => b.fill(x, 2)).toThrow(StreamHazardError);
+    expect(filled.isComplete).toBe(true);
+    b.fill(x, 2);
+    const ways: ((stream: Stream) => unknown)[] = [
+      (stream) => stream.synchronize(),
+      (stream) => stream.ready({ below: 1 }),
+      (stream) => stream.fill(x, 1).done,
+      (stream) => stream.record().done,
+      (stream) => stream.record().synchronize({ timeoutMs: 1000 }),
+      (stream) => stream.record().isComplete,
+      (stream) => stream.isComplete,
+      () => device.synchronize(),
+      () => x.read(),
+    ];
+    let [now, next] = [b, a];
+    for (const see of ways) {
+      expect(() => next.fill(x, 3)).toThrow(StreamHazardError);
+      channel.completeAll();
+      const seen = see(now);
+      channel.completeAll();
+      progress.wake();
+      await seen;
+      next.fill(x, 3);
+      [now, next] = [next, now];
+    }
+  });
+
+  test('not a wait that was given up', async () => {
+    const { channel, device, progress } = fixture();
+    const [a, b] = pair(device);
+    const x = a.ones(4);
+    await expect(a.synchronize({ timeoutMs: 1 })).rejects.toMatchObject({ name: 'WaitTimeoutError' });
+    channel.completeAll();
+    progress.wake();
+    await turn();
+    expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
+  });
+
+  test('an event, by the place it had when it was recorded', () => {
+    const { device } = fixture();
+    const [a, b] = pair(device);
+    const c = device.createStream({ ordering: 'checked' });
+    const [x, y] = [c.ones(4), c.ones(4)];
+    const event = a.record();
+    a.waitStream(c);
+    b.waitEvent(event);
+    expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
+    a.record(event);
+    expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
+    b.waitEvent(event);
+    b.fill(x, 1);
+    b.fill(y, 1);
+  });
+
+  test('the waits of tracked streams, also those that were not needed; a free gives none', () => {
+    const { channel, device } = fixture();
+    const [a, b] = pair(device);
+    const tracked = device.createStream();
+    const [y, x] = [a.ones(4), a.ones(4)];
+    channel.completeAll();
+    tracked.fill(x, 1);
+    expect(channel.opcodes(tracked.timeline.slot)).toEqual(['STREAM_CREATE', 'FILL']);
+    b.waitStream(tracked);
+    b.fill(y, 1);
+    // A free waits for a, on the stream that used the array last; whether it is that one, the program does not say.
+    const c = device.createStream({ ordering: 'checked' });
+    const w = a.ones(4);
+    c.waitStream(a);
+    const late = a.ones(4);
+    a.copy(a.empty(4), w);
+    c.copy(c.empty(4), w);
+    w[Symbol.dispose]();
+    expect(channel.opcodes(c.timeline.slot).slice(-2)).toEqual(['WAIT', 'FREE']);
+    expect(() => c.fill(late, 1)).toThrow(StreamHazardError);
+  });
+
+  test('`read` waits by itself and is waited for, by every stream, wherever it runs', () => {
+    const { channel, device } = fixture();
+    for (const ordering of ['checked', 'explicit', 'tracked'] as const) {
+      const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering })];
+      const x = a.ones(4);
+      b.waitStream(a);
+      // On a itself, which wrote last.
+      void x.read().catch(() => undefined);
+      const read = channel.records.at(-1)!;
+      expect(read).toMatchObject({ opcode: 'COPY', stream: a.timeline.slot });
+      b.fill(x, 2);
+      expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT', 'FILL']);
+      // The read was no order for the program.
+      a.empty(1);
+      if (ordering === 'checked') expect(() => a.fill(x, 1)).toThrow(StreamHazardError);
+    }
+  });
+
+  test('mixed streams: the second decides', () => {
+    const { channel, device } = fixture();
+    const streams = (['checked', 'tracked', 'explicit'] as const).map((ordering) => device.createStream({ ordering }));
+    for (const first of streams) {
+      for (const second of streams) {
+        if (first === second) continue;
+        const x = first.ones(4);
+        const before = channel.records.length;
+        if (second.ordering === 'checked') expect(() => second.fill(x, 1)).toThrow(StreamHazardError);
+        else second.fill(x, 1);
+        expect(channel.opcodes().slice(before)).toEqual({ checked: [], tracked: ['WAIT', 'FILL'], explicit: ['FILL'] }[second.ordering]);
+      }
+    }
+  });
+
+  test('frees wait and are no hazard', () => {
+    const { channel, device } = fixture();
+    const [a, b] = pair(device);
+    const x = a.ones(4);
+    b.waitStream(a);
+    b.fill(x, 1);
+    a.copy(a.empty(1), a.empty(1));
+    x[Symbol.dispose]();
+    expect(channel.opcodes().at(-1)).toBe('FREE');
+  });
+});
+
+describe('what is kept', () => {
+  test('clocks do not grow with the streams that came and went', async () => {
+    const { channel, device, progress } = fixture();
+    const a = device.createStream({ ordering: 'checked' });
+    const x = a.ones(4);
+    for (let n = 0; n < 200; n++) {
+      const s = device.createStream({ ordering: n % 2 === 0 ? 'checked' : 'tracked' });
+      s.waitStream(a);
+      s.fill(x, n);
+      a.waitStream(s);
+      a.fill(x, n);
+      const closing = s.close();
+      for (let turns = 0; turns < 3; turns++) {
+        channel.completeAll();
+        progress.wake();
+        await turn();
+      }
+      await closing;
+      // Slots come round.
+      (channel as unknown as { reserveStream: () => number }).reserveStream = () => s.timeline.slot;
+    }
+    expect(a.timeline.hand.clock!.size).toBeLessThan(4);
+  });
+
+  test('a device that was closed is not kept by clocks, events, or the arrays of another that it used', async () => {
+    const { gc } = globalThis;
+    if (gc === undefined) throw new Error('These tests run with --expose-gc.');
+    const kept = fixture(new FakeChannel(1));
+    const stream = kept.device.createStream({ ordering: 'checked' });
+    const x = stream.ones(4);
+    const event = stream.record();
+    /** In a scope of its own, so that only what is kept can still refer to what was closed. */
+    async function visitAndClose(): Promise<WeakRef<FakeChannel>> {
+      const gone = fixture(new FakeChannel(2), kept.progress);
+      const visitor = gone.device.createStream({ ordering: 'checked' });
+      visitor.waitStream(stream);
+      uses.begin(visitor);
+      uses.add(x.storage, 0, 8, true);
+      uses.order('copy', undefined);
+      uses.commit(gone.core.submit(visitor.timeline, gone.core.encoder.nop(visitor.timeline.slot)));
+      expect(() => stream.fill(x, 1)).toThrow(StreamHazardError);
+      stream.waitStream(visitor);
+      stream.fill(x.subarray(1, 2), 1);
+      gone.channel.completeAll();
+      kept.progress.wake();
+      await gone.device.close();
+      return new WeakRef(gone.channel);
+    }
+    const channel = await visitAndClose();
+    for (let n = 0; n < 100 && channel.deref() !== undefined; n++) {
+      await delay(5);
+      gc();
+    }
+    expect(channel.deref()).toBeUndefined();
+    expect([x.isDisposed, event.isComplete]).toEqual([false, false]);
+    // It is still known that somebody wrote there.
+    expect(x.storage.lastWrites(0, 4)).toHaveLength(1);
+  });
+});
