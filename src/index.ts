@@ -8,12 +8,13 @@ export { listDevices, openDevice } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
 export type { Device, DeviceInfo, DeviceName } from './core/device.js';
-export type { DeviceSnapshot, StreamSnapshot } from './core/inspect.js';
+export type { DeviceSnapshot, StreamSnapshot, WaitKind } from './core/inspect.js';
 export type { MemoryPool, MemoryStats } from './core/pool.js';
 export type { PeerAccess } from './core/peers.js';
 export type { Recorder } from './core/recorder.js';
 export type { RunOptions } from './core/current.js';
-export type { HoldOptions, HostOptions } from './core/host-function.js';
+export type { HoldOptions } from './core/hold-function.js';
+export type { HostOptions } from './core/host-function.js';
 export type { Stream, StreamOptions } from './core/stream.js';
 export type { Ordering } from './core/storage.js';
 export type { DeviceArray } from './core/array.js';
@@ -23,7 +24,7 @@ export type { CopyOptions } from './core/copy.js';
 export type { DeviceEvent, EventOptions } from './core/event.js';
 export type { Activity, Operation, OperationTiming } from './core/operation.js';
 export { operationsOf } from './core/iterate.js';
-export type { LossPolicy, ObservedIterator } from './core/iterate.js';
+export type { BatchPolicy, LossPolicy, ObservedIterator } from './core/iterate.js';
 export type { ObservableOf } from './core/observable.js';
 export type { WaitOptions } from './core/wait.js';
 

@@ -9,12 +9,15 @@ import type { Clock } from './clock.js';
 import { DeviceLostError, LimitError, type LostReason, type MillraceError, StateError } from './errors.js';
 import { type FailingOperation, FailureBook } from './failures.js';
 import { HandleTable, type Reach } from './handles.js';
+import { refuseHeld } from './held.js';
 import { HostArena } from './host-arena.js';
+import { whatKeeps } from './inspect.js';
 import type { Kernel } from './kernel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
 import { LandingQueue } from './landing.js';
 import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
+import type { WaitCause } from './operation-log.js';
 import { OrderBook } from './order.js';
 import type { Progress } from './progress.js';
 import { refusalOf } from './refusal.js';
@@ -23,7 +26,7 @@ import { StreamSlots } from './stream-slots.js';
 import { noteSeen } from './seen.js';
 import { type Point, Timeline } from './timeline.js';
 import { buildsChannel, devicesChannel } from './trace.js';
-import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
+import { checkWaitOptions, waitForDevices, type WaitOptions, waitWith } from './wait.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
@@ -81,7 +84,7 @@ export class DeviceCore {
     this.encoder = channel.encoder;
     this.progress = progress;
     this.info = channel.info;
-    const reach: Reach = (timeline, ticket, withdrawals) => this.#reach(timeline, ticket, undefined, withdrawals);
+    const reach: Reach = (timeline, ticket, withdrawals) => this.reach(timeline, ticket, withdrawals);
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
     this.#memory = table(HandleKind.MEMORY);
     this.orders = new OrderBook(this, this.#memory);
@@ -105,15 +108,23 @@ export class DeviceCore {
   /** Submits the encoded record. Refused, it throws and nothing has changed. */
   submit(timeline: Timeline, bytes: number): number {
     const ticket = this.channel.submit(bytes);
-    if (ticket < 0) throw refusalOf(this, -ticket as Status, timeline.label, () => this.#room());
+    if (ticket < 0) throw refusalOf(this, -ticket as Status, timeline.label);
     timeline.last = ticket;
+    // The opcode is what the record begins with.
+    timeline.log.add(ticket, this.encoder.block[0] as number);
     if (this.#check === undefined) this.#scheduleCheck();
     return ticket;
   }
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
-  order(timeline: Timeline, other: Timeline, ticket: number, clock: Clock | undefined = other.at(ticket).clock): boolean {
-    return this.orders.order(timeline, other, ticket, clock);
+  order(
+    timeline: Timeline,
+    other: Timeline,
+    ticket: number,
+    cause: WaitCause,
+    clock: Clock | undefined = other.at(ticket).clock,
+  ): boolean {
+    return this.orders.order(timeline, other, ticket, cause, clock);
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
@@ -186,20 +197,27 @@ export class DeviceCore {
     opts?: WaitOptions,
     seen: readonly Point[] = [timeline.at(ticket)],
   ): Promise<void> {
+    const refused = refuseHeld(timeline, ticket);
+    if (refused !== undefined) throw refused;
     if (opts === undefined) return noteSeen(this.#reach(timeline, ticket, operation, undefined), seen);
     checkWaitOptions(opts);
     const withdrawals: (() => void)[] = [];
     const reached = this.#reach(timeline, ticket, operation, withdrawals);
-    return noteSeen(waitWith(reached, opts, `stream ${timeline.label} of device ${this.name}`, withdrawals), seen);
+    const what = `stream ${timeline.label} of device ${this.name}`;
+    return noteSeen(
+      waitWith(reached, opts, what, withdrawals, () => whatKeeps([{ timeline, ticket }])),
+      seen,
+    );
   }
 
   /** Resolves when every stream has reached what it was given so far. */
-  async waitForAll(opts: WaitOptions | undefined): Promise<void> {
-    checkWaitOptions(opts);
-    const withdrawals: (() => void)[] = [];
-    const points = [...this.timelines].map((timeline) => timeline.here());
-    const reached = Promise.all(points.map(({ timeline, ticket }) => this.#reach(timeline, ticket, undefined, withdrawals)));
-    await noteSeen(waitWith(reached, opts, `device ${this.name}`, withdrawals), points);
+  waitForAll(opts: WaitOptions | undefined): Promise<void> {
+    return waitForDevices([this], opts);
+  }
+
+  /** As `wait`, given up by `withdrawals`; nobody has seen it. */
+  reach(timeline: Timeline, ticket: number, withdrawals: (() => void)[]): Promise<void> {
+    return this.#reach(timeline, ticket, undefined, withdrawals);
   }
 
   #reach(
@@ -240,6 +258,12 @@ export class DeviceCore {
     const landed = this.landings.landed(timeline, ticket);
     // Landing by itself holds no loop; waiting for it does.
     return landed && this.channel.holdLoop(landed.then(() => undefined));
+  }
+
+  /** A function of the program failed; told unless `isAwaited` by then. */
+  threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
+    this.failures.threw(timeline, error, isAwaited);
+    this.#noteFailures(timeline);
   }
 
   // ── the end ──
@@ -336,19 +360,6 @@ export class DeviceCore {
     return plan;
   }
 
-  /** Resolves when one of the busy streams has finished half of what it has. */
-  async #room(): Promise<void> {
-    const busy = [...this.timelines].filter((timeline) => timeline.pending > 0);
-    if (busy.length === 0) return;
-    const withdrawals: (() => void)[] = [];
-    try {
-      await Promise.race(busy.map((timeline) => this.#reach(timeline, timeline.last - (timeline.pending >> 1), undefined, withdrawals)));
-    } finally {
-      // The others are not waited for: a stuck stream would hold the loop, and collect a waiter for every call.
-      for (const withdraw of withdrawals) withdraw();
-    }
-  }
-
   #scheduleCheck(): void {
     this.#check = setTimeout(() => {
       this.#check = undefined;
@@ -363,6 +374,7 @@ export class DeviceCore {
     let isQuiet = true;
     for (const timeline of this.timelines) {
       if (!timeline.isComplete) isQuiet = false;
+      timeline.log.look();
       this.failures.note(timeline);
     }
     this.failures.tellRest(false);

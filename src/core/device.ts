@@ -11,6 +11,7 @@ import type { DeviceCore, DeviceState } from './device-core.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf } from './dtype.js';
 import { DeviceLostError, type MillraceError, UnsupportedError } from './errors.js';
 import { DeviceEvent, type EventOptions } from './event.js';
+import { refuseHeldEnd } from './held.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
 import type { Kernel, Shape } from './kernel.js';
@@ -265,9 +266,11 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /**
    * Refuses new work at once and resolves when the rest has finished and the device is closed: `cuDevicePrimaryCtxRelease`.
-   * Opened twice, it is closed by the last. A lost device does not reject it.
+   * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
    */
   close(): Promise<void> {
+    const refused = refuseHeldEnd(this.#streams.keys());
+    if (refused !== undefined) return Promise.reject(refused);
     if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
     return this.#end(() => this.#close());
   }

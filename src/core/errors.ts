@@ -3,6 +3,7 @@
 // `instanceof` goes by a brand, so that two installs in one process agree. Errors do not survive postMessage, so
 // those that cross a thread are encoded to plain data and rebuilt on the other side.
 import type { CompilerDiagnostic } from './build.js';
+import type { StreamSnapshot } from './inspect.js';
 
 /** What an operation is, as errors and snapshots show it. */
 export interface OperationInfo {
@@ -215,10 +216,13 @@ export class StreamHazardError extends MillraceError {
 /** A host wait took longer than its `timeoutMs`. */
 export class WaitTimeoutError extends MillraceError {
   readonly timeoutMs: number;
+  /** The streams it waited for and those that these wait for, as they stood when it gave up. */
+  readonly waitingFor: readonly StreamSnapshot[];
 
-  constructor(code: string, message: string, timeoutMs: number, facts: Facts = {}) {
+  constructor(code: string, message: string, timeoutMs: number, waitingFor: readonly StreamSnapshot[] = [], facts: Facts = {}) {
     super(code, message, facts);
     this.timeoutMs = timeoutMs;
+    this.waitingFor = waitingFor;
   }
 }
 

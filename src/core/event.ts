@@ -5,6 +5,7 @@ import { badArgument, show } from './arguments.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
 import type { Device } from './device.js';
 import { StateError } from './errors.js';
+import { refuseHeld } from './held.js';
 import { see } from './seen.js';
 import type { Point } from './timeline.js';
 import { type WaitOptions, waitWith } from './wait.js';
@@ -48,6 +49,8 @@ export class DeviceEvent implements Disposable {
   get done(): Promise<void> {
     const point = this.#point;
     if (point === undefined) return Promise.resolve();
+    const refused = refuseHeld(point.timeline, point.ticket);
+    if (refused !== undefined) return Promise.reject(refused);
     if (this.#done?.point !== point)
       this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket, undefined, undefined, [point]) };
     return this.#done.promise;
@@ -106,7 +109,7 @@ export function recordEvent(
 export function submitWaitEvent({ core, timeline }: StreamSite, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
   const { point } = event;
-  return point !== undefined && core.order(timeline, point.timeline, point.ticket, point.clock);
+  return point !== undefined && core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
 }
 
 describeAs(

@@ -55,6 +55,15 @@ interface Entry {
   error: MillraceError | Promise<MillraceError> | undefined;
 }
 
+/** What a function of the program threw. */
+interface Thrown {
+  readonly timeline: Timeline;
+  /** Everything submitted when it threw. */
+  readonly untilTicket: number;
+  readonly error: MillraceError;
+  readonly isAwaited: () => boolean;
+}
+
 export class FailureBook {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
@@ -62,6 +71,7 @@ export class FailureBook {
   readonly #context: FailureContext;
   readonly #entries: Map<number, Entry> = new Map();
   readonly #untold: Set<Entry> = new Set();
+  readonly #thrown: Set<Thrown> = new Set();
   #hasWarned = false;
 
   /** `timelines`: the open streams of the device. */
@@ -73,7 +83,12 @@ export class FailureBook {
   }
 
   get hasUntold(): boolean {
-    return this.#untold.size > 0;
+    return this.#untold.size > 0 || this.#thrown.size > 0;
+  }
+
+  /** A function of the program failed; it is told as the device's failures are, unless `isAwaited` by then. */
+  threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
+    this.#thrown.add({ timeline, untilTicket: timeline.last, error, isAwaited });
   }
 
   /** Takes in what is new on a stream. */
@@ -114,6 +129,11 @@ export class FailureBook {
       const error = this.#errorOf(entry);
       if (error instanceof Promise) this.#context.holdLoop(error.then((settled) => this.#tell(settled)));
       else this.#tell(error);
+    }
+    for (const thrown of this.#thrown) {
+      if (!isFinal && !thrown.timeline.hasReached(thrown.untilTicket)) continue;
+      this.#thrown.delete(thrown);
+      if (!thrown.isAwaited()) this.#tell(thrown.error);
     }
   }
 

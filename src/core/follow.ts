@@ -2,6 +2,7 @@
 // Thread: owner.
 import type { StreamSite } from './device-core.js';
 import type { MillraceError } from './errors.js';
+import { hostError } from './host-function.js';
 import type { Hub } from './observable.js';
 import type { Activity, Operation } from './operation.js';
 import { operationsChannel } from './trace.js';
@@ -14,6 +15,12 @@ export interface WatchedSite extends StreamSite {
 /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
 export function isWatched({ core, hub }: WatchedSite, activity: Hub<Activity>): boolean {
   return hub.observed || core.operations.observed || activity.observed || operationsChannel.hasSubscribers;
+}
+
+/** What the loop's part of it failed of. */
+function failureOf(operation: Operation): MillraceError | undefined {
+  const error = operation.landing?.error;
+  return error && hostError(error, operation);
 }
 
 /** Tells the watchers of an operation now and when it has finished. */
@@ -37,8 +44,11 @@ export function follow({ core, timeline, hub }: WatchedSite, activity: Hub<Activ
     holdsLoop: false,
     settle: () => {
       const error = activity.observed && operation.canFail ? core.failures.peek(timeline, ticket, operation) : undefined;
+      const landed = core.landings.landed(timeline, ticket);
       if (error instanceof Promise) void error.then(finish);
-      else finish(error);
+      else if (landed === undefined) finish(error ?? failureOf(operation));
+      // The loop has a part in it, or in one before it.
+      else void landed.then(() => finish(error ?? failureOf(operation)));
     },
     lose: () => undefined,
   });

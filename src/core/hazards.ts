@@ -4,7 +4,7 @@ import { callSite, UNKNOWN } from './call-site.js';
 import { areClocksKept, type Clock } from './clock.js';
 import type { StreamSite } from './device-core.js';
 import { type HazardSite, type OperationKind, StreamHazardError } from './errors.js';
-import { upcomingId } from './operation.js';
+import { upcomingId } from './operation-log.js';
 import type { Storage } from './storage.js';
 import type { Timeline } from './timeline.js';
 

@@ -11,6 +11,12 @@ export const BUFFERED = 1024;
 /** `every`: all of them, as long as no more than so many wait; 'latest': only the newest. */
 export type LossPolicy = { readonly every: number; readonly overflow?: 'error' | 'drop-oldest' } | 'latest';
 
+/** As `every`, in arrays of at most so many: a reader takes all that have finished since it read last, for one await. */
+export interface BatchPolicy {
+  readonly batches: number;
+  readonly overflow?: 'error' | 'drop-oldest';
+}
+
 export interface ObservedIterator<T> extends AsyncIterableIterator<T> {
   /** Entries lost because the reader was too slow. */
   readonly dropped: number;
@@ -63,6 +69,11 @@ class HubIterator<T> implements ObservedIterator<T> {
     return this;
   }
 
+  /** What waits, at most `count` of it. */
+  take(count: number): T[] {
+    return this.#buffer.splice(0, count);
+  }
+
   #push(value: T): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) {
@@ -104,6 +115,36 @@ class HubIterator<T> implements ObservedIterator<T> {
   }
 }
 
+/** The entries of an iterator in arrays. */
+class BatchIterator<T> implements ObservedIterator<readonly T[]> {
+  readonly #entries: HubIterator<T>;
+  readonly #size: number;
+
+  constructor(entries: HubIterator<T>, size: number) {
+    this.#entries = entries;
+    this.#size = size;
+  }
+
+  get dropped(): number {
+    return this.#entries.dropped;
+  }
+
+  /** The first one that comes, and those that finished with it. */
+  async next(): Promise<IteratorResult<readonly T[]>> {
+    const first = await this.#entries.next();
+    return first.done === true ? first : { done: false, value: [first.value, ...this.#entries.take(this.#size - 1)] };
+  }
+
+  async return(): Promise<IteratorResult<readonly T[]>> {
+    await this.#entries.return();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
 /** Begins to listen at once. `name` is what messages call the source. */
 export function iterate<T>(
   source: Observed<T>,
@@ -123,19 +164,28 @@ export interface OperationSource {
 }
 
 /** The finished operations of a stream or device, from when the iterator is made. */
-export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation> {
+export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation>;
+export function operationsOf(of: OperationSource, policy: BatchPolicy): AsyncIterable<readonly Operation[]>;
+export function operationsOf(
+  of: OperationSource,
+  policy: LossPolicy | BatchPolicy,
+): AsyncIterable<Operation> | AsyncIterable<readonly Operation[]> {
   const limits = checkPolicy(policy);
-  return { [Symbol.asyncIterator]: () => iterate(of.hub, of.hubName, limits) };
+  const entries = (): HubIterator<Operation> => new HubIterator(of.hub, of.hubName, limits);
+  if (typeof policy === 'object' && 'batches' in policy)
+    return { [Symbol.asyncIterator]: () => new BatchIterator(entries(), limits.buffered) };
+  return { [Symbol.asyncIterator]: entries };
 }
 
-function checkPolicy(policy: LossPolicy): Limits {
+function checkPolicy(policy: LossPolicy | BatchPolicy): Limits {
   if (policy === 'latest') return { buffered: 1, overflow: 'drop-silently' };
   if (typeof policy !== 'object' || policy === null) {
-    throw badArgument('policy', policy, `The policy (${show(policy)}) is neither 'latest' nor { every }.`);
+    throw badArgument('policy', policy, `The policy (${show(policy)}) is none of 'latest', { every }, { batches }.`);
   }
-  const { every, overflow = 'error' } = policy;
+  const { overflow = 'error' } = policy;
   if (overflow !== 'error' && overflow !== 'drop-oldest') {
     throw badArgument('overflow', overflow, `The overflow (${show(overflow)}) is none of 'error', 'drop-oldest'.`);
   }
-  return { buffered: checkInteger('every', every, 1), overflow };
+  const buffered = 'batches' in policy ? checkInteger('batches', policy.batches, 1) : checkInteger('every', policy.every, 1);
+  return { buffered, overflow };
 }

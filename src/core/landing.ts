@@ -14,12 +14,23 @@ interface Job {
   readonly finish: (error?: Error) => void;
 }
 
+interface Expected {
+  readonly landing: Landing;
+  /** Resolves when it and all before it have settled. */
+  readonly through: Promise<unknown>;
+}
+
+function dropSettled(all: Expected[]): Expected[] {
+  while (all[0]?.landing.isSettled === true) all.shift();
+  return all;
+}
+
 export class LandingQueue {
   #jobs: Job[] = [];
   #leftBytes = TURN_BYTES;
   #isScheduled = false;
-  /** Of each stream, those that have not settled. */
-  readonly #expected: Map<Timeline, Set<Landing>> = new Map();
+  /** Of each stream, in its order, from the first that has not settled on. */
+  readonly #expected: Map<Timeline, Expected[]> = new Map();
 
   /** Copies `from` into `into`, at once if this turn has room for it. `into` may have been detached by its owner meanwhile. */
   land(from: Uint8Array, into: Uint8Array, finish: (error?: Error) => void): void {
@@ -29,19 +40,23 @@ export class LandingQueue {
 
   /** Bytes that a stream is to send to an ordinary array; `done` promises of the stream wait for those before them. */
   expect(timeline: Timeline, landing: Landing): void {
-    let landings = this.#expected.get(timeline);
-    if (landings === undefined) this.#expected.set(timeline, (landings = new Set()));
-    landings.add(landing);
-    const set = landings;
-    void landing.settled.then(() => set.delete(landing));
+    let all = this.#expected.get(timeline);
+    if (all === undefined) this.#expected.set(timeline, (all = []));
+    const before = dropSettled(all).at(-1);
+    all.push({ landing, through: before === undefined ? landing.settled : Promise.all([before.through, landing.settled]) });
   }
 
   /** Resolves when everything up to the ticket has landed; undefined when it has. */
   landed(timeline: Timeline, ticket: number): Promise<unknown> | undefined {
-    const landings = this.#expected.get(timeline);
-    if (landings === undefined || landings.size === 0) return undefined;
-    const earlier = [...landings].filter((landing) => landing.ticket <= ticket && !landing.isSettled);
-    return earlier.length === 0 ? undefined : Promise.all(earlier.map((landing) => landing.settled));
+    const all = this.#expected.get(timeline);
+    if (all === undefined || dropSettled(all).length === 0) return undefined;
+    let low = 0;
+    for (let high = all.length; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if ((all[middle] as Expected).landing.ticket <= ticket) low = middle + 1;
+      else high = middle;
+    }
+    return all[low - 1]?.through;
   }
 
   /** The stream is closed. */
@@ -78,13 +93,20 @@ export class LandingQueue {
   }
 }
 
-/** A copy into an ordinary array: done when the bytes are there, or when the operation failed. Never rejects. */
+/**
+ * What the loop has to do for an operation when the device has done its part: bring the bytes of a copy into an ordinary array, call a
+ * function. Settled when it has, or when the operation failed; never rejects.
+ */
 export class Landing {
   readonly ticket: number;
   readonly settled: Promise<void>;
   isSettled: boolean = false;
   /** What kept the bytes from arriving although the device did its part. */
   error: Error | undefined = undefined;
+  /** Somebody asked for `done`, and hears of the error. */
+  isAwaited: boolean = false;
+  /** Aborted when the loop's part was given up before its time. */
+  givenUp: AbortSignal | undefined = undefined;
   #resolve: () => void = () => undefined;
 
   constructor(ticket: number) {

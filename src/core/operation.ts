@@ -4,10 +4,11 @@ import type { Clock } from './clock.js';
 import { describeAs } from './describe.js';
 import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
+import { refuseHeld } from './held.js';
 import type { Landing } from './landing.js';
 import { see } from './seen.js';
 import type { Point } from './timeline.js';
-import type { WaitOptions } from './wait.js';
+import { type WaitOptions, withSignal } from './wait.js';
 
 /** In milliseconds of `performance.now()`. */
 export interface OperationTiming {
@@ -24,13 +25,6 @@ export interface Activity {
   /** Of `performance.now()`. */
   readonly atMs: number;
   readonly error?: MillraceError;
-}
-
-let lastId = 0;
-
-/** The id of the operation that is made next. */
-export function upcomingId(): number {
-  return lastId + 1;
 }
 
 const NOWHERE: readonly Point[] = [];
@@ -54,8 +48,8 @@ export class Operation implements OperationInfo {
   #submittedAt = 0;
 
   /** @internal */
-  constructor(site: StreamSite, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined) {
-    this.id = ++lastId;
+  constructor(site: StreamSite, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined, id: number) {
+    this.id = id;
     this.kind = kind;
     this.label = label;
     this.bytes = bytes;
@@ -85,10 +79,12 @@ export class Operation implements OperationInfo {
 
   /**
    * Resolves when the device has finished it and pinned bytes can be read. Rejects with its failure: LaunchError, BoundsError,
-   * OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, or CompileError or UnavailableError of the kernel's build.
+   * OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, CompileError or UnavailableError of the kernel's build, or with what the host function threw.
    * Made when first read; an unread failure reaches `device.errors$` instead.
    */
   get done(): Promise<OperationTiming> {
+    const refused = refuseHeld(this.#site.timeline, this.#ticket);
+    if (refused !== undefined) return Promise.reject(refused);
     this.#done ??= this.#settle(undefined);
     return this.#done;
   }
@@ -100,8 +96,11 @@ export class Operation implements OperationInfo {
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
     this.#submittedAt ||= performance.now();
-    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, opts, [this.#point]);
-    if (this.#landing?.error !== undefined) throw this.#landing.error;
+    const landing = this.#landing;
+    if (landing !== undefined) landing.isAwaited = true;
+    const options = landing?.givenUp === undefined ? opts : withSignal(opts, landing.givenUp);
+    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
+    if (landing?.error !== undefined) throw landing.error;
     return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
   }
 
@@ -109,11 +108,16 @@ export class Operation implements OperationInfo {
     return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
   }
 
-  /** @internal A copy of what was last written at `sources`. Into an ordinary array it is done when its bytes are there. */
+  /** @internal A copy of what was last written at `sources`. With a landing it is done when the loop has done its part too. */
   moves(sources: readonly Point[], landing: Landing | undefined): this {
     this.#sources = sources;
     this.#landing = landing;
     return this;
+  }
+
+  /** @internal */
+  get landing(): Landing | undefined {
+    return this.#landing;
   }
 
   /** @internal */

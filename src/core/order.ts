@@ -5,6 +5,7 @@ import type { Clock } from './clock.js';
 import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, LimitError, StateError } from './errors.js';
 import type { HandleTable } from './handles.js';
+import type { WaitCause } from './operation-log.js';
 import type { Storage } from './storage.js';
 import type { Timeline } from './timeline.js';
 
@@ -22,14 +23,14 @@ export class OrderBook {
   }
 
   /** Later records of `timeline` come after a point of another stream, of any device, as the program asked. False: they already do. */
-  order(timeline: Timeline, other: Timeline, ticket: number, clock: Clock | undefined): boolean {
-    const isNeeded = this.wait(timeline, other, ticket);
+  order(timeline: Timeline, other: Timeline, ticket: number, cause: WaitCause, clock: Clock | undefined): boolean {
+    const isNeeded = this.wait(timeline, other, ticket, cause);
     timeline.hand.follow(other.hand, ticket, clock);
     return isNeeded;
   }
 
   /** The same, and the clocks know nothing of it. */
-  wait(timeline: Timeline, other: Timeline, ticket: number): boolean {
+  wait(timeline: Timeline, other: Timeline, ticket: number, cause: WaitCause = 'array'): boolean {
     if (other === timeline || timeline.hand.hasWaited(other.hand, ticket)) return false;
     const core = this.#core;
     if (other.hasReached(ticket)) {
@@ -40,6 +41,7 @@ export class OrderBook {
     }
     core.submit(timeline, core.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
     timeline.hand.noteWait(other.hand, ticket);
+    timeline.log.wait(timeline.last, cause, other, ticket);
     return true;
   }
 

@@ -12,12 +12,14 @@ import type { DType, HostOf, ScalarInput } from './dtype.js';
 import type { OperationKind } from './errors.js';
 import { type DeviceEvent, type EventOptions, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
-import { type HoldOptions, type HostOptions, submitHold, submitHost } from './host-function.js';
+import { type HoldOptions, submitHold } from './hold-function.js';
+import { type HostOptions, submitHost } from './host-function.js';
 import type { Kernel, LaunchArgs, LaunchShape, Params } from './kernel.js';
 import type { KernelPlan } from './kernel-plan.js';
 import { submitLaunch } from './launch.js';
 import { geometry } from './launch-shape.js';
 import { Operation } from './operation.js';
+import { takeId } from './operation-log.js';
 import type { PinnedArray } from './pinned.js';
 import { type Ordering, Storage } from './storage.js';
 import type { Timeline } from './timeline.js';
@@ -127,7 +129,8 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
 
   /**
    * Calls `fn` on this thread's loop after earlier work, in the order of the stream; later work does not wait for it: `cuLaunchHostFunc`,
-   * `launch_host_func`. `done` resolves when it has returned and rejects with what it threw; the device goes on.
+   * `launch_host_func`. `done` resolves when it has returned and rejects with the very error it threw; the device goes on, and so do promises
+   * of later work, which come after it. Unheard, the error reaches `device.errors$`. Lost or given up before, `fn` is not called.
    */
   host(fn: () => void, opts?: HostOptions): Operation {
     this.checkOpen();
@@ -136,7 +139,9 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
 
   /**
    * As `host`, and the stream stands still until what `fn` returns has settled, `timeoutMs` at most: then `done` rejects with a
-   * WaitTimeoutError and the stream goes on. `signal` aborts when the time is over or the device is lost. Waiting for this stream inside is a StateError.
+   * WaitTimeoutError and the stream goes on. `signal` aborts when the time is over or the device is lost. Inside, waiting for this stream,
+   * or for one that is seen to wait for it, is a StateError at once; a promise taken before is not seen, and ends with the time. Nothing of
+   * the device is occupied meanwhile.
    */
   hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
     this.checkOpen();
@@ -166,19 +171,24 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
 
   /** @internal */
   protected waitFor(other: Timeline, ticket: number): Operation {
-    return this.#waited(this.core.order(this.timeline, other, ticket));
+    return this.#waited(this.core.order(this.timeline, other, ticket, 'stream'));
   }
 
-  /** @internal The operation that a record was submitted for. */
+  /** @internal The operation that the stream's last record was submitted for. */
   protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
-    const operation = new Operation(this, kind, ticket, label, bytes);
+    const id = this.timeline.log.name(ticket, kind, label);
+    const operation = new Operation(this, kind, ticket, label, bytes, id);
     if (this.isWatched) this.tell(operation, ticket);
     return operation;
   }
 
   #waited(isNeeded: boolean): Operation {
-    const operation = this.operation('wait', this.timeline.last, undefined, undefined);
-    if (!isNeeded) operation.failsOfNothing();
+    const { last } = this.timeline;
+    if (isNeeded) return this.operation('wait', last, undefined, undefined);
+    // The last record is another operation's.
+    const operation = new Operation(this, 'wait', last, undefined, undefined, takeId());
+    operation.failsOfNothing();
+    if (this.isWatched) this.tell(operation, last);
     return operation;
   }
 }

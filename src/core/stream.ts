@@ -6,6 +6,7 @@ import { describeAs } from './describe.js';
 import type { Device } from './device.js';
 import { LimitError, StateError } from './errors.js';
 import { follow, isWatched } from './follow.js';
+import { refuseHeld } from './held.js';
 import { iterate, type ObservedIterator } from './iterate.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from './observable.js';
 import type { Activity, Operation } from './operation.js';
@@ -161,6 +162,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     }
     // What the other streams leave behind is freed on the default stream until the device is closed.
     if (this === this.device.defaultStream && this.device.state === 'closing') return this.device.close();
+    const refused = refuseHeld(this.timeline, this.timeline.last);
+    if (refused !== undefined) return Promise.reject(refused);
     this.#closing ??= this.#close();
     return this.#closing;
   }

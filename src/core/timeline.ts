@@ -9,6 +9,7 @@ import type { FailureRecord } from '../protocol/reports.js';
 import type { Channel } from './channel.js';
 import { type Clock, Hand } from './clock.js';
 import { InternalError } from './errors.js';
+import { OperationLog } from './operation-log.js';
 
 const TWO_32 = 4294967296;
 const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;
@@ -35,6 +36,8 @@ export class Timeline {
   last: number;
   /** What it comes after. A stream that is gone, perhaps with its device, is not kept for having been waited for. */
   readonly hand: Hand = new Hand();
+  /** What stands at its tickets. */
+  readonly log: OperationLog;
   #channel: Channel | undefined;
   #words: Int32Array;
   readonly #base: number;
@@ -51,6 +54,7 @@ export class Timeline {
     this.#channel = channel;
     this.slot = slot;
     this.label = label;
+    this.log = new OperationLog(this, `${channel.backend}:${channel.info.ordinal}`);
     this.last = channel.lastTicket(slot);
     this.#origin = this.last;
     this.#words = new Int32Array(channel.timeline, 0, channel.timeline.byteLength >> 2);
@@ -122,6 +126,7 @@ export class Timeline {
     this.#channel = undefined;
     this.#words = NO_WORDS;
     this.hand.end();
+    this.log.clear();
   }
 
   get isRetired(): boolean {

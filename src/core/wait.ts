@@ -1,7 +1,10 @@
 // Host waits: a promise for a point, with an AbortSignal and a timeout. Giving up a wait gives up nothing else: the
 // work goes on and keeps its memory.
 import { addAbortListener } from 'node:events';
+import type { DeviceCore } from './device-core.js';
 import { AbortError, ArgumentError, WaitTimeoutError } from './errors.js';
+import { refuseHeldEnd } from './held.js';
+import { type Stuck, whatKeeps } from './inspect.js';
 
 /** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
 export interface WaitOptions {
@@ -10,17 +13,18 @@ export interface WaitOptions {
 }
 
 /** setTimeout fires at once beyond this. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
 /**
  * `promise`, given up when the signal aborts or the time is over. `withdrawals` are called when it is
- * given up. `waitingFor` names what is waited for, in the words of an error message.
+ * given up. `waitingFor` names what is waited for, in the words of an error message; `look` tells why it has not come.
  */
 export async function waitWith<T>(
   promise: Promise<T>,
   opts: WaitOptions | undefined,
   waitingFor: string,
   withdrawals: readonly (() => void)[] = [],
+  look: () => Stuck = () => NOTHING,
 ): Promise<T> {
   const { signal, timeoutMs } = checkWaitOptions(opts);
   if (signal === undefined && timeoutMs === undefined) return promise;
@@ -36,8 +40,9 @@ export async function waitWith<T>(
   const timer =
     timeoutMs !== undefined && timeoutMs <= MAX_TIMEOUT_MS
       ? setTimeout(() => {
-          const message = `The wait for ${waitingFor} took longer than its timeout (${timeoutMs} ms).`;
-          giveUp(new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, timeoutMs));
+          const { streams, message } = look();
+          const text = `The wait for ${waitingFor} took longer than its timeout (${timeoutMs} ms)${message && `: ${message}`}.`;
+          giveUp(new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', text, timeoutMs, streams));
         }, timeoutMs)
       : undefined;
   try {
@@ -48,6 +53,26 @@ export async function waitWith<T>(
     // The one that lost the race rejects unheard.
     promise.catch(() => undefined);
   }
+}
+
+const NOTHING: Stuck = { streams: [], message: '' };
+
+/** Resolves when every stream of these devices has reached what it was given so far. Failures are left to their operations. */
+export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOptions | undefined): Promise<void> {
+  checkWaitOptions(opts);
+  const points = cores.flatMap((core) => Array.from(core.timelines, (timeline) => ({ core, timeline, ticket: timeline.last })));
+  const refused = refuseHeldEnd(points.map(({ timeline }) => timeline));
+  if (refused !== undefined) throw refused;
+  const withdrawals: (() => void)[] = [];
+  const reached = Promise.all(points.map(({ core, timeline, ticket }) => core.reach(timeline, ticket, withdrawals)));
+  const what = `device${cores.length === 1 ? '' : 's'} ${cores.map(({ name }) => name).join(', ')}`;
+  await waitWith(reached, opts, what, withdrawals, () => whatKeeps(points));
+}
+
+/** The options with a second signal. */
+export function withSignal(opts: WaitOptions | undefined, signal: AbortSignal): WaitOptions {
+  const given = checkWaitOptions(opts).signal;
+  return { ...opts, signal: given === undefined ? signal : AbortSignal.any([given, signal]) };
 }
 
 export function checkWaitOptions(opts: WaitOptions | undefined): WaitOptions {

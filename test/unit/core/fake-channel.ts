@@ -54,6 +54,8 @@ export class FakeChannel implements Channel {
   refusal: Status = Status.OK;
   firstTicket = 0;
   isClosed = false;
+  /** What `stats` tells of streams that do not go on. */
+  parked: ChannelStats['parked'] = [];
   readonly #tickets: Map<number, number> = new Map();
   readonly #failures: Map<number, FailureRecord[]> = new Map();
   readonly #words: BigUint64Array = new BigUint64Array(this.timeline);
@@ -98,7 +100,7 @@ export class FakeChannel implements Channel {
       stagingBytes: 0,
       pinnedBytes: 0,
       streams: this.#streams,
-      parked: [],
+      parked: this.parked,
     };
   }
 

@@ -1,0 +1,93 @@
+// Functions in a stream, on the CPU device: what they do to the process, and what real streams look like while they wait.
+import { cudaKernel, i32, inout, openDevice, type Device, type WaitTimeoutError } from 'millrace';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runChild } from '../support/child.js';
+
+const OPEN = `import { openDevice } from 'millrace';
+  const device = await openDevice('cpu');
+  const { stream } = device;`;
+
+describe('a process', () => {
+  test('lives until its host function was called, and not longer', async () => {
+    const ending = await runChild(`${OPEN}
+      for (let n = 0; n < 3; n++) stream.fill(device.zeros(1 << 20), n);
+      stream.host(() => console.log('called'));`);
+    expect(ending).toEqual({ code: 0, signal: null, stdout: 'called\n', stderr: '' });
+  });
+
+  test('survives a function that throws, which is one warning', async () => {
+    const ending = await runChild(`${OPEN}
+      for (let n = 0; n < 3; n++) stream.host(() => { throw new Error('mine ' + n); }, { label: 'note' });
+      await stream.synchronize();
+      console.log('goes on');
+      await device.close();`);
+    expect([ending.code, ending.stdout]).toEqual([0, 'goes on\n']);
+    expect(ending.stderr).toMatch(/The host function note on stream default of device cpu:0 failed: mine 0/);
+    expect(ending.stderr).not.toMatch(/mine 1/);
+  });
+});
+
+describe('a device', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await openDevice('cpu');
+  });
+  afterAll(() => device.close());
+
+  const spin = cudaKernel(
+    'spin',
+    { flag: inout(i32) },
+    'extern "C" __global__ void spin(int* flag) { volatile int* f = flag; for (long n = 0; f[0] == 0 && n < 4000000000L; ++n) {} }',
+  );
+
+  test('calls 100 host functions between 100 copies in their order, each with its bytes', async () => {
+    const stream = device.createStream();
+    const x = stream.zeros(1 << 16, 'i32');
+    const seen: number[] = [];
+    for (let n = 0; n < 100; n++) {
+      const into = new Int32Array(1 << 16);
+      stream.fill(x, n);
+      stream.copy(into, x);
+      stream.host(() => seen.push(into[into.length - 1]!));
+    }
+    await stream.synchronize();
+    expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n));
+    x[Symbol.dispose]();
+    await stream.close();
+  });
+
+  test('says what a stream stands at and waits for', async () => {
+    await device.compile(spin);
+    const [a, b] = ['A', 'B'].map((label) => device.createStream({ label, ordering: 'explicit' }));
+    const flag = a!.zeros(1, 'i32');
+    await a!.synchronize();
+    const launch = a!.launch(spin, { grid: 1, block: 1 }, { flag });
+    b!.waitEvent(a!.record());
+    const error = (await b!.synchronize({ timeoutMs: 20 }).catch((thrown: unknown) => thrown)) as WaitTimeoutError;
+    expect(error.message).toMatch(/: stream B waits for an event of stream A, at launch spin\.$/);
+    expect(error.waitingFor.map(({ stream, current }) => [stream, current?.kind])).toEqual([
+      ['B', 'wait'],
+      ['A', 'launch'],
+    ]);
+    expect(device.inspect().streams.find(({ stream }) => stream === 'A')?.current).toMatchObject({ id: launch.id, label: 'spin' });
+    const opener = device.createStream({ ordering: 'explicit' });
+    opener.fill(flag, 1);
+    await device.synchronize();
+    expect(device.inspect().streams.every(({ pending, current, waitingFor }) => pending === 0 && !current && !waitingFor)).toBe(true);
+    for (const stream of [a!, b!, opener]) await stream.close();
+    flag[Symbol.dispose]();
+  });
+
+  test('says that a kernel is being built', async () => {
+    const stream = device.createStream({ label: 'builds' });
+    const flag = stream.full(1, 1, 'i32');
+    await stream.synchronize();
+    const text = `extern "C" __global__ void fresh(int* flag) { flag[0] = ${Date.now() % 1_000_000_000}; }`;
+    const launch = stream.launch(cudaKernel('fresh', { flag: inout(i32) }, text), { grid: 1, block: 1 }, { flag });
+    const error = (await launch.synchronize({ timeoutMs: 20 }).catch((thrown: unknown) => thrown)) as WaitTimeoutError;
+    expect(error.message).toMatch(/: stream builds is at launch fresh, whose kernel is being built\.$/);
+    expect(error.waitingFor[0]?.waitingFor?.kind).toBe('compile');
+    await stream.close();
+    flag[Symbol.dispose]();
+  });
+});

@@ -1,0 +1,374 @@
+// Functions that a stream stands still for: when it goes on, and who must not wait for it meanwhile.
+import { describe, expect, test } from 'vitest';
+import { AbortError, DeviceLostError, type MillraceError, StateError, WaitTimeoutError } from '../../../src/core/errors.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { type Fixture, fixture, turn } from './fake-channel.js';
+
+function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+/** The device reaches a ticket, and everything that hangs on it is heard. */
+async function reach({ channel, progress }: Fixture, stream: Stream, ticket = stream.timeline.last): Promise<void> {
+  channel.complete(stream.timeline.slot, ticket);
+  await settle(progress);
+}
+
+async function settle(progress: Fixture['progress']): Promise<void> {
+  progress.wake();
+  for (let n = 0; n < 5; n++) await turn();
+}
+
+describe('hold', () => {
+  test('is a record; fn is called when what is before it has finished, and the stream let go when its promise settles', async () => {
+    const all = fixture();
+    const { channel, device, holds } = all;
+    const { stream } = device;
+    stream.fill(device.zeros(4), 1);
+    let open: (value?: unknown) => void = () => undefined;
+    const states: string[] = [];
+    const operation = stream.hold(
+      () => {
+        states.push('called');
+        return new Promise<void>((resolve) => (open = resolve as () => void));
+      },
+      { timeoutMs: 10_000, label: 'gate' },
+    );
+    const { slot, last } = stream.timeline;
+    expect(channel.opcodes(slot).at(-1)).toBe('HOLD');
+    void operation.done.then(() => states.push('done'));
+    await reach(all, stream, last - 2);
+    expect(states).toEqual([]);
+    await reach(all, stream, last - 1);
+    expect([states, channel.released]).toEqual([['called'], []]);
+    const snapshot = device.inspect().streams[0]!;
+    expect(snapshot.current).toMatchObject({ id: operation.id, kind: 'host', label: 'gate' });
+    expect(snapshot.waitingFor).toMatchObject({ kind: 'host', operation: { id: operation.id } });
+    open();
+    await settle(all.progress);
+    expect([states, channel.released]).toEqual([['called'], [`${slot}:${last}`]]);
+    expect(operation.isComplete).toBe(false);
+    await reach(all, stream);
+    expect([states, operation.isComplete]).toEqual([['called', 'done'], true]);
+    expect(holds).toEqual([true, false]);
+  });
+
+  test('lets the stream go when fn throws or rejects, and rejects with its error', async () => {
+    for (const fn of [
+      () => {
+        throw new RangeError('mine');
+      },
+      () => Promise.reject(new RangeError('mine')),
+    ]) {
+      const all = fixture();
+      const { channel, core, device } = all;
+      const seen: MillraceError[] = [];
+      core.errors.add({ next: (error) => seen.push(error) });
+      const { stream } = device;
+      const heard = stream.hold(fn, { timeoutMs: 1000 });
+      const done = rejectionOf(heard.done);
+      stream.hold(fn, { timeoutMs: 1000 });
+      const { slot, last } = stream.timeline;
+      await settle(all.progress);
+      expect(channel.released).toEqual([`${slot}:${last - 1}`]);
+      await reach(all, stream, last - 1);
+      expect(await done).toMatchObject({ name: 'RangeError', message: 'mine' });
+      expect(channel.released).toEqual([`${slot}:${last - 1}`, `${slot}:${last}`]);
+      await reach(all, stream);
+      expect(seen.map(({ code }) => code)).toEqual(['ERR_MILLRACE_HOST']);
+    }
+  });
+
+  test('that takes too long: its signal aborts, the stream goes on, done rejects', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    let signal: AbortSignal | undefined;
+    let open: () => void = () => undefined;
+    const operation = stream.hold(
+      (given) => {
+        signal = given;
+        return new Promise<void>((resolve) => (open = resolve));
+      },
+      { timeoutMs: 5, label: 'slow' },
+    );
+    const done = rejectionOf(operation.done);
+    const { slot, last } = stream.timeline;
+    while (channel.released.length === 0) {
+      all.progress.wake();
+      await turn();
+    }
+    expect(channel.released).toEqual([`${slot}:${last}`]);
+    await reach(all, stream);
+    const error = await done;
+    expect(error).toBeInstanceOf(WaitTimeoutError);
+    expect(signal?.reason).toBe(error);
+    expect(error).toMatchObject({
+      timeoutMs: 5,
+      waitingFor: [{ stream: 'default', current: { label: 'slow' }, waitingFor: { kind: 'host' } }],
+    });
+    open();
+    await settle(all.progress);
+    expect(channel.released).toHaveLength(1);
+  });
+
+  test('given up before it was called, the stream is let go at once; while it runs its signal aborts', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    stream.fill(device.zeros(1), 1);
+    const calls: string[] = [];
+    const [early, late] = [new AbortController(), new AbortController()];
+    const first = stream.hold(() => void calls.push('first'), { timeoutMs: 1000, signal: early.signal });
+    const second = stream.hold(
+      (signal) =>
+        new Promise((_, reject) => {
+          calls.push('second');
+          signal.addEventListener('abort', () => reject(signal.reason as Error));
+        }),
+      { timeoutMs: 10_000, signal: late.signal },
+    );
+    const { slot, last } = stream.timeline;
+    const done = [first, second].map((operation) => rejectionOf(operation.done));
+    early.abort();
+    expect(await done[0]).toBeInstanceOf(AbortError);
+    expect(channel.released).toEqual([`${slot}:${last - 1}`]);
+    await reach(all, stream, last - 1);
+    expect(calls).toEqual(['second']);
+    const reason = new Error('enough');
+    late.abort(reason);
+    await settle(all.progress);
+    expect(channel.released).toHaveLength(2);
+    await reach(all, stream);
+    expect(await done[1]).toBe(reason);
+  });
+
+  test('of a device that is destroyed: the signal aborts, and what the device still runs is not held', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const stream = device.createStream();
+    let signal: AbortSignal | undefined;
+    const running = stream.hold(
+      (given) => {
+        signal = given;
+        return new Promise(() => undefined);
+      },
+      { timeoutMs: 10_000 },
+    );
+    const waiting = stream.hold(() => undefined, { timeoutMs: 10_000 });
+    const done = [running, waiting].map((operation) => rejectionOf(operation.done));
+    await settle(all.progress);
+    expect(signal?.aborted).toBe(false);
+    await device.destroy(new Error('over'));
+    expect(signal?.aborted).toBe(true);
+    expect(signal?.reason).toBeInstanceOf(DeviceLostError);
+    for (const error of await Promise.all(done)) expect(error).toBeInstanceOf(DeviceLostError);
+    const { slot, last } = stream.timeline;
+    expect(channel.released.toSorted()).toEqual([`${slot}:${last - 1}`, `${slot}:${last}`]);
+    expect(all.holds.at(-1)).toBe(false);
+  });
+
+  test('several streams are held at once, and closing waits for each', async () => {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const streams = [0, 1, 2].map(() => device.createStream());
+    channel.completeAll();
+    const opens: (() => void)[] = [];
+    for (const stream of streams) stream.hold(() => new Promise<void>((resolve) => void opens.push(resolve)), { timeoutMs: 10_000 });
+    const closing = streams.map((stream) => stream.close());
+    await settle(progress);
+    expect(opens).toHaveLength(3);
+    for (const open of opens) open();
+    await settle(progress);
+    expect(channel.released).toHaveLength(3);
+    for (let n = 0; n < 3; n++) {
+      channel.completeAll();
+      await settle(progress);
+    }
+    await Promise.all(closing);
+  });
+
+  test('no wait outside of a hold is refused', async () => {
+    const all = fixture();
+    const { device } = all;
+    const { stream } = device;
+    const operation = stream.hold(() => turn(), { timeoutMs: 1000 });
+    const waits = [stream.synchronize(), device.synchronize(), operation.done, stream.record().done];
+    await settle(all.progress);
+    await reach(all, stream);
+    await Promise.all(waits);
+  });
+});
+
+describe('a wait inside of a hold', () => {
+  async function inside(body: (scene: Fixture & { held: Stream; other: Stream }) => Promise<void>): Promise<unknown> {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const [held, other] = [device.createStream({ label: 'held' }), device.createStream({ label: 'other' })];
+    channel.completeAll();
+    const operation = held.hold(() => body({ ...all, held, other }), { timeoutMs: 3000 });
+    const done = rejectionOf(operation.done);
+    await settle(progress);
+    while (channel.released.length === 0) {
+      progress.wake();
+      await turn();
+    }
+    channel.completeAll();
+    progress.wake();
+    return done;
+  }
+
+  test('for the held stream is refused at once, on every level', async () => {
+    const error = await inside(async ({ channel, device, held }) => {
+      const x = held.zeros(4);
+      const fill = held.fill(x, 1);
+      // Taken outside of any hold by the library itself.
+      const waits: (() => Promise<unknown>)[] = [
+        () => held.synchronize(),
+        () => held.ready({ below: 1 }),
+        () => device.synchronize(),
+        () => fill.done,
+        () => fill.synchronize({ timeoutMs: 5000 }),
+        () => held.record().done,
+        () => held.record().synchronize(),
+        () => x.read(),
+        () => x.item(0),
+        () => held.host(() => undefined).done,
+        () => held.close(),
+        () => device.close(),
+      ];
+      for (const wait of waits) {
+        const refused = await rejectionOf(wait());
+        expect(refused).toBeInstanceOf(StateError);
+        expect(String(refused)).toMatch(/held by the function that waits/);
+      }
+      expect(held.isOpen).toBe(true);
+      expect(device.state).toBe('open');
+      expect(channel.released).toEqual([]);
+    });
+    expect(error).toBeUndefined();
+  });
+
+  test('for a promise of it that was read before is refused too', async () => {
+    const all = fixture();
+    const { device, channel } = all;
+    const held = device.createStream();
+    channel.completeAll();
+    const laters: ReturnType<Stream['fill']>[] = [];
+    const operation = held.hold(async () => void (await laters[0]?.done), { timeoutMs: 1000 });
+    const later = held.fill(held.zeros(1), 1);
+    laters.push(later);
+    void later.done;
+    const done = rejectionOf(operation.done);
+    await settle(all.progress);
+    await reach(all, held);
+    expect(await done).toBeInstanceOf(StateError);
+    await later.done;
+  });
+
+  test('for earlier work of the held stream and for other streams is fine', async () => {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const [held, other] = [device.createStream(), device.createStream()];
+    channel.completeAll();
+    const before = held.fill(held.zeros(1), 1);
+    const event = held.record();
+    const operation = held.hold(
+      async () => {
+        await before.done;
+        await event.done;
+        const fill = other.fill(other.zeros(1), 1);
+        channel.complete(other.timeline.slot, other.timeline.last);
+        progress.wake();
+        await fill.done;
+        await other.synchronize();
+      },
+      { timeoutMs: 3000 },
+    );
+    await reach(all, held, held.timeline.last - 1);
+    while (channel.released.length === 0) await turn();
+    await reach(all, held);
+    await operation.done;
+  });
+
+  test('for a stream that waits for it is refused, however far', async () => {
+    const error = await inside(async ({ device, held, other }) => {
+      const third = device.createStream({ label: 'third' });
+      const early = third.fill(third.zeros(1), 1);
+      other.waitEvent(held.record());
+      third.waitStream(other);
+      const refused = await rejectionOf(third.synchronize());
+      expect(refused).toBeInstanceOf(StateError);
+      expect(String(refused)).toMatch(/Stream third waits for stream other, which waits for stream held, which is held by the function/);
+      expect(await rejectionOf(other.record().done)).toBeInstanceOf(StateError);
+      // What is before the wait comes without it.
+      const done = early.done;
+      expect(await Promise.race([done.then(() => 'done'), turn().then(() => 'pending')])).toBe('pending');
+      const x = held.zeros(1);
+      third.fill(x, 1);
+      expect(await rejectionOf(x.read())).toBeInstanceOf(StateError);
+    });
+    expect(error).toBeUndefined();
+  });
+
+  test('goes with what fn calls and awaits, also with a hold inside of it, and ends with the hold', async () => {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const [outer, inner] = [device.createStream(), device.createStream()];
+    channel.completeAll();
+    const seen: unknown[] = [];
+    let later: Promise<unknown> = Promise.resolve();
+    const operation = outer.hold(
+      async () => {
+        await turn();
+        const nested = inner.hold(
+          async () => {
+            seen.push(await rejectionOf(outer.synchronize()), await rejectionOf(inner.synchronize()));
+          },
+          { timeoutMs: 3000 },
+        );
+        while (channel.released.length === 0) {
+          progress.wake();
+          await turn();
+        }
+        channel.complete(inner.timeline.slot, inner.timeline.last);
+        progress.wake();
+        await nested.done;
+        later = (async () => {
+          while (channel.released.length < 2) await turn();
+          await outer.synchronize();
+        })();
+      },
+      { timeoutMs: 3000 },
+    );
+    await settle(progress);
+    while (channel.released.length < 2) await turn();
+    channel.complete(outer.timeline.slot, outer.timeline.last);
+    progress.wake();
+    await operation.done;
+    await later;
+    expect(seen).toHaveLength(2);
+    for (const error of seen) expect(error).toBeInstanceOf(StateError);
+  });
+
+  test('retryAfter of a full device is refused where nothing but what is held moves', async () => {
+    const error = await inside(async ({ channel, held }) => {
+      held.fill(held.zeros(1), 1);
+      channel.refusal = Status.LIMIT;
+      let refused: { readonly retryAfter?: Promise<void> } = {};
+      try {
+        held.record();
+        held.empty(1);
+      } catch (thrown) {
+        refused = thrown as typeof refused;
+      }
+      channel.refusal = Status.OK;
+      expect(await rejectionOf(refused.retryAfter as Promise<void>)).toBeInstanceOf(StateError);
+    });
+    expect(error).toBeUndefined();
+  });
+});

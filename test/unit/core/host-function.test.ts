@@ -1,0 +1,363 @@
+// Functions in a stream: when they are called, in what order with everything else, and what becomes of what they throw.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, test } from 'vitest';
+import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/errors.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { type Fixture, fixture, turn } from './fake-channel.js';
+
+function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+/** The device reaches a ticket, and everything that hangs on it is heard. */
+async function reach({ channel, progress }: Fixture, stream: Stream, ticket = stream.timeline.last): Promise<void> {
+  channel.complete(stream.timeline.slot, ticket);
+  await settle(progress);
+}
+
+async function settle(progress: Fixture['progress']): Promise<void> {
+  progress.wake();
+  for (let n = 0; n < 5; n++) await turn();
+}
+
+describe('host', () => {
+  test('is a record, called once when everything before it has finished, and not before', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    stream.fill(device.zeros(4), 1);
+    const calls: string[] = [];
+    const operation = stream.host(() => calls.push('called'), { label: 'note' });
+    const { last, slot } = stream.timeline;
+    expect(channel.opcodes(slot).at(-1)).toBe('NOP');
+    expect([operation.kind, operation.label, operation.isComplete]).toEqual(['host', 'note', false]);
+    await reach(all, stream, last - 1);
+    expect(calls).toEqual([]);
+    channel.complete(slot, last);
+    // The device has done its part; the function has not been called.
+    expect(operation.isComplete).toBe(false);
+    expect(stream.isComplete).toBe(true);
+    await settle(all.progress);
+    expect(calls).toEqual(['called']);
+    expect(operation.isComplete).toBe(true);
+    await operation.done;
+    expect(all.holds).toEqual([true, false]);
+  });
+
+  test('comes in stream order with every other promise, whatever is reached at once', async () => {
+    const all = fixture();
+    const { device } = all;
+    const { stream } = device;
+    const x = device.zeros(4);
+    const order: string[] = [];
+    const note = (name: string) => () => void order.push(name);
+    const waits: Promise<unknown>[] = [];
+    for (let n = 0; n < 5; n++) {
+      const [fill, host] = [stream.fill(x, n), stream.host(note(`fn ${n}`))];
+      waits.push(host.done.then(note(`host ${n}`)));
+      waits.push(fill.done.then(note(`fill ${n}`)));
+    }
+    waits.push(stream.synchronize().then(note('end')));
+    await reach(all, stream);
+    await Promise.all(waits);
+    expect(order).toEqual([...[0, 1, 2, 3, 4].flatMap((n) => [`fill ${n}`, `fn ${n}`, `host ${n}`]), 'end']);
+  });
+
+  test('100 of them between 100 copies into ordinary arrays arrive 0 to 99 and see the bytes', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    const x = device.zeros(1 << 18);
+    channel.completeAll();
+    const seen: number[] = [];
+    const isLanded: boolean[] = [];
+    for (let n = 0; n < 100; n++) {
+      const into = new Float32Array(1 << 18).fill(-1);
+      const copy = stream.copy(into, x);
+      stream.host(() => {
+        seen.push(n);
+        isLanded.push(copy.isComplete && into[into.length - 1] === 0);
+      });
+    }
+    const { slot, last } = stream.timeline;
+    for (let ticket = last - 199; ticket <= last; ticket += 7) {
+      channel.complete(slot, ticket);
+      all.progress.wake();
+      await turn();
+    }
+    const end = Promise.all([stream.synchronize(), device.synchronize()]);
+    await reach(all, stream);
+    await end;
+    expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n));
+    expect(isLanded).not.toContain(false);
+  });
+
+  test('later work does not wait for it, on the device', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    stream.host(() => undefined);
+    stream.fill(device.zeros(4), 1);
+    expect(channel.opcodes(stream.timeline.slot).slice(-4)).toEqual(['NOP', 'ALLOC', 'FILL', 'FILL']);
+    expect(channel.released).toEqual([]);
+    await reach(all, stream);
+  });
+
+  test('rejects with the very error, tells nobody else, and the stream goes on', async () => {
+    const all = fixture();
+    const { core, device } = all;
+    const { stream } = device;
+    const seen: MillraceError[] = [];
+    core.errors.add({ next: (error) => seen.push(error) });
+    const mine = new TypeError('mine');
+    const operation = stream.host(() => {
+      throw mine;
+    });
+    const later = stream.host(() => undefined);
+    const done = rejectionOf(operation.done);
+    await reach(all, stream);
+    expect(await done).toBe(mine);
+    await later.done;
+    await settle(all.progress);
+    expect(seen).toEqual([]);
+  });
+
+  test('an error that nobody asks for reaches errors$ once, at the latest when the device is closed', async () => {
+    for (const isClosed of [false, true]) {
+      const all = fixture();
+      const { core, device } = all;
+      const { stream } = device;
+      const seen: MillraceError[] = [];
+      core.errors.add({ next: (error) => seen.push(error) });
+      const mine = new RangeError('mine');
+      const operation = stream.host(
+        () => {
+          throw mine;
+        },
+        { label: 'note' },
+      );
+      const closing = isClosed ? device.close() : undefined;
+      await reach(all, stream);
+      await closing;
+      expect(seen).toHaveLength(1);
+      expect(seen[0]).toMatchObject({ code: 'ERR_MILLRACE_HOST', cause: mine, stream: 'default', operation: { id: operation.id } });
+      expect(seen[0]?.message).toBe('The host function note on stream default of device cpu:0 failed: mine');
+    }
+  });
+
+  test('what is thrown need not be an error, and an async function that fails is told too', async () => {
+    const all = fixture();
+    const { core, device } = all;
+    const { stream } = device;
+    const seen: MillraceError[] = [];
+    core.errors.add({ next: (error) => seen.push(error) });
+    const thrower = stream.host(() => {
+      // oxlint-disable-next-line no-throw-literal -- callers do.
+      throw undefined;
+    });
+    // oxlint-disable-next-line typescript/no-misused-promises -- callers do.
+    const later = stream.host(async () => {
+      await turn();
+      throw new Error('late');
+    });
+    const done = rejectionOf(thrower.done);
+    await reach(all, stream);
+    expect(await done).toMatchObject({ code: 'ERR_MILLRACE_HOST' });
+    await later.done;
+    await settle(all.progress);
+    expect(seen.map(({ message }) => message)).toEqual(['The host function on stream default of device cpu:0 failed: late']);
+  });
+
+  test('given up before it was called it never is, and rejects at once; afterwards the signal means nothing', async () => {
+    const all = fixture();
+    const { device, holds } = all;
+    const { stream } = device;
+    const calls: string[] = [];
+    const [early, late] = [new AbortController(), new AbortController()];
+    const reason = new Error('enough');
+    const aborted = stream.host(() => calls.push('aborted'), { signal: AbortSignal.abort(reason) });
+    const first = stream.host(() => calls.push('first'), { signal: early.signal });
+    const second = stream.host(() => calls.push('second'), { signal: late.signal });
+    const later = stream.host(() => calls.push('later'));
+    for (const operation of [aborted, first]) {
+      const done = rejectionOf(operation.done);
+      if (operation === first) early.abort(reason);
+      const error = await done;
+      expect(error).toBeInstanceOf(AbortError);
+      expect(error).toMatchObject({ code: 'ABORT_ERR', cause: reason });
+    }
+    expect(await rejectionOf(first.synchronize({ timeoutMs: 1000 }))).toBeInstanceOf(AbortError);
+    await reach(all, stream);
+    await Promise.all([second.done, later.done]);
+    late.abort();
+    await second.done;
+    expect(calls).toEqual(['second', 'later']);
+    expect(holds.at(-1)).toBe(false);
+  });
+
+  test('of an aborted call holds neither the process nor the promises of later work', async () => {
+    const all = fixture();
+    const { device, holds } = all;
+    const controller = new AbortController();
+    device.stream.host(() => undefined, { signal: controller.signal });
+    expect(holds).toEqual([true]);
+    controller.abort();
+    expect(holds).toEqual([true, false]);
+    const fill = device.stream.fill(device.zeros(1), 1);
+    await reach(all, device.stream);
+    await fill.done;
+  });
+
+  test('of a lost device is not called, whether or not the device had come to it', async () => {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const { stream } = device;
+    const calls: number[] = [];
+    const operations = [0, 1].map((n) => stream.host(() => calls.push(n)));
+    const done = operations.map((operation) => rejectionOf(operation.done));
+    channel.complete(stream.timeline.slot, stream.timeline.last - 1);
+    progress.wake();
+    await device.destroy();
+    for (const error of await Promise.all(done)) expect(error).toBeInstanceOf(DeviceLostError);
+    await settle(progress);
+    expect(calls).toEqual([]);
+    expect(all.holds.at(-1)).toBe(false);
+  });
+
+  test('is not called when the device fails it, and called when only earlier work failed', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const { stream } = device;
+    const calls: string[] = [];
+    const fill = stream.fill(device.zeros(4), 1);
+    const after = stream.host(() => calls.push('after'));
+    const failed = stream.host(() => calls.push('failed'));
+    const { slot, last } = stream.timeline;
+    const waits = [fill, failed].map((operation) => rejectionOf(operation.done));
+    channel.fail(slot, { id: 1, first: last - 2, last: last - 2, status: Status.LAUNCH_FAILED });
+    channel.fail(slot, { id: 2, first: last, last, status: Status.LAUNCH_FAILED });
+    await reach(all, stream);
+    for (const error of await Promise.all(waits)) expect(error).toBeInstanceOf(LaunchError);
+    await after.done;
+    expect(calls).toEqual(['after']);
+  });
+
+  test('closing waits until it was called', async () => {
+    for (const ofDevice of [false, true]) {
+      const all = fixture();
+      const { channel, device, progress } = all;
+      const stream = device.createStream();
+      const calls: string[] = [];
+      stream.host(() => calls.push('called'));
+      const closing = (ofDevice ? device : stream).close().then(() => calls.push('closed'));
+      await turn();
+      expect(calls).toEqual([]);
+      channel.completeAll();
+      progress.wake();
+      for (let n = 0; n < 5; n++) {
+        await turn();
+        channel.completeAll();
+        progress.wake();
+      }
+      await closing;
+      expect(calls).toEqual(['called', 'closed']);
+    }
+  });
+
+  test('is shown to watchers when it has been called, failed if it threw', async () => {
+    const all = fixture();
+    const { device } = all;
+    const { stream } = device;
+    const finished: (string | undefined)[] = [];
+    const failed: unknown[] = [];
+    stream.hub.add({ next: ({ label }) => finished.push(label) });
+    const mine = new Error('mine');
+    stream.host(() => void finished.push('called'), { label: 'one' });
+    const thrower = stream.host(
+      () => {
+        throw mine;
+      },
+      { label: 'two' },
+    );
+    thrower.done.catch((error: unknown) => failed.push(error));
+    stream.fill(device.zeros(1), 1);
+    await reach(all, stream);
+    expect(finished).toEqual(['called', 'one', 'two', undefined, undefined, undefined]);
+    expect(failed).toEqual([mine]);
+  });
+
+  test('runs in the asynchronous context of the call', async () => {
+    const all = fixture();
+    const { device } = all;
+    const storage = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    storage.run('a', () => device.stream.host(() => seen.push(storage.getStore())));
+    storage.run('b', () => device.stream.hold(() => void seen.push(storage.getStore()), { timeoutMs: 1000 }));
+    device.stream.host(() => seen.push(storage.getStore()));
+    await reach(all, device.stream);
+    expect(seen).toEqual(['a', undefined]);
+  });
+
+  test('may submit, and give up its device', async () => {
+    const all = fixture();
+    const { device } = all;
+    const { stream } = device;
+    const calls: string[] = [];
+    stream.host(() => {
+      calls.push('outer');
+      stream.host(() => calls.push('inner'));
+    });
+    await reach(all, stream);
+    await reach(all, stream);
+    expect(calls).toEqual(['outer', 'inner']);
+    let ended: Promise<void> | undefined;
+    stream.host(() => {
+      ended = device.destroy();
+    });
+    const never = rejectionOf(stream.host(() => calls.push('never')).done);
+    await reach(all, stream);
+    await ended;
+    expect(await never).toBeInstanceOf(DeviceLostError);
+    expect(calls).toEqual(['outer', 'inner']);
+  });
+
+  test('10,000 that are reached at once take no quadratic time', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    (channel as { maxPending: number }).maxPending = 2 ** 20;
+    const { stream } = device;
+    let calls = 0;
+    const operations = Array.from({ length: 10_000 }, () => stream.host(() => calls++));
+    const waits = Promise.all(operations.map(({ done }) => done));
+    const startMs = performance.now();
+    channel.completeAll();
+    all.progress.wake();
+    await waits;
+    expect(calls).toBe(10_000);
+    expect(performance.now() - startMs).toBeLessThan(2000);
+  });
+
+  test('bad arguments are refused and nothing is submitted', () => {
+    const { channel, device } = fixture();
+    const { stream } = device;
+    const before = channel.records.length;
+    const bad: (() => unknown)[] = [
+      () => stream.host('fn' as never),
+      () => stream.host(() => undefined, null as never),
+      () => stream.host(() => undefined, { label: 3 as never }),
+      () => stream.host(() => undefined, { signal: {} as never }),
+      () => stream.hold(3 as never, { timeoutMs: 1 }),
+      () => stream.hold(() => undefined, undefined as never),
+      () => stream.hold(() => undefined, {} as never),
+      ...[-1, Number.NaN, '5', Number.POSITIVE_INFINITY, 2 ** 31].map(
+        (timeoutMs) => () => stream.hold(() => undefined, { timeoutMs: timeoutMs as number }),
+      ),
+    ];
+    for (const call of bad) expect(call).toThrow(TypeError);
+    expect(channel.records).toHaveLength(before);
+  });
+});
