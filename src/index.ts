@@ -15,13 +15,17 @@ export type { Recorder } from './core/recorder.js';
 export type { RunOptions } from './core/current.js';
 export type { HoldOptions } from './core/hold-function.js';
 export type { HostOptions } from './core/host-function.js';
-export type { Stream, StreamOptions } from './core/stream.js';
+export type { Stream } from './core/stream.js';
+export type { StreamOptions } from './core/stream-options.js';
 export type { Ordering } from './core/storage.js';
 export type { DeviceArray } from './core/array.js';
 export type { ArrayFactory, DTypeOf } from './core/array-factory.js';
 export type { PinnedArray } from './core/pinned.js';
 export type { CopyOptions } from './core/copy.js';
-export type { DeviceEvent, EventOptions } from './core/event.js';
+export type { DeviceEvent } from './core/event.js';
+export type { EventOptions } from './core/event-options.js';
+export { elapsed } from './core/elapsed.js';
+export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/thread-calls.js';
 export type { Activity, Operation, OperationTiming } from './core/operation.js';
 export { operationsOf } from './core/iterate.js';
 export type { BatchPolicy, LossPolicy, ObservedIterator } from './core/iterate.js';
@@ -53,6 +57,7 @@ export {
   BoundsError,
   CompileError,
   DeviceLostError,
+  EventTimingError,
   InternalError,
   LaunchError,
   LimitError,

@@ -9,6 +9,11 @@ export function badArgument(argument: string, value: unknown, message: string, l
   return new ArgumentError('ERR_MILLRACE_ARGUMENT', message, limit === undefined ? { argument, value } : { argument, value, limit });
 }
 
+/** Something of one device given to another, which cannot take it. */
+export function wrongDevice(argument: string, value: unknown, message: string): ArgumentError {
+  return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });
+}
+
 /** A value as a message shows it. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`;

@@ -5,6 +5,7 @@ import { describeAs } from './describe.js';
 import type { Device } from './device.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from './dtype.js';
 import type { StateError } from './errors.js';
+import { exportArray } from './interprocess-memory.js';
 import type { Shape } from './kernel.js';
 import { disposedError, Lease } from './lease.js';
 import { elementValue } from './scalar-bits.js';
@@ -116,6 +117,15 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     });
     const [element] = (await this.subarray(flat, flat + 1).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
     return elementValue(this.dtype, element as number | bigint);
+  }
+
+  /**
+   * 64 bytes by which `device.openIpcArray` of another process opens it: `cuIpcGetMemHandle`. Keep the array as long as others use it.
+   * Rejects with StateError for what `device.interprocess` has not made, for a view, and once disposed.
+   */
+  async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
+    this.#check();
+    return exportArray(this);
   }
 
   /** Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. Of a view: only the view. Never throws. */

@@ -18,6 +18,7 @@ import { LandingQueue } from './landing.js';
 import { Hub } from './observable.js';
 import type { Operation } from './operation.js';
 import type { WaitCause } from './operation-log.js';
+import type { OperationTimer } from './operation-timer.js';
 import { OrderBook } from './order.js';
 import type { Progress } from './progress.js';
 import { refusalOf } from './refusal.js';
@@ -37,6 +38,8 @@ export interface StreamSite {
   readonly ordering: Ordering;
   /** Its uses are those of a `read`. */
   readonly isReadback?: boolean;
+  /** Of a stream with timing. */
+  readonly timer?: OperationTimer | undefined;
 }
 
 /** How often unfinished work that nobody waits for is looked at. */
@@ -117,13 +120,7 @@ export class DeviceCore {
   }
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
-  order(
-    timeline: Timeline,
-    other: Timeline,
-    ticket: number,
-    cause: WaitCause,
-    clock: Clock | undefined = other.at(ticket).clock,
-  ): boolean {
+  order(timeline: Timeline, other: Timeline, ticket: number, cause: WaitCause, clock: Clock | undefined = other.at(ticket).clock): boolean {
     return this.orders.order(timeline, other, ticket, cause, clock);
   }
 

@@ -10,19 +10,23 @@ import { describeAs } from './describe.js';
 import type { DeviceCore, DeviceState } from './device-core.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf } from './dtype.js';
 import { DeviceLostError, type MillraceError, UnsupportedError } from './errors.js';
-import { DeviceEvent, type EventOptions } from './event.js';
+import { DeviceEvent } from './event.js';
+import type { EventOptions } from './event-options.js';
+import { ForeignStreams } from './foreign-streams.js';
 import { refuseHeldEnd } from './held.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
 import type { Kernel, Shape } from './kernel.js';
 import { type ObservableOf, type Observed, observe } from './observable.js';
+import { enter, leave } from './open-devices.js';
 import type { Operation } from './operation.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin.js';
 import { PinnedArray } from './pinned.js';
 import { MemoryPool } from './pool.js';
 import { type Ordering, Storage } from './storage.js';
-import { Stream, type StreamOptions } from './stream.js';
+import { Stream } from './stream.js';
+import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import type { Timeline } from './timeline.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
 
@@ -78,7 +82,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
   readonly #readers: Stream[] = [];
-  readonly #owners: WeakMap<Stream, object> = new WeakMap();
+  readonly #foreign: ForeignStreams = new ForeignStreams();
   #readsMade = 0;
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
@@ -97,6 +101,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     core.onLost = (error) => {
       for (const stream of this.#streams.values()) stream.finish(error);
       core.operations.error(error);
+      leave(this);
       aborter.abort(error);
     };
     core.isChecked = owner.ordering === 'checked';
@@ -104,6 +109,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.pool = new MemoryPool(core);
     this.peers = new PeerAccess(this);
     core.home = this.defaultStream.timeline;
+    enter(this);
   }
 
   /** @internal */
@@ -123,10 +129,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /**
    * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` it
-   * first waits for what was the current one. `wp.set_stream`, CuPy's `stream.use()`.
+   * first waits for what was the current one. `wp.set_stream`, CuPy's `stream.use()`. Throws ArgumentError for a stream of another
+   * device, StateError for a closed one. It stays the current one when it is closed later; what is made on it then throws.
    */
   setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
     this.#checkOpen();
+    if (!(stream instanceof Stream)) throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream.`);
     setCurrent(this, stream, opts.sync === true);
   }
 
@@ -135,14 +143,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * LimitError when the device has no place for another stream (`retryAfter`: one was closed) or holds `maxPending` operations.
    */
   createStream(opts: StreamOptions = {}): Stream {
-    const { priority = 0, fullRange = false, label, ordering = this.#owner.ordering, timing = false } = opts;
-    checkInteger('priority', priority, Number.MIN_SAFE_INTEGER);
-    checkOrdering(ordering);
-    // Smaller is more urgent. Two steps are what every device has.
-    const [least, greatest] = this.info.priorityRange;
-    const urgent = fullRange ? greatest : Math.max(greatest, -1);
-    const clamped = Math.max(urgent, Math.min(fullRange ? least : 0, priority));
-    return this.#makeStream(label ?? `stream-${++this.#made}`, { priority: clamped, ordering, timing });
+    const checked = checkStreamOptions(opts, this.#owner.ordering, this.info.priorityRange);
+    return this.#makeStream(opts.label ?? `stream-${++this.#made}`, checked);
   }
 
   /**
@@ -163,7 +165,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.#wrapped(handle, opts);
   }
 
-  /** An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. */
+  /**
+   * An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. Throws ArgumentError
+   * for timing with interprocess, UnsupportedError for interprocess on a CPU device.
+   */
   createEvent(opts?: EventOptions): DeviceEvent {
     this.#checkOpen();
     return new DeviceEvent(this, this.core, opts);
@@ -310,6 +315,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** @internal */
   forget(stream: Stream): void {
     this.#streams.delete(stream.timeline);
+    this.#foreign.forget(stream);
   }
 
   #makeStream(
@@ -330,17 +336,14 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.#closing;
   }
 
-  /** One Stream for each handle. */
   #wrapped(handle: bigint, { owner, label }: { readonly owner?: object; readonly label?: string }): Stream {
+    const known = this.#foreign.find(handle, owner);
+    if (known !== undefined) return known;
     for (const stream of this.#streams.values())
       if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
-    const stream = this.#makeStream(label ?? `foreign-${++this.#made}`, {
-      priority: 0,
-      ordering: this.#owner.ordering,
-      timing: false,
-      foreign: handle,
-    });
-    if (owner !== undefined) this.#owners.set(stream, owner);
+    const { ordering } = this.#owner;
+    const stream = this.#makeStream(label ?? `foreign-${++this.#made}`, { priority: 0, ordering, timing: false, foreign: handle });
+    this.#foreign.add(handle, stream, owner);
     return stream;
   }
 
@@ -354,6 +357,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       await core.orders.visitorsLeft();
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
+      leave(this);
       core.operations.complete();
     }
     await core.channel.close();
@@ -374,12 +378,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const error = this.core.refuseIfOver();
     if (error !== undefined) throw error;
   }
-}
-
-/** Throws for what is no ordering. */
-export function checkOrdering(ordering: unknown): void {
-  if (ordering === 'tracked' || ordering === 'checked' || ordering === 'explicit') return;
-  throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'checked', 'explicit'.`);
 }
 
 describeAs(

@@ -84,6 +84,17 @@ export class ArgumentError extends TypeError {
 /** Used after close, or in the wrong state; thrown by the call. */
 export class StateError extends MillraceError {}
 
+/** There is no time between the two events. */
+export class EventTimingError extends StateError {
+  readonly reason: 'timing-off' | 'never-recorded' | 'other-device';
+
+  constructor(message: string, reason: EventTimingError['reason'], facts: Facts = {}) {
+    super('ERR_MILLRACE_EVENT_TIMING', message, facts);
+    this.reason = reason;
+    brand(this, 'MillraceError', 'StateError', 'EventTimingError');
+  }
+}
+
 /** Too much is pending; nothing was lost. */
 export class LimitError extends MillraceError {
   readonly limit: number;
@@ -292,6 +303,8 @@ export function decodeError(encoded: EncodedError, facts: Facts = {}): MillraceE
       return new UnsupportedError(encoded.code, encoded.message, encoded.capability ?? '', all);
     case 'OutOfMemoryError':
       return new OutOfMemoryError(encoded.code, encoded.message, 0, 0, all);
+    case 'StateError':
+      return new StateError(encoded.code, encoded.message, all);
     case 'LaunchError':
       return new LaunchError(encoded.code, encoded.message, all);
     case 'DeviceLostError':

@@ -4,7 +4,7 @@ import { callSite, UNKNOWN } from './call-site.js';
 import { areClocksKept, type Clock } from './clock.js';
 import type { StreamSite } from './device-core.js';
 import { type HazardSite, type OperationKind, StreamHazardError } from './errors.js';
-import { upcomingId } from './operation-log.js';
+import { latestId } from './operation-log.js';
 import type { Storage } from './storage.js';
 import type { Timeline } from './timeline.js';
 
@@ -23,11 +23,16 @@ export interface Access {
 const plain: Map<OperationKind, Access> = new Map();
 let lastPlain: Access | undefined;
 
-/** Of a record that the site submits or has just submitted. */
-export function accessOf({ timeline, ordering }: StreamSite, kind: OperationKind, label: string | undefined): Access {
+/** Of a record that the site submits next, unless `id` is that of one that it has submitted. */
+export function accessOf(
+  { timeline, ordering }: StreamSite,
+  kind: OperationKind,
+  label: string | undefined,
+  id: number = latestId() + 1,
+): Access {
   if (!areClocksKept()) return plainAccess(kind);
   const at = ordering === 'checked' ? callSite() : UNKNOWN;
-  return { clock: timeline.hand.clock, kind, label, id: upcomingId(), at };
+  return { clock: timeline.hand.clock, kind, label, id, at };
 }
 
 function plainAccess(kind: OperationKind): Access {

@@ -54,9 +54,9 @@ export function takeId(): number {
   return ++lastId;
 }
 
-/** The id of the record that is submitted next. */
-export function upcomingId(): number {
-  return lastId + 1;
+/** The id of the record that was submitted last; the next one's is one more. */
+export function latestId(): number {
+  return lastId;
 }
 
 interface Chunk {

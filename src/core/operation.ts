@@ -6,6 +6,7 @@ import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
 import { refuseHeld } from './held.js';
 import type { Landing } from './landing.js';
+import type { Span } from './operation-timer.js';
 import { see } from './seen.js';
 import type { Point } from './timeline.js';
 import { type WaitOptions, withSignal } from './wait.js';
@@ -16,6 +17,8 @@ export interface OperationTiming {
   readonly submittedAt: number;
   /** When the loop saw it finished. */
   readonly finishedAt: number;
+  /** How long the device worked on it, waits left out: of launches, copies and fills of streams with `timing`. */
+  readonly deviceMs?: number;
 }
 
 /** A phase of an operation, for tools. */
@@ -44,6 +47,7 @@ export class Operation implements OperationInfo {
   #done: Promise<OperationTiming> | undefined = undefined;
   #landing: Landing | undefined = undefined;
   #sources: readonly Point[] = NOWHERE;
+  #span: Span | undefined = undefined;
   #canFail = true;
   #submittedAt = 0;
 
@@ -101,7 +105,10 @@ export class Operation implements OperationInfo {
     const options = landing?.givenUp === undefined ? opts : withSignal(opts, landing.givenUp);
     await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
     if (landing?.error !== undefined) throw landing.error;
-    return { submittedAt: this.#submittedAt, finishedAt: performance.now() };
+    const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
+    if (this.#span === undefined) return timing;
+    const deviceMs = await this.#span.elapsedMs(opts);
+    return deviceMs === undefined ? timing : { ...timing, deviceMs };
   }
 
   get #point(): Point {
@@ -123,6 +130,12 @@ export class Operation implements OperationInfo {
   /** @internal */
   get sources(): readonly Point[] {
     return this.#sources;
+  }
+
+  /** @internal On a stream with timing. */
+  timedBy(span: Span | undefined): void {
+    this.#span = span;
+    span?.belongsTo(this);
   }
 
   /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */

@@ -10,7 +10,8 @@ import type { Device } from './device.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
 import type { DType, HostOf, ScalarInput } from './dtype.js';
 import type { OperationKind } from './errors.js';
-import { type DeviceEvent, type EventOptions, recordEvent, submitWaitEvent } from './event.js';
+import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
+import type { EventOptions } from './event-options.js';
 import { submitFill } from './fill.js';
 import { type HoldOptions, submitHold } from './hold-function.js';
 import { type HostOptions, submitHost } from './host-function.js';
@@ -20,9 +21,10 @@ import { submitLaunch } from './launch.js';
 import { geometry } from './launch-shape.js';
 import { Operation } from './operation.js';
 import { takeId } from './operation-log.js';
+import type { OperationTimer } from './operation-timer.js';
 import type { PinnedArray } from './pinned.js';
 import { type Ordering, Storage } from './storage.js';
-import type { Timeline } from './timeline.js';
+import type { Point, Timeline } from './timeline.js';
 import { submitTransfer } from './transfer.js';
 import { AllocKind, MemorySpace } from '../protocol/protocol.gen.js';
 
@@ -35,18 +37,21 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
   readonly core: DeviceCore;
   /** @internal */
   readonly timeline: Timeline;
+  /** @internal */
+  readonly timer: OperationTimer | undefined;
   // The kernel launched last and what it is here: loops launch the same one.
   #kernel: Kernel | undefined = undefined;
   #plan: KernelPlan | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, timeline: Timeline, ordering: Ordering) {
+  constructor(device: Device, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
     super();
     this.device = device;
     this.core = device.core;
     this.timeline = timeline;
     this.label = timeline.label;
     this.ordering = ordering;
+    this.timer = timer;
     if (ordering === 'checked') keepClocks();
   }
 
@@ -106,13 +111,18 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
     return this.operation('fill', ticket, undefined, dst.byteLength);
   }
 
-  /** Moves an event of this device to this place, or makes one, at no cost to the device: `cuEventRecord`, `record`, `record_event`. */
+  /**
+   * Moves an event of this device to this place, or makes one: `cuEventRecord`, `record`, `record_event`. Only one with timing or for
+   * other processes costs the device anything. Throws ArgumentError for an event of another device, StateError for a disposed one.
+   */
   record(event?: DeviceEvent): DeviceEvent;
-  /** Makes an event and records it here. */
+  /** Makes an event and records it here. Throws as `createEvent` does. */
   record(opts: EventOptions): DeviceEvent;
   record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
     this.checkOpen();
-    return recordEvent(this, eventOrOptions);
+    const event = recordEvent(this, eventOrOptions);
+    if (event.hasMarks && this.isWatched) this.operation('record', (event.point as Point).ticket, undefined, undefined);
+    return event;
   }
 
   /**
@@ -178,6 +188,8 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
   protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
     const id = this.timeline.log.name(ticket, kind, label);
     const operation = new Operation(this, kind, ticket, label, bytes, id);
+    // Only now: the second timestamp is a record of its own.
+    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, this.timeline));
     if (this.isWatched) this.tell(operation, ticket);
     return operation;
   }

@@ -11,6 +11,7 @@ import type { DType } from './dtype.js';
 import { type Access, accessOf } from './hazards.js';
 import { History, type Mode } from './history.js';
 import { Latest, type Use } from './latest.js';
+import { latestId } from './operation-log.js';
 import type { Point, Timeline } from './timeline.js';
 
 export type Ordering = 'tracked' | 'checked' | 'explicit';
@@ -61,7 +62,7 @@ export class Storage {
 
   /** It was made by this record: the first write. */
   make(site: StreamSite, ticket: number): void {
-    const access = accessOf(site, 'alloc', undefined);
+    const access = accessOf(site, 'alloc', undefined, latestId());
     if (site.ordering === 'checked') this.madeAt = access.at;
     this.use(site.timeline, ticket, 0, this.byteLength, 'write', access, true);
   }

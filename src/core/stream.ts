@@ -10,27 +10,12 @@ import { refuseHeld } from './held.js';
 import { iterate, type ObservedIterator } from './iterate.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from './observable.js';
 import type { Activity, Operation } from './operation.js';
+import { OperationTimer } from './operation-timer.js';
 import { Recorder } from './recorder.js';
 import { see } from './seen.js';
 import type { Ordering } from './storage.js';
 import type { Timeline } from './timeline.js';
 import { checkWaitOptions, type WaitOptions } from './wait.js';
-
-/** Bad values are an ArgumentError of `createStream`. */
-export interface StreamOptions {
-  /** Smaller is more urgent: 0 default, -1 high; clamped to these, or with `fullRange` to the device's `priorityRange`. */
-  readonly priority?: number;
-  readonly fullRange?: boolean;
-  /** What messages and `inspect()` call it; default 'stream-1' and so on. */
-  readonly label?: string;
-  /**
-   * 'tracked': a use of an array waits for its uses on other streams. 'checked': it throws a StreamHazardError where nothing orders
-   * the two. 'explicit': neither. Default: the device's.
-   */
-  readonly ordering?: Ordering;
-  /** The `done` of its operations tells `deviceMs`, for two timestamps an operation. */
-  readonly timing?: boolean;
-}
 
 /**
  * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws
@@ -42,8 +27,6 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   readonly priority: number;
   /** @internal */
   readonly hub: Hub<Operation> = new Hub();
-  /** @internal */
-  readonly hasTiming: boolean;
   readonly #activity: Hub<Activity> = new Hub();
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
@@ -56,9 +39,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     timeline: Timeline,
     opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
   ) {
-    super(device, timeline, opts.ordering);
+    super(device, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
     this.priority = opts.priority;
-    this.hasTiming = opts.timing;
   }
 
   /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
@@ -71,7 +53,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /**
    * Calls `fn` with this as the current stream of its device, and the device as the default one, until `fn` and everything it awaits are
    * done: `with stream:`, `wp.ScopedStream`. First this stream waits for the current one, unless `syncEnter` is false; with `syncExit`
-   * that one waits for this at the end. Neither waits on the host. Gives what `fn` gives.
+   * that one waits, at the end, for what is then the current one; of a promise the end is when it has settled. Neither waits on the host.
+   * Gives what `fn` gives. Throws ArgumentError for what is no function and StateError once closed, before `fn` is called.
    */
   run<T>(fn: () => T, opts?: RunOptions): T {
     this.checkOpen();
@@ -211,6 +194,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal */
   override checkOpen(): void {
     if (this.#state !== 'open') throw this.closedError();
+    if (this.timer !== undefined) this.timer.begin();
   }
 
   /** @internal */

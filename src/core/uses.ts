@@ -45,12 +45,14 @@ export class Uses {
 
   /**
    * Inserts the waits that are needed before the record (tracked), or throws a StreamHazardError (checked). `label` is what the
-   * operation will be called.
+   * operation will be called. On a stream with timing, the operation's time begins behind the waits.
    */
   order(kind: OperationKind, label: string | undefined): void {
     const site = this.#site as StreamSite;
     if (this.#mayNeedOrder) this.#order(site, kind, label);
-    else this.#access = accessOf(site, kind, label);
+    // Its clock is the one after the waits.
+    site.timer?.start(site.core, site.timeline);
+    this.#access = accessOf(site, kind, label);
   }
 
   #order(site: StreamSite, kind: OperationKind, label: string | undefined): void {
@@ -58,8 +60,6 @@ export class Uses {
       this.#access = accessOf(site, kind, label);
       if (site.ordering === 'checked') this.#check(site);
       this.#wait(site);
-      // Its clock is the one after the waits.
-      if (this.#followed.size > 0) this.#access = accessOf(site, kind, label);
     } catch (error) {
       this.#drop();
       throw error;

@@ -1,6 +1,7 @@
 // Host waits: a promise for a point, with an AbortSignal and a timeout. Giving up a wait gives up nothing else: the
 // work goes on and keeps its memory.
 import { addAbortListener } from 'node:events';
+import { noteSeen } from './seen.js';
 import type { DeviceCore } from './device-core.js';
 import { AbortError, ArgumentError, WaitTimeoutError } from './errors.js';
 import { refuseHeldEnd } from './held.js';
@@ -66,7 +67,11 @@ export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOpt
   const withdrawals: (() => void)[] = [];
   const reached = Promise.all(points.map(({ core, timeline, ticket }) => core.reach(timeline, ticket, withdrawals)));
   const what = `device${cores.length === 1 ? '' : 's'} ${cores.map(({ name }) => name).join(', ')}`;
-  await waitWith(reached, opts, what, withdrawals, () => whatKeeps(points));
+  const ends = points.map(({ timeline, ticket }) => timeline.at(ticket));
+  await noteSeen(
+    waitWith(reached, opts, what, withdrawals, () => whatKeeps(points)),
+    ends,
+  );
 }
 
 /** The options with a second signal. */

@@ -8,7 +8,16 @@ import { KernelBuilder } from '../build/builder.js';
 import type { Nvrtc } from '../build/cuda-compiler.js';
 import type { BuildSpec } from '../core/build.js';
 import type { ControlName } from '../core/control.js';
-import { CompileError, encodeError, LaunchError, MillraceError, OutOfMemoryError, UnavailableError } from '../core/errors.js';
+import {
+  CompileError,
+  encodeError,
+  LaunchError,
+  MillraceError,
+  OutOfMemoryError,
+  StateError,
+  UnavailableError,
+  UnsupportedError,
+} from '../core/errors.js';
 import { growableSharedBuffer } from '../core/shared-buffer.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
@@ -21,6 +30,16 @@ const ARENA_BYTES = 4 * 2 ** 30;
 /** An empty buffer has no address to begin with. */
 const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
+
+/** What a device lacks that does not support a call. */
+const CAPABILITIES: Partial<Record<ControlName, string>> = {
+  setPeer: 'peer access',
+  exportMark: 'interprocess',
+  openMark: 'interprocess',
+  exportMemory: 'interprocess',
+  openMemory: 'interprocess',
+  elapsed: 'timing',
+};
 
 const port = parentPort as MessagePort;
 const binding: Binding = loadBinding();
@@ -99,7 +118,7 @@ class ControlledDevice {
       const call = binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
       send({ type: 'answered', id, value: call(this.channel, ...args) });
     } catch (error) {
-      send({ type: 'refused', id, error: encodeError(asMillraceError(error, `The call ${name} failed`)) });
+      send({ type: 'refused', id, error: encodeError(asMillraceError(error, `The call ${name} failed`, CAPABILITIES[name])) });
     }
   }
 
@@ -122,7 +141,7 @@ function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
 }
 
 /** What a native call throws knows a status; the owner's users know classes. */
-function asMillraceError(error: unknown, what: string): unknown {
+function asMillraceError(error: unknown, what: string, capability: string = ''): unknown {
   if (error instanceof MillraceError || !(error instanceof Error)) return error;
   const { status, driverStatus, message } = error as NativeFailure;
   const facts = { driverStatus, cause: error };
@@ -133,6 +152,10 @@ function asMillraceError(error: unknown, what: string): unknown {
       return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${what}: ${message}`, 0, 0, facts);
     case Status.UNAVAILABLE:
       return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [], facts);
+    case Status.UNSUPPORTED:
+      return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what}: ${message}`, capability, facts);
+    case Status.STATE:
+      return new StateError('ERR_MILLRACE_STATE', `${what}: ${message}`, facts);
     default:
       return status === undefined ? error : new LaunchError('ERR_MILLRACE_LAUNCH', `${what}: ${message}`, facts);
   }

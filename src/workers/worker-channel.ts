@@ -80,6 +80,8 @@ export class WorkerChannel implements Channel {
   #lastAsked = 0;
   readonly #exited: Promise<void>;
   #state: 'open' | 'closing' | 'closed' = 'open';
+  /** Why it ended, once it has. */
+  #reason: 'closed' | 'worker-exit' = 'closed';
   #holds = 0;
   #ending: NodeJS.Timeout | undefined = undefined;
 
@@ -162,6 +164,8 @@ export class WorkerChannel implements Channel {
   }
 
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
+    // Nobody is there to answer.
+    if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
     const id = ++this.#lastAsked;
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#asked.set(id, { resolve, reject });
@@ -248,15 +252,20 @@ export class WorkerChannel implements Channel {
     if (this.#state === 'closed') return;
     const wasAsked = this.#state === 'closing';
     this.#state = 'closed';
-    const device = this.#device;
-    const message = wasAsked ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
-    const error = new DeviceLostError('ERR_MILLRACE_LOST', message, wasAsked ? 'closed' : 'worker-exit', { device, cause });
+    this.#reason = wasAsked ? 'closed' : 'worker-exit';
+    const error = this.#endedError(cause);
     if (!wasAsked) this.onLost?.(error);
     for (const pending of [this.#builds, this.#unregisters, this.#collects, this.#asked]) {
       for (const { reject } of pending.values()) reject(error);
       pending.clear();
     }
     this.#binding.detach(this.id);
+  }
+
+  #endedError(cause: unknown): DeviceLostError {
+    const device = this.#device;
+    const message = this.#reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, this.#reason, { device, cause });
   }
 }
 

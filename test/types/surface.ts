@@ -2,7 +2,9 @@
 // as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
 import {
   cudaKernel,
+  elapsed,
   f32,
+  getDefaultDevice,
   inout,
   input,
   kernel,
@@ -98,6 +100,23 @@ holds<Same<Awaited<DeviceEvent>, DeviceEvent>>();
 holds<Same<Awaited<Stream>, Stream>>();
 holds<Same<typeof event.done, Promise<void>>>();
 void operation.done.then(({ submittedAt, finishedAt }) => finishedAt - submittedAt);
+
+// A run gives what its function gives, a promise where that is one.
+holds<Same<ReturnType<typeof stream.run<number>>, number>>();
+const run = [stream.run(() => 7), stream.run(async () => 'x'), stream.run(() => device.zeros(4), { syncExit: true })] as const;
+holds<Same<typeof run, readonly [number, Promise<string>, DeviceArray<'f32'>]>>();
+// @ts-expect-error a function, not its value
+stream.run(7);
+getDefaultDevice().setCurrentStream(stream, { sync: true });
+
+// Events have no time unless asked for; what tells one is a promise.
+const between = elapsed(event, event, { timeoutMs: 1 });
+holds<Same<typeof between, Promise<number>>>();
+holds<Same<Awaited<typeof operation.done>['deviceMs'], number | undefined>>();
+holds<Same<Awaited<ReturnType<typeof event.ipcHandle>>, Uint8Array<ArrayBuffer>>>();
+stream.record({ timing: true });
+// @ts-expect-error a stream is no event
+stream.record(stream);
 
 // Names of devices are checked.
 void openDevice('cuda:1');

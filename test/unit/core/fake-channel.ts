@@ -8,8 +8,8 @@ import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernel.js'
 import { Progress } from '../../../src/core/progress.js';
 import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
-import { HANDLE_INDEX_BITS, Opcode, Status, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
-import type { ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
+import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
+import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
 
 const SLOTS = 16;
 const MIB = 2 ** 20;
@@ -38,8 +38,9 @@ export interface Submitted {
 
 export class FakeChannel implements Channel {
   readonly id: number;
-  readonly backend = 'cpu';
-  readonly info = INFO;
+  /** Set before the fixture is made. */
+  backend: BackendName = 'cpu';
+  info: NativeDeviceInfo = INFO;
   readonly maxPending = 100;
   readonly encoder: Encoder = new Encoder();
   readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
@@ -151,8 +152,14 @@ export class FakeChannel implements Channel {
     this.released.push(`${stream}:${ticket}`);
   }
 
+  /** Streams that the device has not made yet. */
+  readonly unmade: Set<number> = new Set();
+
   streamHandle(stream: number): bigint | undefined {
-    return BigInt(stream) + 1n;
+    if (this.unmade.has(stream)) return undefined;
+    const made = this.records.findLast((record) => record.opcode === 'STREAM_CREATE' && record.stream === stream)?.view;
+    const isForeign = made?.getUint32(StreamCreateRecord.IS_FOREIGN, true) === 1;
+    return isForeign ? made.getBigUint64(StreamCreateRecord.FOREIGN, true) : BigInt(stream) + 1000n;
   }
 
   memoryAddress(handle: number): bigint | undefined {
@@ -220,9 +227,11 @@ export interface Fixture {
 export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress): Fixture {
   const holds: boolean[] = [];
   const progress = sharedProgress ?? new Progress((on) => holds.push(on));
-  const core = new DeviceCore('cpu:0', channel, progress);
+  const { backend } = channel;
+  const id = `${backend}:${channel.info.ordinal}` as const;
+  const core = new DeviceCore(id, channel, progress);
   const device = new Device(core, {
-    info: { id: 'cpu:0', backend: 'cpu', ...INFO },
+    info: { id, backend, ...channel.info },
     ordering: 'tracked',
     release: () => true,
     ends: () => undefined,

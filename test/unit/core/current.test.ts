@@ -1,0 +1,359 @@
+// The current stream: what `run` and `setCurrentStream` change, for whom, and what is exactly as before afterwards.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { defer, map, mergeMap, of, Subject } from 'rxjs';
+import { describe, expect, test, vi } from 'vitest';
+import { ArgumentError, LimitError, StateError } from '../../../src/core/errors.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { getDefaultDevice, setDefaultDevice } from '../../../src/core/thread-calls.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { open, waitsOf } from './opened.js';
+
+test('AsyncLocalStorage is loaded by the first run and not before', () => {
+  const load = vi.spyOn(process, 'getBuiltinModule');
+  const { device } = open();
+  const stream = device.createStream();
+  device.setCurrentStream(stream);
+  expect(device.stream).toBe(stream);
+  setDefaultDevice(device);
+  expect(getDefaultDevice()).toBe(device);
+  expect(load).not.toHaveBeenCalled();
+  stream.run(() => undefined);
+  stream.run(() => undefined);
+  expect(load).toHaveBeenCalledTimes(1);
+  load.mockRestore();
+});
+
+describe('run', () => {
+  test('makes the stream current for arrays of the device, and gives what fn gives', () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    const array = stream.run(() => device.zeros(4));
+    expect(array.shape).toEqual([4]);
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL']);
+    expect(channel.opcodes(device.defaultStream.timeline.slot)).toEqual(['STREAM_CREATE']);
+    expect(device.stream).toBe(device.defaultStream);
+  });
+
+  test('a stream that is named wins', () => {
+    const { channel, device } = open();
+    const [named, current] = [device.createStream(), device.createStream()];
+    current.run(() => named.fill(named.empty(4), 1));
+    expect(channel.opcodes(named.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL']);
+    expect(channel.opcodes(current.timeline.slot)).toEqual(['STREAM_CREATE']);
+  });
+
+  test('first waits for what was the current stream, unless told otherwise, and joins nothing at the end', () => {
+    const { channel, device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    device.zeros(4);
+    a.run(() => a.zeros(4));
+    expect(waitsOf(channel, a)).toEqual([device.defaultStream.timeline.slot]);
+    b.run(() => b.zeros(4), { syncEnter: false });
+    expect(waitsOf(channel, b)).toEqual([]);
+    expect(waitsOf(channel, device.defaultStream)).toEqual([]);
+  });
+
+  test('with syncExit the one before waits for what is current at the end', () => {
+    const { channel, device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    for (const stream of [a, b]) stream.zeros(4);
+    a.run(() => a.zeros(4), { syncEnter: false, syncExit: true });
+    expect(waitsOf(channel, device.defaultStream)).toEqual([a.timeline.slot]);
+    a.run(() => device.setCurrentStream(b), { syncEnter: false, syncExit: true });
+    expect(waitsOf(channel, device.defaultStream)).toEqual([a.timeline.slot, b.timeline.slot]);
+  });
+
+  test('scopes chain: the stream of the inner one comes after that of the outer one', () => {
+    const { channel, device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    device.zeros(4);
+    a.run(() => {
+      a.zeros(4);
+      b.run(() => expect(device.stream).toBe(b));
+      expect(device.stream).toBe(a);
+    });
+    expect(waitsOf(channel, a)).toEqual([device.defaultStream.timeline.slot]);
+    expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
+  });
+
+  test('of the same stream again is harmless', () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    stream.run(() => stream.run(() => expect(device.stream).toBe(stream), { syncExit: true }), { syncExit: true });
+    expect(waitsOf(channel, stream)).toEqual([]);
+    expect(device.stream).toBe(device.defaultStream);
+  });
+
+  test('an exception passes on and everything is as before, also with syncExit', async () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    const fail = (): never => {
+      stream.zeros(4);
+      throw new RangeError('mine');
+    };
+    expect(() => stream.run(fail, { syncExit: true })).toThrow(RangeError);
+    expect(device.stream).toBe(device.defaultStream);
+    expect(waitsOf(channel, device.defaultStream)).toEqual([stream.timeline.slot]);
+    const later = stream.run(
+      async () => {
+        await nextTurn();
+        fail();
+      },
+      { syncExit: true },
+    );
+    expect(waitsOf(channel, device.defaultStream)).toHaveLength(1);
+    await expect(later).rejects.toThrow(RangeError);
+    expect(waitsOf(channel, device.defaultStream)).toHaveLength(2);
+  });
+
+  test('a wait at the end that is refused is told, but never instead of what fn threw', () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    const full = (): void => {
+      stream.zeros(4);
+      channel.refusal = Status.LIMIT;
+    };
+    expect(() => stream.run(full, { syncExit: true })).toThrow(LimitError);
+    channel.refusal = Status.OK;
+    const both = (): never => {
+      full();
+      throw new RangeError('mine');
+    };
+    expect(() => stream.run(both, { syncExit: true })).toThrow(RangeError);
+    channel.refusal = Status.OK;
+    expect(device.stream).toBe(device.defaultStream);
+  });
+
+  test('a wait at the beginning that is refused throws before fn is called', () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    device.zeros(4);
+    channel.refusal = Status.LIMIT;
+    const fn = vi.fn<() => void>();
+    expect(() => stream.run(fn)).toThrow(LimitError);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  test('lasts through what fn awaits; two at once do not see each other', async () => {
+    const { device } = open();
+    const streams = [device.createStream(), device.createStream()];
+    const seen = await Promise.all(
+      streams.map((stream, n) =>
+        stream.run(async () => {
+          const found: Stream[] = [device.stream];
+          for (let turn = 0; turn < 3; turn++) {
+            await (n === 0 ? nextTurn() : Promise.resolve());
+            found.push(device.stream);
+          }
+          await new Promise<void>((resolve) => setTimeout(resolve, 1));
+          found.push(device.stream);
+          return found;
+        }),
+      ),
+    );
+    expect(seen).toEqual(streams.map((stream) => Array<Stream>(5).fill(stream)));
+    expect(device.stream).toBe(device.defaultStream);
+  });
+
+  test('with syncExit an asynchronous one ends when its promise has settled', async () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    const value = stream.run(
+      async () => {
+        await nextTurn();
+        stream.zeros(4);
+        return 7;
+      },
+      { syncExit: true },
+    );
+    expect(device.stream).toBe(device.defaultStream);
+    expect(waitsOf(channel, device.defaultStream)).toEqual([]);
+    expect(await value).toBe(7);
+    expect(waitsOf(channel, device.defaultStream)).toEqual([stream.timeline.slot]);
+  });
+
+  test('a generator has the current stream of whoever asks it for the next value', () => {
+    const { device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    function* streams(): Generator<Stream> {
+      for (;;) yield device.stream;
+    }
+    const generator = a.run(() => {
+      const begun = streams();
+      expect(begun.next().value).toBe(a);
+      return begun;
+    });
+    expect(generator.next().value).toBe(device.defaultStream);
+    expect(b.run(() => generator.next().value)).toBe(b);
+    expect(generator.next().value).toBe(device.defaultStream);
+  });
+
+  test('an asynchronous generator keeps that of the call that runs it', async () => {
+    const { device } = open();
+    const a = device.createStream();
+    async function* streams(): AsyncGenerator<Stream> {
+      for (let n = 0; n < 2; n++) {
+        await nextTurn();
+        yield device.stream;
+      }
+    }
+    const found = await a.run(async () => {
+      const all: Stream[] = [];
+      for await (const stream of streams()) all.push(stream, device.stream);
+      return all;
+    });
+    expect(found).toEqual([a, a, a, a]);
+    expect(device.stream).toBe(device.defaultStream);
+  });
+
+  test('callbacks of RxJS have that of the subscription where values come by awaiting, that of the caller where they are pushed', async () => {
+    const { device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    const awaited: Stream[] = [];
+    await a.run(
+      () =>
+        new Promise<void>((resolve) => {
+          of(1, 2)
+            .pipe(mergeMap((value) => defer(async () => nextTurn(value))))
+            .pipe(map(() => device.stream))
+            .subscribe({ next: (stream) => awaited.push(stream), complete: resolve });
+        }),
+    );
+    expect(awaited).toEqual([a, a]);
+    const subject = new Subject<void>();
+    const pushed: Stream[] = [];
+    a.run(() => subject.subscribe(() => pushed.push(device.stream)));
+    b.run(() => subject.next());
+    subject.next();
+    expect(pushed).toEqual([b, device.defaultStream]);
+  });
+
+  test('refuses what is no function, and a closed stream, before anything happens', async () => {
+    const { channel, device } = open();
+    const stream = device.createStream();
+    expect(() => stream.run(7 as never)).toThrow(ArgumentError);
+    const closing = stream.close();
+    channel.completeAll();
+    const fn = vi.fn<() => void>();
+    expect(() => stream.run(fn)).toThrow(StateError);
+    expect(fn).not.toHaveBeenCalled();
+    await device.destroy();
+    await closing.catch(() => undefined);
+    expect(() => stream.run(fn)).toThrow(StateError);
+  });
+
+  test('ends quietly when the stream before was closed or the device lost meanwhile', async () => {
+    const { channel, device, progress } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    device.setCurrentStream(a);
+    const value = b.run(
+      () => {
+        void a.close();
+        return 3;
+      },
+      { syncExit: true },
+    );
+    expect(value).toBe(3);
+    channel.completeAll();
+    progress.wake();
+    device.setCurrentStream(device.defaultStream);
+    const after = b.run(
+      async () => {
+        await device.destroy();
+        return 4;
+      },
+      { syncExit: true },
+    );
+    expect(await after).toBe(4);
+  });
+});
+
+describe('several devices', () => {
+  test('each has its own; a run waits for the current stream of its own device', () => {
+    const [one, two] = [open(), open()];
+    const [a, b] = [one.device.createStream(), two.device.createStream()];
+    for (const { device } of [one, two]) device.zeros(4);
+    a.run(() => {
+      b.run(() => {
+        expect([one.device.stream, two.device.stream]).toEqual([a, b]);
+        expect(getDefaultDevice()).toBe(two.device);
+      });
+      expect([one.device.stream, two.device.stream]).toEqual([a, two.device.defaultStream]);
+      expect(getDefaultDevice()).toBe(one.device);
+    });
+    expect(waitsOf(two.channel, b)).toEqual([two.device.defaultStream.timeline.slot]);
+    expect(getDefaultDevice()).toBe(one.device);
+  });
+});
+
+describe('setCurrentStream', () => {
+  test('outside of runs is for the thread, inside until the run ends, for every device', () => {
+    const [one, two] = [open(), open()];
+    const [a, b] = [one.device.createStream(), one.device.createStream()];
+    const other = two.device.createStream();
+    one.device.setCurrentStream(a);
+    b.run(() => {
+      one.device.setCurrentStream(one.device.defaultStream);
+      two.device.setCurrentStream(other);
+      expect([one.device.stream, two.device.stream]).toEqual([one.device.defaultStream, other]);
+    });
+    expect([one.device.stream, two.device.stream]).toEqual([a, two.device.defaultStream]);
+  });
+
+  test('in one of two concurrent functions is not seen by the other', async () => {
+    const { device } = open();
+    const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
+    const changed = a.run(async () => {
+      device.setCurrentStream(c);
+      await nextTurn();
+      return device.stream;
+    });
+    const kept = b.run(async () => {
+      await nextTurn();
+      return device.stream;
+    });
+    expect(await Promise.all([changed, kept])).toEqual([c, b]);
+  });
+
+  test('waits for the one before with sync, and only then', () => {
+    const { channel, device } = open();
+    const [a, b] = [device.createStream(), device.createStream()];
+    device.zeros(4);
+    device.setCurrentStream(a);
+    expect(waitsOf(channel, a)).toEqual([]);
+    a.zeros(4);
+    device.setCurrentStream(b, { sync: true });
+    expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
+  });
+
+  test('refuses streams of other devices, closed ones and what is none', () => {
+    const [one, two] = [open(), open()];
+    const other = two.device.createStream();
+    const refusal = expect.objectContaining({ code: 'ERR_MILLRACE_DEVICE_MISMATCH', argument: 'stream' });
+    expect(() => one.device.setCurrentStream(other)).toThrow(refusal);
+    expect(() => one.device.setCurrentStream(other)).toThrow(ArgumentError);
+    expect(() => one.device.setCurrentStream({} as never)).toThrow(ArgumentError);
+    const closing = one.device.createStream();
+    void closing.close();
+    expect(() => one.device.setCurrentStream(closing)).toThrow(StateError);
+    expect(one.device.stream).toBe(one.device.defaultStream);
+  });
+
+  test('a current stream that is closed stays it: what is made on it throws and names it', async () => {
+    const { channel, device, progress } = open();
+    const stream = device.createStream({ label: 'mine' });
+    device.setCurrentStream(stream);
+    const closing = stream.close();
+    for (let n = 0; n < 3; n++) {
+      channel.completeAll();
+      progress.wake();
+      await nextTurn();
+    }
+    await closing;
+    expect(() => device.zeros(4)).toThrow(/Stream mine .* is closed/);
+    const next = device.createStream();
+    expect(next.run(() => device.zeros(4)).length).toBe(4);
+    device.setCurrentStream(device.defaultStream, { sync: true });
+    expect(device.zeros(4).length).toBe(4);
+  });
+});

@@ -1,0 +1,271 @@
+// Events and memory of other processes: the records and questions they become, and their refusal where there is none of it.
+import { describe, expect, test } from 'vitest';
+import { ArgumentError, LimitError, StateError, UnavailableError, UnsupportedError, WaitTimeoutError } from '../../../src/core/errors.js';
+import { elapsed } from '../../../src/core/elapsed.js';
+import { AllocKind, AllocRecord, MarkKind, MarkRecord, Status, WaitMarkRecord, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
+
+const HANDLE = Uint8Array.from({ length: 64 }, (_, n) => n);
+
+/** A CUDA device that exports one handle and opens what it is given. */
+function cuda(): Fixture & { readonly asked: unknown[][] } {
+  const channel = new FakeChannel();
+  channel.backend = 'cuda';
+  const asked: unknown[][] = [];
+  for (const name of ['exportMark', 'exportMemory', 'openMark', 'openMemory'] as const) {
+    channel.answers.set(name, (...args) => {
+      asked.push([name, ...args]);
+      return name.startsWith('export') ? HANDLE : undefined;
+    });
+  }
+  return { ...fixture(channel), asked };
+}
+
+const named = (channel: FakeChannel, opcode: string): number[] =>
+  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+
+describe('on a CPU device', () => {
+  test('everything is an UnsupportedError, before anything is submitted', async () => {
+    const { channel, device } = fixture();
+    const { stream } = device;
+    const before = channel.records.length;
+    const refusal = expect.objectContaining({ name: 'UnsupportedError', capability: 'interprocess', code: 'ERR_MILLRACE_IPC_UNSUPPORTED' });
+    expect(() => device.createEvent({ interprocess: true })).toThrow(UnsupportedError);
+    expect(() => device.createEvent({ interprocess: true })).toThrow(refusal);
+    expect(() => stream.record({ interprocess: true })).toThrow(refusal);
+    expect(() => device.interprocess(4, 'f32')).toThrow(refusal);
+    await expect(device.openIpcEvent(HANDLE)).rejects.toEqual(refusal);
+    await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toEqual(refusal);
+    expect(channel.records).toHaveLength(before);
+    await expect(device.createEvent().ipcHandle()).rejects.toBeInstanceOf(StateError);
+    await expect(device.createEvent({ timing: true }).ipcHandle()).rejects.toThrow(/without the option interprocess/);
+  });
+});
+
+describe('an event of this process', () => {
+  test('is one mark, recorded again and again, and a point to this process', () => {
+    const { channel, device } = cuda();
+    const [a, b] = [device.createStream(), device.createStream()];
+    const event = device.createEvent({ interprocess: true });
+    expect(event.isComplete).toBe(true);
+    a.record(event);
+    a.record(event);
+    const [first, second] = named(channel, 'MARK');
+    expect(second).toBe(first);
+    expect(channel.records.at(-1)?.view.getUint32(MarkRecord.KIND, true)).toBe(MarkKind.INTERPROCESS);
+    b.waitEvent(event);
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT']);
+    expect(event.isComplete).toBe(false);
+    channel.completeAll();
+    expect(event.isComplete).toBe(true);
+  });
+
+  test('has no time', async () => {
+    const { device } = cuda();
+    const event = device.stream.record({ interprocess: true });
+    await expect(elapsed(event, event)).rejects.toMatchObject({ reason: 'timing-off' });
+  });
+
+  test('is freed behind all streams that recorded it; never used, it needs no record', () => {
+    const { channel, device } = cuda();
+    const [a, b] = [device.createStream(), device.createStream()];
+    device.createEvent({ interprocess: true })[Symbol.dispose]();
+    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    const event = a.record({ interprocess: true });
+    b.record(event);
+    event[Symbol.dispose]();
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK', 'WAIT', 'MARK_FREE']);
+    const wait = channel.records.findLast(({ opcode }) => opcode === 'WAIT')!.view;
+    expect(wait.getUint32(WaitRecord.TARGET, true)).toBe(a.timeline.slot);
+    expect(named(channel, 'MARK_FREE')).toEqual([named(channel, 'MARK')[0]]);
+  });
+
+  test('gives the handle the device exports, also before its first record', async () => {
+    const { channel, device, asked } = cuda();
+    const event = device.createEvent({ interprocess: true });
+    expect(await event.ipcHandle()).toEqual(HANDLE);
+    device.stream.record(event);
+    expect(asked).toEqual([['exportMark', named(channel, 'MARK')[0]]]);
+    event[Symbol.dispose]();
+    expect(channel.opcodes()).toContain('MARK_FREE');
+    await expect(event.ipcHandle()).rejects.toBeInstanceOf(StateError);
+  });
+
+  test('disposed while its handle is asked for, it is freed afterwards', async () => {
+    const { channel, device } = cuda();
+    const event = device.createEvent({ interprocess: true });
+    const handle = event.ipcHandle();
+    event[Symbol.dispose]();
+    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    await handle;
+    expect(channel.opcodes()).toContain('MARK_FREE');
+  });
+
+  test('once another process may record it, waits go by point and mark', async () => {
+    const opened = cuda();
+    const { channel, device } = opened;
+    const [a, b] = [device.createStream(), device.createStream()];
+    const event = a.record({ interprocess: true });
+    await event.ipcHandle();
+    b.waitEvent(event);
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT_MARK']);
+    expect(event.isComplete).toBe(false);
+  });
+});
+
+describe('an event of another process', () => {
+  test('is waited for on the stream, by its mark', async () => {
+    const { channel, device, asked } = cuda();
+    const given = new Uint8Array(HANDLE);
+    const opening = device.openIpcEvent(given);
+    // The bytes are those of the call.
+    given.fill(0);
+    const event = await opening;
+    expect(asked).toEqual([['openMark', expect.any(Number), HANDLE]]);
+    expect(event.timing).toBe(false);
+    const stream = device.createStream();
+    const operation = stream.waitEvent(event);
+    expect(operation.kind).toBe('wait');
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT_MARK']);
+    expect(channel.records.at(-1)?.view.getUint32(WaitMarkRecord.HANDLE, true)).toBe(asked[0]?.[1]);
+    expect(operation.isComplete).toBe(false);
+  });
+
+  test('is waited for by streams of other devices through a stream of its own', async () => {
+    const [one, other] = [cuda(), fixture()];
+    const event = await one.device.openIpcEvent(HANDLE);
+    const stream = other.device.createStream();
+    stream.waitEvent(event);
+    expect(other.channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT']);
+    expect(one.channel.opcodes(one.channel.records.at(-1)!.stream)).toEqual(['STREAM_CREATE', 'WAIT_MARK']);
+  });
+
+  test('is waited for by the host on a stream that nobody sees, each time anew', async () => {
+    const opened = cuda();
+    const { channel, device, progress } = opened;
+    const event = await device.openIpcEvent(HANDLE);
+    expect(event.isComplete).toBe(false);
+    const { done } = event;
+    expect(device.inspect().streams).toHaveLength(1);
+    expect(device.stream.pending).toBe(0);
+    await expect(event.synchronize({ timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
+    expect(named(channel, 'WAIT_MARK')).toHaveLength(2);
+    // The second does not stand behind the first.
+    expect(new Set(channel.records.filter(({ opcode }) => opcode === 'WAIT_MARK').map(({ stream }) => stream)).size).toBe(2);
+    channel.completeAll();
+    progress.wake();
+    await done;
+    expect(event.isComplete).toBe(true);
+    void event.done;
+    expect(event.isComplete).toBe(false);
+    // An idle one serves again.
+    expect(channel.opcodes().filter((opcode) => opcode === 'STREAM_CREATE')).toHaveLength(3);
+  });
+
+  test('may be recorded; then the host waits for that as well, and asks again', async () => {
+    const { channel, device, progress } = cuda();
+    const event = await device.openIpcEvent(HANDLE);
+    void event.done;
+    channel.completeAll();
+    progress.wake();
+    await turn();
+    expect(event.isComplete).toBe(true);
+    device.stream.record(event);
+    expect(event.isComplete).toBe(false);
+    void event.done;
+    expect(channel.records.slice(-2).map(({ opcode }) => opcode)).toEqual(['WAIT', 'WAIT_MARK']);
+  });
+
+  test('at most eight such waits have a stream each', async () => {
+    const { channel, device } = cuda();
+    const event = await device.openIpcEvent(HANDLE);
+    for (let n = 0; n < 12; n++) void event.done.catch(() => undefined);
+    expect(channel.opcodes().filter((opcode) => opcode === 'STREAM_CREATE')).toHaveLength(1 + 8);
+    expect(named(channel, 'WAIT_MARK')).toHaveLength(12);
+    await device.destroy();
+  });
+
+  test('has no handle of its own, and is closed by its disposal', async () => {
+    const { channel, device } = cuda();
+    const event = await device.openIpcEvent(HANDLE);
+    await expect(event.ipcHandle()).rejects.toThrow(/another process/);
+    event[Symbol.dispose]();
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'MARK_FREE', stream: device.defaultStream.timeline.slot });
+    await expect(event.done).rejects.toBeInstanceOf(StateError);
+    expect(() => device.stream.waitEvent(event)).toThrow(StateError);
+  });
+
+  test('a handle that is none, one the driver refuses, and a device without room change nothing', async () => {
+    const { channel, device, core } = cuda();
+    for (const wrong of [new Uint8Array(63), 'handle', new ArrayBuffer(64), undefined]) {
+      await expect(device.openIpcEvent(wrong as never)).rejects.toBeInstanceOf(ArgumentError);
+      await expect(device.openIpcArray(wrong as never, 4, 'f32')).rejects.toBeInstanceOf(ArgumentError);
+    }
+    const refuse = (): never => {
+      throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'No such handle.', []);
+    };
+    channel.answers.set('openMark', refuse);
+    channel.answers.set('openMemory', refuse);
+    await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(UnavailableError);
+    await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(UnavailableError);
+    // The handles serve again, with another generation.
+    expect(core.marks.take() >>> 22).toBe(2);
+    expect(core.takeMemoryHandle() >>> 22).toBe(2);
+    expect(channel.opcodes()).toEqual(['STREAM_CREATE']);
+    const event = device.createEvent({ interprocess: true });
+    channel.refusal = Status.LIMIT;
+    expect(() => device.stream.record(event)).toThrow(LimitError);
+    channel.refusal = Status.OK;
+    expect(event.isComplete).toBe(true);
+  });
+});
+
+describe('arrays', () => {
+  test('of this process are allocations of their own, whose handle is asked for when they are made', async () => {
+    const { channel, device, progress, asked } = cuda();
+    const stream = device.createStream();
+    const array = stream.run(() => device.interprocess([2, 2], 'i32'));
+    const alloc = channel.records.at(-1)!;
+    expect(alloc).toMatchObject({ opcode: 'ALLOC', stream: stream.timeline.slot });
+    expect(alloc.view.getUint32(AllocRecord.KIND, true)).toBe(AllocKind.INTERPROCESS);
+    const handle = array.ipcHandle();
+    await turn();
+    expect(asked).toEqual([]);
+    channel.completeAll();
+    progress.wake();
+    expect(await handle).toEqual(HANDLE);
+    expect(asked).toEqual([['exportMemory', alloc.view.getUint32(AllocRecord.HANDLE, true)]]);
+    await expect(array.subarray(1).ipcHandle()).rejects.toThrow(/view/);
+    await expect(device.empty(4).ipcHandle()).rejects.toThrow(/device\.interprocess/);
+    array[Symbol.dispose]();
+    await expect(array.ipcHandle()).rejects.toBeInstanceOf(StateError);
+  });
+
+  test('of another process have no past here, and are let go of by a free', async () => {
+    const { channel, device, asked } = cuda();
+    const array = await device.openIpcArray(HANDLE, [2, 3], 'f64');
+    expect([array.shape, array.dtype, array.device]).toEqual([[2, 3], 'f64', device]);
+    expect(asked).toEqual([['openMemory', array.storage.handle, HANDLE, 48]]);
+    const stream = device.createStream();
+    stream.fill(array, 1);
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'FILL']);
+    array[Symbol.dispose]();
+    expect(channel.opcodes(stream.timeline.slot).at(-1)).toBe('FREE');
+    const unused = await device.openIpcArray(HANDLE, 0, 'u8');
+    expect(asked.at(-1)?.[3]).toBe(1);
+    unused[Symbol.dispose]();
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: device.defaultStream.timeline.slot });
+    await expect(device.openIpcArray(HANDLE, -1, 'u8')).rejects.toBeInstanceOf(ArgumentError);
+    await expect(device.openIpcArray(HANDLE, 2 ** 40, 'u8')).rejects.toBeInstanceOf(ArgumentError);
+  });
+
+  test('a device that is closed refuses', async () => {
+    const { device } = cuda();
+    const event = device.createEvent({ interprocess: true });
+    await device.destroy();
+    await expect(event.ipcHandle()).rejects.toBeInstanceOf(StateError);
+    await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(StateError);
+    await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(StateError);
+    expect(() => device.interprocess(4, 'f32')).toThrow(StateError);
+  });
+});

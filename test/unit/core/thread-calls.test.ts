@@ -1,0 +1,102 @@
+// The calls that name no device or stream: which one they mean, and that nothing is kept for them.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { ArgumentError, DeviceLostError, StateError } from '../../../src/core/errors.js';
+import type { Device } from '../../../src/core/device.js';
+import { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from '../../../src/core/thread-calls.js';
+import { fixture } from './fake-channel.js';
+import { open, waitsOf } from './opened.js';
+
+test('the default is the first device that was opened and is open', async () => {
+  expect(() => getDefaultDevice()).toThrow(StateError);
+  expect(() => recordEvent()).toThrow(StateError);
+  const [one, two, three] = [open(), open(), open()];
+  expect(getDefaultDevice()).toBe(one.device);
+  setDefaultDevice(three.device);
+  expect(getDefaultDevice()).toBe(three.device);
+  await three.device.destroy();
+  expect(getDefaultDevice()).toBe(one.device);
+  await one.device.destroy();
+  expect(getDefaultDevice()).toBe(two.device);
+  expect(() => setDefaultDevice(one.device)).toThrow(StateError);
+  const lost = open();
+  lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+  expect(() => setDefaultDevice(lost.device)).toThrow(DeviceLostError);
+  for (const stranger of [{}, undefined, 'cpu:0', two.core]) expect(() => setDefaultDevice(stranger as never)).toThrow(ArgumentError);
+});
+
+test('a default device set inside a run is the run’s', async () => {
+  const [one, two] = [open(), open()];
+  const stream = one.device.createStream();
+  const seen = await stream.run(async () => {
+    setDefaultDevice(two.device);
+    await nextTurn();
+    return getDefaultDevice();
+  });
+  expect(seen).toBe(two.device);
+  expect(getDefaultDevice()).toBe(one.device);
+});
+
+test('events and waits go to the current stream of the default device', () => {
+  const { channel, device } = open();
+  const [a, b] = [device.createStream(), device.createStream()];
+  a.zeros(4);
+  device.zeros(4);
+  const event = a.run(() => recordEvent());
+  expect(event.point).toEqual({ timeline: a.timeline, ticket: a.timeline.last });
+  b.run(
+    () => {
+      waitEvent(event);
+      waitStream(device.defaultStream);
+    },
+    { syncEnter: false },
+  );
+  expect(waitsOf(channel, b)).toEqual([a.timeline.slot, device.defaultStream.timeline.slot]);
+  expect(recordEvent(event)).toBe(event);
+  expect(event.point?.timeline).toBe(device.defaultStream.timeline);
+  expect(() => waitEvent({} as never)).toThrow(ArgumentError);
+  expect(() => waitStream({} as never)).toThrow(ArgumentError);
+});
+
+test('synchronize waits for all open devices, and takes a signal and a timeout', async () => {
+  const [one, two] = [open(), open()];
+  for (const { device } of [one, two]) device.zeros(4);
+  let isDone = false;
+  const done = synchronize().then(() => {
+    isDone = true;
+  });
+  one.channel.completeAll();
+  one.progress.wake();
+  await nextTurn();
+  expect(isDone).toBe(false);
+  await expect(synchronize({ timeoutMs: 0 })).rejects.toMatchObject({ name: 'WaitTimeoutError' });
+  await expect(synchronize({ timeoutMs: -1 })).rejects.toBeInstanceOf(ArgumentError);
+  two.channel.completeAll();
+  two.progress.wake();
+  await done;
+  await Promise.all([one, two].map(({ device }) => device.destroy()));
+  await synchronize();
+});
+
+test('a closed device is kept by nothing here', async () => {
+  const { gc } = globalThis;
+  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
+  async function openAndClose(): Promise<WeakRef<Device>> {
+    const { channel, device, progress } = fixture();
+    setDefaultDevice(device);
+    const stream = device.createStream();
+    device.setCurrentStream(stream);
+    await stream.run(async () => nextTurn());
+    const closing = device.close();
+    channel.completeAll();
+    progress.wake();
+    await closing;
+    return new WeakRef(device);
+  }
+  const device = await openAndClose();
+  for (let n = 0; n < 100 && device.deref() !== undefined; n++) {
+    await new Promise<void>((resolve) => setTimeout(resolve, 5));
+    gc();
+  }
+  expect(device.deref()).toBeUndefined();
+});

@@ -1,0 +1,399 @@
+// Timing events, the time between them, and streams that time their operations: marks made, asked about and given back.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { elapsed } from '../../../src/core/elapsed.js';
+import {
+  AbortError,
+  ArgumentError,
+  DeviceLostError,
+  EventTimingError,
+  LimitError,
+  StateError,
+  WaitTimeoutError,
+} from '../../../src/core/errors.js';
+import { f32 } from '../../../src/core/dtype.js';
+import { output } from '../../../src/core/kernel.js';
+import type { Operation } from '../../../src/core/operation.js';
+import { MarkKind, MarkRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { type FakeChannel, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
+
+interface Clocked extends Fixture {
+  /** Handles asked about, in pairs. */
+  readonly asked: [number, number][];
+}
+
+/** A device whose clock says how many marks lie between two handles' records, in milliseconds. */
+function clocked(channel?: FakeChannel): Clocked {
+  const made = fixture(channel);
+  const asked: [number, number][] = [];
+  made.channel.answers.set('elapsed', (start, end) => {
+    asked.push([start as number, end as number]);
+    const stamps = made.channel.records
+      .filter(({ opcode }) => opcode === 'MARK')
+      .map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+    return stamps.lastIndexOf(end as number) - stamps.lastIndexOf(start as number);
+  });
+  return { ...made, asked };
+}
+
+const handles = (channel: FakeChannel, opcode: string): number[] =>
+  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+
+function finish({ channel, progress }: Fixture): void {
+  channel.completeAll();
+  progress.wake();
+}
+
+async function collect(isDone: () => boolean): Promise<void> {
+  const { gc } = globalThis;
+  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
+  for (let n = 0; n < 200 && !isDone(); n++) {
+    gc();
+    await new Promise<void>((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+describe('timing events', () => {
+  test('each record is a new mark, and the one before is given back behind it', () => {
+    const { channel, device } = clocked();
+    const stream = device.createStream();
+    const event = device.createEvent({ timing: true });
+    expect([event.timing, device.createEvent().timing]).toEqual([true, false]);
+    stream.record(event);
+    stream.record(event);
+    const [first, second] = handles(channel, 'MARK');
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK', 'MARK', 'MARK_FREE']);
+    expect(handles(channel, 'MARK_FREE')).toEqual([first]);
+    expect(channel.records.find(({ opcode }) => opcode === 'MARK')?.view.getUint32(MarkRecord.KIND, true)).toBe(MarkKind.TIMING);
+    event[Symbol.dispose]();
+    event[Symbol.dispose]();
+    expect(handles(channel, 'MARK_FREE')).toEqual([first, second]);
+  });
+
+  test('its point is the mark: waits and done do not go by what is freed behind it', async () => {
+    const device = clocked();
+    const { channel } = device;
+    const [a, b] = [device.device.createStream(), device.device.createStream()];
+    const event = a.record({ timing: true });
+    a.record(event);
+    const ticket = channel.records.findLast(({ opcode }) => opcode === 'MARK')!.ticket;
+    b.waitEvent(event);
+    expect(Number(channel.records.at(-1)!.view.getBigUint64(WaitRecord.TICKET, true))).toBe(ticket);
+    const { done } = event;
+    channel.complete(a.timeline.slot, ticket);
+    device.progress.wake();
+    await done;
+    expect([event.isComplete, a.isComplete]).toEqual([true, false]);
+  });
+
+  test('one recorded on another stream is freed there, after its place here', () => {
+    const { channel, device } = clocked();
+    const [a, b] = [device.createStream(), device.createStream()];
+    const event = a.record({ timing: true });
+    b.record(event);
+    expect(channel.opcodes(a.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK', 'MARK_FREE']);
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK']);
+  });
+
+  test('whose stream is closed is freed on the default stream', async () => {
+    const opened = clocked();
+    const { channel, device } = opened;
+    const stream = device.createStream();
+    const event = stream.record({ timing: true });
+    const closing = stream.close();
+    for (let n = 0; n < 3; n++) {
+      finish(opened);
+      await turn();
+    }
+    await closing;
+    event[Symbol.dispose]();
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'MARK_FREE', stream: device.defaultStream.timeline.slot });
+  });
+
+  test('a record that is refused leaves the event where it was, and no mark', () => {
+    const { channel, device, core } = clocked();
+    const stream = device.createStream();
+    const event = stream.record({ timing: true });
+    const { point } = event;
+    channel.refusal = Status.LIMIT;
+    expect(() => stream.record(event)).toThrow(LimitError);
+    expect(() => stream.record({ timing: true })).toThrow(LimitError);
+    channel.refusal = Status.OK;
+    expect(event.point).toBe(point);
+    const again = core.marks.take();
+    expect([again & 0x3fffff, again >>> 22]).toEqual([1, 3]);
+    expect(handles(channel, 'MARK_FREE')).toEqual([]);
+  });
+
+  test('a mark that finds no room to be freed is freed when there is some', async () => {
+    const opened = clocked();
+    const { channel, device } = opened;
+    const stream = device.createStream();
+    const events = [stream.record({ timing: true }), stream.record({ timing: true })];
+    channel.refusal = Status.LIMIT;
+    for (const event of events) event[Symbol.dispose]();
+    channel.refusal = Status.OK;
+    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    finish(opened);
+    await turn();
+    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+  });
+
+  test('nothing is freed on a device that is gone', async () => {
+    const { channel, device } = clocked();
+    const event = device.stream.record({ timing: true });
+    await device.destroy();
+    event[Symbol.dispose]();
+    expect(channel.opcodes()).not.toContain('MARK_FREE');
+  });
+
+  test('options that exclude each other, and what are none, are refused before anything is submitted', () => {
+    const { channel, device } = clocked();
+    const { stream } = device;
+    const before = channel.records.length;
+    const both = { timing: true, interprocess: true } as const;
+    const refusal = expect.objectContaining({ code: 'ERR_MILLRACE_EVENT_OPTIONS' });
+    expect(() => device.createEvent(both)).toThrow(refusal);
+    expect(() => stream.record(both)).toThrow(ArgumentError);
+    for (const wrong of [{ timing: 1 }, { interprocess: 'no' }]) expect(() => device.createEvent(wrong as never)).toThrow(ArgumentError);
+    for (const wrong of [7, 'event', stream, [], null]) expect(() => stream.record(wrong as never)).toThrow(ArgumentError);
+    const other = fixture().device.createEvent({ timing: true });
+    expect(() => stream.record(other)).toThrow(expect.objectContaining({ code: 'ERR_MILLRACE_DEVICE_MISMATCH' }));
+    const disposed = device.createEvent({ timing: true });
+    disposed[Symbol.dispose]();
+    expect(() => stream.record(disposed)).toThrow(StateError);
+    expect(channel.records).toHaveLength(before);
+  });
+
+  test('is an operation to those who watch, where an event without a mark is none', async () => {
+    const opened = clocked();
+    const { stream } = opened.device;
+    const seen: Operation[] = [];
+    stream.hub.add({ next: (operation) => seen.push(operation) });
+    stream.record();
+    const event = stream.record({ timing: true });
+    expect(stream.pending).toBe(1);
+    stream.record(event);
+    finish(opened);
+    await turn();
+    expect(seen.map(({ kind, isComplete }) => [kind, isComplete])).toEqual([
+      ['record', true],
+      ['record', true],
+    ]);
+  });
+
+  test('a hundred thousand that nobody disposes stay flat', async () => {
+    const { channel, device } = clocked();
+    const { stream } = device;
+    const [ROUNDS, EACH] = [20, 5000];
+    let live = 0;
+    /** Takes what was submitted since into account. */
+    const count = (): number => {
+      for (const { opcode } of channel.records.splice(0)) live += opcode === 'MARK' ? 1 : opcode === 'MARK_FREE' ? -1 : 0;
+      return live;
+    };
+    let largest = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      for (let n = 0; n < EACH; n++) stream.record({ timing: true });
+      channel.completeAll();
+      largest = Math.max(largest, count());
+      await collect(() => count() < EACH / 5);
+    }
+    expect(stream.timeline.last).toBeGreaterThan(ROUNDS * EACH);
+    expect(largest).toBeLessThan(2 * EACH);
+    // Handles serve again, too.
+    channel.completeAll();
+    expect(device.core.marks.take() & 0x3fffff).toBeLessThan(4 * EACH);
+  });
+});
+
+describe('elapsed', () => {
+  test('waits for both points, asks the device, and takes what it says', async () => {
+    const opened = clocked();
+    const { channel, device, asked } = opened;
+    const [a, b] = [device.createStream(), device.createStream()];
+    const [start, end] = [a.record({ timing: true }), b.record({ timing: true })];
+    const time = elapsed(start, end);
+    channel.complete(a.timeline.slot, a.timeline.last);
+    opened.progress.wake();
+    await turn();
+    expect(asked).toEqual([]);
+    finish(opened);
+    expect(await time).toBe(1);
+    expect(asked).toEqual([handles(channel, 'MARK')]);
+    expect(await elapsed(end, start)).toBe(-1);
+    expect(await elapsed(start, start)).toBe(0);
+  });
+
+  test('is of the points of the call: recording again and disposing meanwhile change nothing', async () => {
+    const opened = clocked();
+    const { channel, device, asked } = opened;
+    const { stream } = device;
+    const [start, end] = [stream.record({ timing: true }), stream.record({ timing: true })];
+    const marks = handles(channel, 'MARK');
+    const time = elapsed(start, end);
+    stream.record(start);
+    stream.record(end);
+    start[Symbol.dispose]();
+    expect(handles(channel, 'MARK_FREE')).toHaveLength(1);
+    finish(opened);
+    expect(await time).toBe(1);
+    expect(asked).toEqual([marks]);
+    // Now nobody asks about them any more.
+    expect(new Set(handles(channel, 'MARK_FREE'))).toEqual(new Set(handles(channel, 'MARK').slice(0, 3)));
+  });
+
+  test('says at once why there is no time', async () => {
+    const [one, two] = [clocked(), clocked()];
+    const { stream } = one.device;
+    const timed = stream.record({ timing: true });
+    const refusal = async (start: unknown, end: unknown): Promise<unknown> =>
+      elapsed(start as never, end as never).catch((error: unknown) => error);
+    const plain = await refusal(timed, stream.record());
+    expect(plain).toBeInstanceOf(EventTimingError);
+    expect(plain).toBeInstanceOf(StateError);
+    expect(plain).toMatchObject({ reason: 'timing-off', code: 'ERR_MILLRACE_EVENT_TIMING', name: 'EventTimingError' });
+    expect(await refusal(one.device.createEvent({ timing: true }), timed)).toMatchObject({ reason: 'never-recorded' });
+    expect(await refusal(timed, two.device.stream.record({ timing: true }))).toMatchObject({ reason: 'other-device' });
+    expect(await refusal(timed, two.device.stream.record())).toMatchObject({ reason: 'other-device' });
+    expect(await refusal(timed, {})).toBeInstanceOf(ArgumentError);
+    expect(await refusal(undefined, timed)).toMatchObject({ argument: 'start' });
+    const disposed = stream.record({ timing: true });
+    disposed[Symbol.dispose]();
+    expect(await refusal(disposed, timed)).toBeInstanceOf(StateError);
+    expect(await refusal(disposed, timed)).not.toBeInstanceOf(EventTimingError);
+    expect(one.asked).toEqual([]);
+  });
+
+  test('is given up by a signal or a timeout, while it waits and while it asks', async () => {
+    const opened = clocked();
+    const { channel, device } = opened;
+    const { stream } = device;
+    const [start, end] = [stream.record({ timing: true }), stream.record({ timing: true })];
+    await expect(elapsed(start, end, { timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
+    await expect(elapsed(start, end, { signal: AbortSignal.abort() })).rejects.toBeInstanceOf(AbortError);
+    await expect(elapsed(start, end, { timeoutMs: -1 })).rejects.toBeInstanceOf(ArgumentError);
+    finish(opened);
+    channel.answers.delete('elapsed');
+    await expect(elapsed(start, end, { timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
+    // The question is still open: its marks are not given back under it.
+    for (const event of [start, end]) event[Symbol.dispose]();
+    expect(handles(channel, 'MARK_FREE')).toEqual([]);
+  });
+
+  test('rejects when the device is lost, closed, or says no', async () => {
+    const opened = clocked();
+    const { channel, device, core } = opened;
+    const { stream } = device;
+    const [start, end] = [stream.record({ timing: true }), stream.record({ timing: true })];
+    channel.answers.set('elapsed', () => {
+      throw new StateError('ERR_MILLRACE_STATE', 'Not complete.');
+    });
+    finish(opened);
+    await expect(elapsed(start, end)).rejects.toThrow('Not complete.');
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+    await expect(elapsed(start, end)).rejects.toBeInstanceOf(DeviceLostError);
+    const closed = clocked();
+    const event = closed.device.stream.record({ timing: true });
+    finish(closed);
+    await closed.device.close();
+    await expect(elapsed(event, event)).rejects.toBeInstanceOf(StateError);
+  });
+});
+
+describe('a stream with timing', () => {
+  test('stamps launches, copies and fills before and behind, after the waits they need', () => {
+    const { channel, device } = clocked();
+    const [plain, timed] = [device.createStream(), device.createStream({ timing: true })];
+    const x = plain.ones(4);
+    const y = timed.empty(4);
+    timed.fill(y, 1);
+    timed.copy(y, x);
+    timed.launch(shiftKernel(output(f32)), 4, { y });
+    const stamped = (opcode: string): string[] => ['MARK', opcode, 'MARK'];
+    expect(channel.opcodes(timed.timeline.slot)).toEqual([
+      'STREAM_CREATE',
+      'ALLOC',
+      ...stamped('FILL'),
+      'WAIT',
+      ...stamped('COPY'),
+      ...stamped('LAUNCH'),
+    ]);
+    expect(channel.opcodes(plain.timeline.slot)).not.toContain('MARK');
+  });
+
+  test('the done of an operation tells its deviceMs, and the marks go back', async () => {
+    const opened = clocked();
+    const { channel, device, asked } = opened;
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    const operation = stream.fill(array, 1);
+    const done = operation.done;
+    const wait = stream.waitStream(device.defaultStream);
+    finish(opened);
+    expect(await done).toEqual({ submittedAt: expect.any(Number), finishedAt: expect.any(Number), deviceMs: 1 });
+    expect((await operation.synchronize({ timeoutMs: 1000 })).deviceMs).toBe(1);
+    expect(asked).toHaveLength(1);
+    await turn();
+    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+    expect(await wait.done).not.toHaveProperty('deviceMs');
+  });
+
+  test('an operation whose done nobody reads gives its marks back when it is collected', async () => {
+    const opened = clocked();
+    const { channel, device } = opened;
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    for (let n = 0; n < 100; n++) stream.fill(array, n);
+    finish(opened);
+    await collect(() => handles(channel, 'MARK_FREE').length >= 198);
+    expect(handles(channel, 'MARK_FREE').length).toBeGreaterThanOrEqual(198);
+  });
+
+  test('an operation that is refused leaves no stamp to the next', () => {
+    const { channel, device } = clocked();
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    const { submit } = channel;
+    let left = 1;
+    channel.submit = (bytes) => (left-- > 0 ? submit.call(channel, bytes) : -Status.LIMIT);
+    // The stamp has room, the fill has not.
+    expect(() => stream.fill(array, 1)).toThrow(LimitError);
+    channel.submit = submit;
+    stream.fill(array, 2);
+    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['MARK', 'MARK_FREE', 'MARK', 'FILL', 'MARK']);
+  });
+
+  test('an operation behind which there is no room has no deviceMs, and none is thrown', async () => {
+    const opened = clocked();
+    const { channel, device } = opened;
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    const { submit } = channel;
+    let left = 2;
+    channel.submit = (bytes) => (left-- > 0 ? submit.call(channel, bytes) : -Status.LIMIT);
+    const operation = stream.fill(array, 1);
+    channel.submit = submit;
+    finish(opened);
+    expect(await operation.done).not.toHaveProperty('deviceMs');
+    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+  });
+
+  test('a failed operation rejects with its failure, and a device that is gone costs only the time', async () => {
+    const opened = clocked();
+    const { channel, device, asked } = opened;
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    const failing = stream.fill(array, 1);
+    const { ticket } = channel.records.findLast(({ opcode }) => opcode === 'FILL')!;
+    channel.fail(stream.timeline.slot, { id: 1, first: ticket, last: ticket, status: Status.LAUNCH_FAILED });
+    finish(opened);
+    await expect(failing.done).rejects.toMatchObject({ name: 'LaunchError' });
+    expect(asked).toEqual([]);
+    const fine = stream.fill(array, 2);
+    finish(opened);
+    await nextTurn();
+    await device.destroy();
+    expect(await fine.done).not.toHaveProperty('deviceMs');
+  });
+});
