@@ -19,6 +19,7 @@ export type { Stream } from './core/stream.js';
 export type { StreamOptions } from './core/stream-options.js';
 export type { Ordering } from './core/storage.js';
 export type { DeviceArray } from './core/array.js';
+export type { AxisIndex } from './core/strides.js';
 export type { ArrayFactory, DTypeOf } from './core/array-factory.js';
 export type { PinnedArray } from './core/pinned.js';
 export type { CopyOptions } from './core/copy.js';

@@ -8,6 +8,7 @@ import type { Shape } from './kernel.js';
 import { PinnedArray } from './pinned.js';
 import { hostElement } from './scalar-bits.js';
 import type { Recorder } from './recorder.js';
+import { checkTransfer } from './upload.js';
 
 /** One dtype per host array class; bool and f16 are only chosen by name. */
 export type DTypeOf<T> =
@@ -80,17 +81,23 @@ export abstract class ArrayFactory {
   /**
    * Copies the data: `cupy.array`, `wp.array(data)`. An ordinary array may be changed as soon as this returns, a pinned one when the
    * copy has finished. The shape is the data's (flat for what is not pinned) unless `shape` gives another for as many elements.
+   * `transfer`: as that of `copy`, its ArrayBuffer is detached instead.
    */
-  from<T extends HostArray | Uint8ClampedArray | PinnedArray>(data: T, opts?: { readonly shape?: Shape }): DeviceArray<DTypeOf<T>>;
+  from<T extends HostArray | Uint8ClampedArray | PinnedArray>(
+    data: T,
+    opts?: { readonly shape?: Shape; readonly transfer?: boolean },
+  ): DeviceArray<DTypeOf<T>>;
   from<D extends DType>(
     data: HostOf[NoInfer<D>] | Iterable<ScalarInput<NoInfer<D>>>,
-    opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape },
+    opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
   ): DeviceArray<D>;
-  from(data: unknown, opts: { readonly dtype?: DTypeLike<DType>; readonly shape?: Shape } = {}): DeviceArray {
+  from(data: unknown, opts: { readonly dtype?: DTypeLike<DType>; readonly shape?: Shape; readonly transfer?: boolean } = {}): DeviceArray {
     const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
     const source = sourceOf(data, dtype);
     const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, source.data.length);
-    return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never));
+    const { transfer = false } = opts;
+    if (transfer) checkTransfer(data, source.data === data && !(data instanceof PinnedArray));
+    return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer }));
   }
 
   #filled<D extends DType>(shape: Shape, value: 0 | 1, dtype: D): DeviceArray<D> {

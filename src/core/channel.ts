@@ -58,7 +58,10 @@ export interface Channel {
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void;
   /** Makes an ordinary buffer in the device's worker and binds it to the handle, not page-locked; `collect` brings it here. */
   lend(handle: number, byteLength: number): void;
-  /** Only after every operation that used the handle completed. Unregisters it and gives the buffer. */
+  /**
+   * Only after every operation that used the handle completed. Unregisters it and gives the buffer; rejects with OutOfMemoryError where
+   * there was no memory for it, which those operations have failed of.
+   */
   collect(handle: number): Promise<ArrayBuffer>;
   /** Only after every operation that used the handle completed. Resolves when the handle may be used again. */
   unregister(handle: number): Promise<void>;

@@ -10,6 +10,7 @@ import { DeviceLostError, LimitError, type LostReason, type MillraceError, State
 import { type FailingOperation, FailureBook } from './failures.js';
 import { HandleTable, type Reach } from './handles.js';
 import { refuseHeld } from './held.js';
+import { Helpers } from './helpers.js';
 import { HostArena } from './host-arena.js';
 import { whatKeeps } from './inspect.js';
 import type { Kernel } from './kernel.js';
@@ -69,6 +70,8 @@ export class DeviceCore {
   home: Timeline | undefined = undefined;
   /** Waits, frees, and who else uses its memory. */
   readonly orders: OrderBook;
+  /** Streams for the parts of copies that only this device can do. */
+  readonly helpers: Helpers = new Helpers(this);
   readonly #memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #hostMemory: HandleTable;
@@ -117,6 +120,11 @@ export class DeviceCore {
     timeline.log.add(ticket, this.encoder.block[0] as number);
     if (this.#check === undefined) this.#scheduleCheck();
     return ticket;
+  }
+
+  /** Throws LimitError unless so many records of the stream would be taken now. */
+  checkRoom(timeline: Timeline, records: number): void {
+    if (this.channel.stats().pendingRecords + records > this.channel.maxPending) throw refusalOf(this, Status.LIMIT, timeline.label);
   }
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */

@@ -28,6 +28,13 @@ const KEPT = 4096;
 export interface FailingOperation extends OperationInfo {
   /** The last writes to what a copy reads. */
   readonly sources?: readonly Point[];
+  /** What it consists of, if that is more than its ticket. */
+  readonly parts?: readonly FailingPart[] | undefined;
+}
+
+/** A record of an operation, and the book of its device. */
+export interface FailingPart extends Point {
+  readonly failures: FailureBook;
 }
 
 /** What an error needs to know of a kernel. */
@@ -108,16 +115,19 @@ export class FailureBook {
 
   /** The error of a failed operation, for those who only watch. */
   peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
+    for (const part of operation.parts ?? []) {
+      if (hasFailed(part)) return part.failures.peek(part.timeline, part.ticket, withoutParts(operation));
+    }
     const record = this.#find(timeline, ticket, operation.sources);
     return record && this.#describe(record, timeline.label, operation);
   }
 
-  /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. */
+  /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
+    const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, withoutParts(operation)));
     const record = this.#find(timeline, ticket, operation.sources);
-    if (record === undefined) return undefined;
-    this.#markTold(record.id);
-    return this.#describe(record, timeline.label, operation);
+    if (record !== undefined) this.#markTold(record.id);
+    return failed?.[0] ?? (record && this.#describe(record, timeline.label, operation));
   }
 
   /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
@@ -231,6 +241,17 @@ export class FailureBook {
         return new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed (status ${record.status})${note}.`, facts);
     }
   }
+}
+
+/** After the stream has reached it. */
+export function hasFailed({ failures, timeline, ticket }: FailingPart): boolean {
+  failures.note(timeline);
+  return timeline.failureAt(ticket) !== undefined;
+}
+
+/** For messages; its parts are looked at one by one. */
+function withoutParts({ id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {
+  return { id, kind, label, bytes, stream, device };
 }
 
 function forgottenCause(device: string): MillraceError {

@@ -4,6 +4,7 @@ import { badArgument, show } from './arguments.js';
 import { DeviceArray } from './array.js';
 import type { StreamSite } from './device-core.js';
 import { DTYPES } from './dtype.js';
+import { elementsOf, regionOf, writeAxes } from './region.js';
 import { bits, scalarBits } from './scalar-bits.js';
 import { uses } from './uses.js';
 
@@ -18,15 +19,20 @@ export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): 
   }
   scalarBits(dst.dtype, value, 'value');
   const { low, high } = bits;
-  const { storage, length, byteOffset, byteLength } = dst;
+  const { storage, length, byteOffset } = dst;
+  const [start, end] = dst.byteRange;
   const { encoder } = core;
   const { slot } = timeline;
   if (length === 0) return core.submit(timeline, encoder.nop(slot));
   uses.begin(site);
-  uses.add(storage, byteOffset, byteOffset + byteLength, true);
+  uses.add(storage, start, end, true);
   uses.order('fill', undefined);
   const { byteSize } = DTYPES[dst.dtype];
-  const ticket = core.submit(timeline, encoder.fill(slot, storage.handle, byteSize, storage.base + byteOffset, length, low, high));
+  const offset = storage.base + byteOffset;
+  const bytes = dst.isContiguous
+    ? encoder.fill(slot, storage.handle, byteSize, offset, length, low, high)
+    : encoder.fillStrided(slot, storage.handle, byteSize, offset, writeAxes(encoder, elementsOf(dst), regionOf(dst), undefined), low, high);
+  const ticket = core.submit(timeline, bytes);
   uses.commit(ticket);
   return ticket;
 }

@@ -5,7 +5,8 @@
 // wait on the device until it is locked. Small blocks come from slabs in powers of two, larger ones from a list of free
 // ranges, best fit. What does not fit gets a SharedArrayBuffer and a registration of its own.
 //
-// A block that the device may still use is not cut again before its last use was seen completed.
+// A block that the device may still use is not cut again before its last use was seen completed. Memory of the user's
+// is a block with a registration of its own too: it ends in the same way, and then the memory is the user's again.
 // Thread: owner.
 import type { Channel } from './channel.js';
 import type { HandleTable } from './handles.js';
@@ -22,10 +23,11 @@ const GRAIN = 256;
 const SLAB = 256 * 1024;
 const LARGEST_SMALL = 64 * 1024;
 const PAGE = 4096;
+const EMPTY = new ArrayBuffer(0);
 
 /** A piece of page-locked memory. */
 export interface HostBlock {
-  readonly buffer: SharedArrayBuffer;
+  readonly buffer: ArrayBufferLike;
   /** Where it starts in `buffer`. */
   readonly byteOffset: number;
   readonly byteLength: number;
@@ -63,6 +65,8 @@ export class HostArena {
   /** Free small blocks by the exponent of their size. */
   readonly #small: Map<number, HostBlock[]> = new Map();
   #retiring: Retiring[] = [];
+  /** Page-locked, and no part of the arena. */
+  readonly #locked: Set<HostBlock> = new Set();
   #liveBytes = 0;
 
   constructor(channel: Channel, handles: HandleTable) {
@@ -92,6 +96,61 @@ export class HostArena {
     this.reclaim();
     this.#liveBytes += byteLength;
     return byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#takeLarge(byteLength);
+  }
+
+  /** A block of memory that exists and stays where it is; copies wait on the device until it is registered. */
+  adopt(buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): HostBlock {
+    this.reclaim();
+    const block = this.promise(byteLength);
+    return this.keep(block, buffer, byteOffset, isLocked);
+  }
+
+  /** A block whose memory comes later, by `keep`; copies that name it wait on the device meanwhile. */
+  promise(byteLength: number): HostBlock {
+    const handle = this.#handles.take();
+    this.#liveBytes += byteLength;
+    return { buffer: EMPTY, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
+  }
+
+  /** The memory of a promised block. An ordinary ArrayBuffer is detached. */
+  keep(block: HostBlock, buffer: ArrayBufferLike, byteOffset: number, isLocked: boolean): HostBlock {
+    this.#channel.register(block.handle, buffer, byteOffset, block.byteLength, isLocked);
+    const kept = { ...block, buffer, byteOffset };
+    if (isLocked) this.#locked.add(kept);
+    return kept;
+  }
+
+  /** Nothing submitted names the promised block, and nothing was kept for it. */
+  cancel(block: HostBlock): void {
+    this.#liveBytes -= block.byteLength;
+    this.#handles.giveBackNow(block.handle);
+  }
+
+  /** Memory that the device's worker makes and the device writes, which `collect` brings here as it is. */
+  lend(byteLength: number): HostBlock {
+    const block = this.promise(byteLength);
+    this.#channel.lend(block.handle, byteLength);
+    return block;
+  }
+
+  /** After every use of the block. Rejects with OutOfMemoryError where the worker had no memory: then nothing was written. */
+  async collect(block: HostBlock): Promise<ArrayBuffer> {
+    this.#liveBytes -= block.byteLength;
+    try {
+      return await this.#channel.collect(block.handle);
+    } finally {
+      this.#handles.giveBackNow(block.handle);
+    }
+  }
+
+  /** Is any of these bytes page-locked for this device already? */
+  isLocked(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): boolean {
+    if (buffer === this.#channel.arena) return true;
+    this.reclaim();
+    const end = byteOffset + byteLength;
+    return [...this.#locked].some(
+      (block) => block.buffer === buffer && block.byteOffset < end && byteOffset < block.byteOffset + block.byteLength,
+    );
   }
 
   /** Returns a block after the operations at these points. */
@@ -181,12 +240,16 @@ export class HostArena {
     const buffer = growableSharedBuffer(size, size);
     const handle = this.#handles.take();
     this.#channel.register(handle, buffer, 0, buffer.byteLength, true);
-    return { buffer, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
+    const block = { buffer, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
+    this.#locked.add(block);
+    return block;
   }
 
   #release(block: HostBlock): void {
     if (block.chunk === undefined) {
-      // The device lets go of the pages before the buffer can be collected: the worker holds it until then.
+      // The device lets go of the pages before the buffer can be collected: the worker holds it until then. What is
+      // asked of the worker later, such as locking the same pages again, comes after.
+      this.#locked.delete(block);
       void this.#channel.unregister(block.handle).then(
         () => this.#handles.giveBackNow(block.handle),
         () => undefined,

@@ -111,6 +111,7 @@ function checkArray(value: unknown, param: PlanParam, device: Device, plan: Kern
     value.dtype === param.dtype &&
     (!plan.isShaped || value.shape.length === param.rank) &&
     !value.isDisposed &&
+    value.isContiguous &&
     value.length <= MAX_EXTENT
   ) {
     return value;
@@ -134,6 +135,14 @@ function badArray(value: unknown, param: PlanParam, device: Device, plan: Kernel
   }
   if (value.dtype !== param.dtype)
     return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
+  if (!value.isContiguous) {
+    const strides = value.strides.join(', ');
+    return badArgument(
+      name,
+      value,
+      `${what} (${value.label} with strides [${strides}]) is not contiguous, as kernels need it: clone() it first.`,
+    );
+  }
   if (value.length > MAX_EXTENT) {
     return badArgument(name, value, `${what} has more elements (${value.length}) than a kernel can index (${MAX_EXTENT}).`, MAX_EXTENT);
   }

@@ -4,6 +4,7 @@ import type { Clock } from './clock.js';
 import { describeAs } from './describe.js';
 import type { StreamSite } from './device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from './errors.js';
+import type { FailingPart } from './failures.js';
 import { refuseHeld } from './held.js';
 import type { Landing } from './landing.js';
 import type { Span } from './operation-timer.js';
@@ -48,6 +49,7 @@ export class Operation implements OperationInfo {
   #landing: Landing | undefined = undefined;
   #sources: readonly Point[] = NOWHERE;
   #span: Span | undefined = undefined;
+  #parts: readonly FailingPart[] | undefined = undefined;
   #canFail = true;
   #submittedAt = 0;
 
@@ -115,10 +117,14 @@ export class Operation implements OperationInfo {
     return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
   }
 
-  /** @internal A copy of what was last written at `sources`. With a landing it is done when the loop has done its part too. */
-  moves(sources: readonly Point[], landing: Landing | undefined): this {
+  /**
+   * @internal A copy of what was last written at `sources`. With a landing it is done when the loop has done its part too. `parts`: the
+   * records it consists of, where they are several.
+   */
+  moves(sources: readonly Point[], landing: Landing | undefined, parts?: readonly FailingPart[]): this {
     this.#sources = sources;
     this.#landing = landing;
+    this.#parts = parts;
     return this;
   }
 
@@ -130,6 +136,11 @@ export class Operation implements OperationInfo {
   /** @internal */
   get sources(): readonly Point[] {
     return this.#sources;
+  }
+
+  /** @internal */
+  get parts(): readonly FailingPart[] | undefined {
+    return this.#parts;
   }
 
   /** @internal On a stream with timing. */

@@ -52,13 +52,19 @@ export class OrderBook {
     try {
       const timeline = this.#streamOf(storage);
       for (const use of storage.uses()) this.wait(timeline, use.timeline, use.ticket);
-      const ticket = core.submit(timeline, core.encoder.free(timeline.slot, storage.handle));
-      this.#memory.giveBack(storage.handle, timeline, ticket);
+      this.freeOn(timeline, storage.handle);
     } catch (error) {
       // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
       if (error instanceof LimitError) this.#unfreed.push(storage);
       else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
     }
+  }
+
+  /** Gives device memory back after what this stream of the device was given so far. */
+  freeOn(timeline: Timeline, handle: number): void {
+    const core = this.#core;
+    const ticket = core.submit(timeline, core.encoder.free(timeline.slot, handle));
+    this.#memory.giveBack(handle, timeline, ticket);
   }
 
   /** Tries again what there was no room for; are some left? */

@@ -31,7 +31,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   readonly #isView: boolean;
   #isDisposed = false;
 
-  /** @internal Made by `device.pinned`. */
+  /** @internal Made by `device.pinned`, and by `device.pin` of `data`. */
   constructor(
     core: DeviceCore,
     dtype: D,
@@ -40,6 +40,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     block: HostBlock,
     byteOffset: number,
     viewOf?: Lease,
+    data?: HostOf<SharedArrayBuffer>[D],
   ) {
     this.core = core;
     this.dtype = dtype;
@@ -49,7 +50,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     this.byteOffset = byteOffset;
     // Of fixed length: views that follow a growable buffer are fifteen times slower.
     const make = DTYPES[dtype].make;
-    this.data = new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D];
+    this.data = data ?? (new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D]);
     this.#block = block;
     this.#isView = viewOf !== undefined;
     if (viewOf === undefined) storage.belongTo(this);
@@ -76,7 +77,10 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return new PinnedArray(this.core, this.dtype, Object.freeze([to - from]), this.storage, this.#block, byteOffset, this.#lease);
   }
 
-  /** The memory serves the next pinned array once every operation that uses it has finished. Let go of `data` before. Never throws. */
+  /**
+   * The memory serves the next pinned array once every operation that uses it has finished. Let go of `data` before. Memory given to
+   * `device.pin` is unlocked then, `cuMemHostUnregister`, and stays as it is. Never throws.
+   */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;
     this.#isDisposed = true;

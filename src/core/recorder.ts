@@ -100,8 +100,8 @@ export abstract class Recorder extends ArrayFactory implements StreamSite {
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.checkOpen();
-    const { ticket, byteLength, sources, landing } = submitTransfer(this, dst, src, opts);
-    return this.operation('copy', ticket, opts?.label, byteLength).moves(sources, landing);
+    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, dst, src, opts);
+    return this.operation('copy', ticket, opts?.label, byteLength).moves(sources, landing, parts);
   }
 
   /** Sets every element, of a view too: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */

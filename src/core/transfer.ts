@@ -1,16 +1,20 @@
-// Copies as records, and the staging of ordinary arrays, which the device cannot reach: their bytes go through
-// page-locked memory, on the way in at the call, on the way out when the device has finished.
+// Copies as records: which stream of which device does what, and through which memory.
+//
+//   One record, where the given stream's device does it alone: consecutive bytes between memory of its backend and page-locked
+//   memory of any device, or elements of its own memory in any two arrangements.
+//   A relay otherwise: elements of another arrangement are gathered into a temporary first and scattered from one last, each
+//   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
 // Thread: owner.
-import { MemorySpace } from '../protocol/protocol.gen.js';
-import { type CopyOptions, type Place, planCopy } from './copy.js';
-import type { StreamSite } from './device-core.js';
-import type { HostBlock } from './host-arena.js';
+import { type CopyOptions, type CopyPlan, planCopy } from './copy.js';
+import type { DeviceCore, StreamSite } from './device-core.js';
+import { type FailingPart, hasFailed } from './failures.js';
 import { Landing } from './landing.js';
-import type { Operation } from './operation.js';
-import { Storage } from './storage.js';
+import { probePeer } from './probe.js';
+import { type Elements, isOnDevice, type Region } from './region.js';
+import { Relay, submitArrange, submitMove } from './relay.js';
+import { submitThroughHost } from './through-host.js';
 import type { Point } from './timeline.js';
-import { uses } from './uses.js';
-import type { WaitOptions } from './wait.js';
+import { checkTransfer, detached, HostStage, upload } from './upload.js';
 
 /** What a copy became. */
 export interface Transfer {
@@ -20,135 +24,125 @@ export interface Transfer {
   readonly sources: readonly Point[];
   /** It ends in an ordinary array. */
   readonly landing: Landing | undefined;
+  /** Its records, where they are several. */
+  readonly parts: readonly FailingPart[] | undefined;
 }
+
+export interface Moved {
+  readonly ticket: number;
+  readonly parts: readonly FailingPart[] | undefined;
+}
+
+/** Records that a relay takes on one stream, at most: a wait before each of its steps, and the frees. */
+const RELAY_RECORDS = 16;
 
 /** `stream.copy`. */
 export function submitTransfer(site: StreamSite, dst: unknown, src: unknown, opts: CopyOptions | undefined): Transfer {
   const { core, timeline } = site;
-  const { dst: to, src: from, byteLength } = planCopy(core, dst, src, opts);
-  if (byteLength === 0) {
-    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, sources: [], landing: undefined };
+  const plan = planCopy(dst, src, opts);
+  const isTransfer = opts?.transfer === true;
+  if (isTransfer) checkTransfer(src, plan.src.bytes !== undefined && plan.dst.bytes === undefined);
+  if (plan.byteLength === 0) {
+    const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
+    if (isTransfer) detached((src as Uint8Array<ArrayBuffer>).buffer);
+    return { ticket, byteLength: 0, sources: [], landing: undefined, parts: undefined };
   }
-  const label = opts?.label;
-  const sources = from.place?.storage.lastWrites(from.place.offset, from.place.offset + byteLength) ?? [];
-  if (to.bytes !== undefined) {
-    // planCopy made sure that the device reaches one end.
-    const landing = submitCopyOut(site, to.bytes, from.place as Place, label);
-    return { ticket: landing.ticket, byteLength, sources, landing };
+  return { byteLength: plan.byteLength, ...submitPlan(site, plan, opts?.label, isTransfer) };
+}
+
+function submitPlan(site: StreamSite, plan: CopyPlan, label: string | undefined, isTransfer: boolean): Omit<Transfer, 'byteLength'> {
+  const { dst, src } = plan;
+  if (src.region === undefined) {
+    // planCopy made sure that a device reaches one end.
+    const to = dst.region as Region;
+    const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
+    return { ...moved, sources: [], landing: undefined };
   }
-  const ticket =
-    from.bytes === undefined ? submitCopy(site, to.place, from.place, byteLength, label) : submitCopyIn(site, to.place, from.bytes, label);
-  return { ticket, byteLength, sources, landing: undefined };
+  const from = src.region;
+  const sources = from.storage.lastWrites(from.start, from.end);
+  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, landing: undefined };
+  const stage = HostStage.locked(from.storage.core, plan.byteLength);
+  let moved: Moved;
+  try {
+    moved = submitCopy(site, stage.region, from, plan, label);
+  } catch (error) {
+    stage.giveBack();
+    throw error;
+  }
+  return { ...moved, sources, landing: land(site, stage, dst.bytes, moved) };
 }
 
-/** Between two places that the device reaches; the ticket. */
-export function submitCopy(site: StreamSite, dst: Place, src: Place, byteLength: number, label: string | undefined): number {
-  uses.begin(site);
-  uses.add(dst.storage, dst.offset, dst.offset + byteLength, true);
-  uses.add(src.storage, src.offset, src.offset + byteLength, false);
-  uses.order('copy', label);
-  const { core, timeline } = site;
-  const bytes = core.encoder.copy(
-    timeline.slot,
-    dst.storage.core.channel.id,
-    dst.storage.space,
-    dst.storage.handle,
-    dst.storage.base + dst.offset,
-    src.storage.core.channel.id,
-    src.storage.space,
-    src.storage.handle,
-    src.storage.base + src.offset,
-    byteLength,
-  );
-  const ticket = core.submit(timeline, bytes);
-  uses.commit(ticket);
-  return ticket;
-}
-
-/** From an ordinary array, whose bytes are taken now; the ticket. */
-export function submitCopyIn(site: StreamSite, dst: Place, bytes: Uint8Array, label: string | undefined): number {
-  const { arena } = site.core;
-  const block = arena.take(bytes.byteLength);
-  const ticket = orReturn(site, block, () => {
-    blockBytes(block).set(bytes);
-    return submitCopy(site, dst, blockPlace(site, block), bytes.byteLength, label);
-  });
-  arena.giveBack(block, [{ timeline: site.timeline, ticket }]);
-  return ticket;
-}
-
-/** Into an ordinary array, which the bytes reach whether or not somebody waits for it. */
-export function submitCopyOut(site: StreamSite, into: Uint8Array, src: Place, label: string | undefined): Landing {
-  const { core, timeline } = site;
-  const block = core.arena.take(into.byteLength);
-  const ticket = orReturn(site, block, () => submitCopy(site, blockPlace(site, block), src, into.byteLength, label));
+/** Brings the bytes to an ordinary array when they are there, whether or not somebody waits for it. */
+function land({ core, timeline }: StreamSite, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): Landing {
   const landing = new Landing(ticket);
   core.landings.expect(timeline, landing);
   const finish = (error?: Error): void => {
-    core.arena.giveBack(block, [{ timeline, ticket }]);
+    stage.giveBack();
     landing.settle(error);
   };
   core.progress.add(timeline, {
     ticket,
     holdsLoop: false,
     // The operation failed: there is nothing to land, and who waits for it is told by its ticket.
-    settle: () => (timeline.failureAt(ticket) === undefined ? core.landings.land(blockBytes(block), into, finish) : finish()),
+    settle: () => {
+      if (timeline.failureAt(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
+      else core.landings.land(stage.bytes, into, finish);
+    },
     lose: () => finish(),
   });
   return landing;
 }
 
-/** A copy into page-locked memory that the caller takes the bytes out of. */
-export class Readback {
-  readonly ticket: number;
-  readonly #site: StreamSite;
-  readonly #block: HostBlock;
-
-  constructor(site: StreamSite, src: Place, byteLength: number) {
-    this.#site = site;
-    const { core, timeline } = site;
-    const block = core.arena.take(byteLength);
-    this.#block = block;
-    this.ticket = orReturn(site, block, () =>
-      byteLength === 0
-        ? core.submit(timeline, core.encoder.nop(timeline.slot))
-        : // It waits for the last writer, whatever the stream's ordering.
-          submitCopy({ core, timeline, ordering: 'tracked', isReadback: true }, blockPlace(site, block), src, byteLength, undefined),
-    );
+/** Between two regions with these elements, on the given stream as far as anybody can tell. */
+export function submitCopy(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
+  const [to, from] = [dst.storage.core, src.storage.core];
+  if (isOnDevice(dst) && isOnDevice(src)) probePeer(to, from);
+  const isFlat = dst.strides === undefined && src.strides === undefined;
+  const isInside = to === from && isOnDevice(dst) && isOnDevice(src);
+  if (isFlat && reaches(site.core, dst) && reaches(site.core, src)) {
+    return { ticket: submitMove(site, dst, src, elements.byteLength, label), parts: undefined };
   }
-
-  /** Waits for the bytes, in `into` or a new buffer. The block goes back when they are there, or when the device is done with it. */
-  async take(operation: Operation, opts: WaitOptions | undefined, into: Uint8Array | undefined): Promise<Uint8Array> {
-    const { core, timeline } = this.#site;
-    const block = this.#block;
-    try {
-      // Whoever has the bytes knows that what wrote them has finished; the stream that they came by is chance.
-      await core.wait(timeline, this.ticket, operation, opts, operation.sources);
-      const bytes = into ?? new Uint8Array(block.byteLength);
-      const error = await new Promise<Error | undefined>((resolve) => core.landings.land(blockBytes(block), bytes, resolve));
-      if (error !== undefined) throw error;
-      return bytes;
-    } finally {
-      core.arena.giveBack(block, [{ timeline, ticket: this.ticket }]);
-    }
-  }
-}
-
-/** Submits what uses the block, or returns the block. */
-function orReturn({ core }: StreamSite, block: HostBlock, submit: () => number): number {
+  if (!isFlat && isInside && to === site.core) return { ticket: submitArrange(site, dst, src, elements, label), parts: undefined };
+  const relay = new Relay(site, label);
+  relay.check(dst, src);
   try {
-    return submit();
+    if (!isFlat && isInside) {
+      const inside = relay.on(to);
+      relay.reserve(RELAY_RECORDS);
+      relay.arrange(inside, dst, src, elements);
+    } else {
+      submitRelayed(relay, dst, src, elements);
+    }
+    return { ticket: relay.end(), parts: relay.parts };
   } catch (error) {
-    core.arena.giveBack(block, []);
+    relay.abandon();
     throw error;
   }
 }
 
-function blockPlace({ core }: StreamSite, block: HostBlock): Place {
-  // Staging memory has no history: its order is that of the stream it is used on.
-  return { storage: new Storage(MemorySpace.HOST, block.handle, block.handleOffset, block.byteLength, core), offset: 0 };
+/** Can a record of this device's streams copy its bytes? */
+function reaches({ channel }: DeviceCore, region: Region): boolean {
+  return !isOnDevice(region) || region.storage.core.channel.backend === channel.backend;
 }
 
-function blockBytes(block: HostBlock): Uint8Array {
-  return new Uint8Array(block.buffer, block.byteOffset, block.byteLength);
+/** Gathers, moves and scatters. */
+function submitRelayed(relay: Relay, dst: Region, src: Region, elements: Elements): void {
+  const [to, from] = [dst.storage.core, src.storage.core];
+  const { byteLength } = elements;
+  const isForeign = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
+  // Every stream is there, and has room, before anything is submitted.
+  const gathering = src.strides === undefined ? undefined : relay.on(from);
+  const scattering = dst.strides === undefined ? undefined : relay.on(to);
+  const [leaving, arriving] = isForeign ? [relay.near(from), relay.near(to)] : [undefined, relay.near(isOnDevice(dst) ? to : from)];
+  relay.reserve(RELAY_RECORDS);
+
+  let [near, far] = [src, dst];
+  if (gathering !== undefined) {
+    near = relay.temporary(gathering, byteLength);
+    relay.arrange(gathering, near, src, elements);
+  }
+  if (scattering !== undefined) far = relay.temporary(scattering, byteLength);
+  if (leaving === undefined) relay.move(arriving, far, near, byteLength);
+  else submitThroughHost(relay, leaving, arriving, far, near, byteLength);
+  if (scattering !== undefined) relay.arrange(scattering, dst, far, elements);
 }

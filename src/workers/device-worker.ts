@@ -51,8 +51,8 @@ class ControlledDevice {
   readonly #builder: KernelBuilder;
   readonly #pagesCanBeLocked: boolean;
   readonly #building: Set<number> = new Set();
-  /** Buffers that the device writes into and the owner has not got yet. */
-  readonly #lent: Map<number, ArrayBuffer> = new Map();
+  /** Buffers that the device writes into and the owner has not got yet; undefined where there was no memory. */
+  readonly #lent: Map<number, ArrayBuffer | undefined> = new Map();
   #isClosing = false;
 
   constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
@@ -101,16 +101,22 @@ class ControlledDevice {
   }
 
   lend(handle: number, byteLength: number): void {
-    const buffer = new ArrayBuffer(byteLength);
+    const buffer = bufferOf(byteLength);
     this.#lent.set(handle, buffer);
-    binding.registerHost(this.channel, handle, new Uint8Array(buffer), false);
+    // Copies into what is not there fail for being out of its bounds.
+    binding.registerHost(this.channel, handle, new Uint8Array(buffer ?? new ArrayBuffer(1)), false);
   }
 
   collect(handle: number): void {
-    const buffer = this.#lent.get(handle) as ArrayBuffer;
+    const buffer = this.#lent.get(handle);
     this.#lent.delete(handle);
     binding.unregisterHost(this.channel, handle);
-    send({ type: 'collected', handle, buffer }, [buffer]);
+    if (buffer !== undefined) {
+      send({ type: 'collected', handle, buffer }, [buffer]);
+      return;
+    }
+    const error = new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'There is no host memory for the bytes of the read.', 0, 0);
+    send({ type: 'notLent', handle, error: encodeError(error) });
   }
 
   answer(id: number, name: ControlName, args: readonly unknown[]): void {
@@ -127,6 +133,14 @@ class ControlledDevice {
     // The channel ends after what is queued, which would wait for these for ever.
     for (const handle of this.#building) binding.failKernel(this.channel, handle, Status.STATE);
     return binding.closeDevice(this.channel);
+  }
+}
+
+function bufferOf(byteLength: number): ArrayBuffer | undefined {
+  try {
+    return new ArrayBuffer(byteLength);
+  } catch {
+    return undefined;
   }
 }
 

@@ -44,6 +44,8 @@ export type FromWorker =
   | { readonly type: 'registerFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'unregistered'; readonly handle: number }
   | { readonly type: 'collected'; readonly handle: number; readonly buffer: ArrayBuffer }
+  /** There was no memory to lend. */
+  | { readonly type: 'notLent'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'answered'; readonly id: number; readonly value: unknown }
   | { readonly type: 'refused'; readonly id: number; readonly error: EncodedError }
   /** Last message. */

@@ -236,6 +236,9 @@ export class WorkerChannel implements Channel {
       case 'collected':
         take(this.#collects, message.handle)?.resolve(message.buffer);
         break;
+      case 'notLent':
+        take(this.#collects, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
+        break;
       case 'answered':
         take(this.#asked, message.id)?.resolve(message.value);
         break;

@@ -53,11 +53,11 @@ test('what was disposed or closed is still described', async () => {
 });
 
 test('an error that holds one of them can be logged', () => {
-  const { stream, array } = objects();
+  const { stream } = objects();
   const other = fixture().device.zeros(4);
   let error: unknown;
   try {
-    stream.copy(array, other);
+    stream.fill(other, 1);
   } catch (caught) {
     error = caught;
   }

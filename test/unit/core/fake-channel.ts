@@ -2,7 +2,7 @@
 import type { BuildReport, Channel } from '../../../src/core/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/control.js';
 import { DeviceCore } from '../../../src/core/device-core.js';
-import { Device } from '../../../src/core/device.js';
+import { Device, type DeviceName } from '../../../src/core/device.js';
 import type { DeviceLostError } from '../../../src/core/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernel.js';
 import { Progress } from '../../../src/core/progress.js';
@@ -39,7 +39,7 @@ export interface Submitted {
 export class FakeChannel implements Channel {
   readonly id: number;
   /** Set before the fixture is made. */
-  backend: BackendName = 'cpu';
+  backend: BackendName;
   info: NativeDeviceInfo = INFO;
   readonly maxPending = 100;
   readonly encoder: Encoder = new Encoder();
@@ -48,7 +48,8 @@ export class FakeChannel implements Channel {
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly records: Submitted[] = [];
   readonly armed: { readonly stream: number; readonly ticket: number }[] = [];
-  readonly registered: { readonly handle: number; readonly byteOffset: number; readonly byteLength: number }[] = [];
+  readonly registered: { readonly handle: number; readonly byteOffset: number; readonly byteLength: number; readonly isLocked: boolean }[] =
+    [];
   readonly unregistered: number[] = [];
   readonly builds: Map<number, { resolve(report: BuildReport): void; reject(error: Error): void }> = new Map();
   /** When set, every record is refused with it. */
@@ -63,8 +64,9 @@ export class FakeChannel implements Channel {
   readonly #nextHandle: number[] = [0, 0, 0, 0];
   #streams = 0;
 
-  constructor(id = 7) {
+  constructor(id = 7, backend: BackendName = 'cpu') {
     this.id = id;
+    this.backend = backend;
   }
 
   submit(bytes: number): number {
@@ -123,12 +125,12 @@ export class FakeChannel implements Channel {
     return new Promise((resolve, reject) => this.builds.set(handle, { resolve, reject }));
   }
 
-  register(handle: number, _buffer: ArrayBufferLike, byteOffset: number, byteLength: number, _isLocked: boolean): void {
-    this.registered.push({ handle, byteOffset, byteLength });
+  register(handle: number, _buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
+    this.registered.push({ handle, byteOffset, byteLength, isLocked });
   }
 
   lend(handle: number, byteLength: number): void {
-    this.registered.push({ handle, byteOffset: 0, byteLength });
+    this.registered.push({ handle, byteOffset: 0, byteLength, isLocked: false });
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
@@ -224,11 +226,10 @@ export interface Fixture {
 }
 
 /** `sharedProgress`: as the devices of a thread have it. */
-export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress): Fixture {
+export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress, id: DeviceName = 'cpu:0'): Fixture {
   const holds: boolean[] = [];
   const progress = sharedProgress ?? new Progress((on) => holds.push(on));
   const { backend } = channel;
-  const id = `${backend}:${channel.info.ordinal}` as const;
   const core = new DeviceCore(id, channel, progress);
   const device = new Device(core, {
     info: { id, backend, ...channel.info },

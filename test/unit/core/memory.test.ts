@@ -22,7 +22,7 @@ describe('host arena', () => {
     const channel = new FakeChannel();
     const arena = arenaOf(channel);
     const blocks = [100, 5000, 100_000, 3 * MIB, 0, 256, 257].map((bytes) => arena.take(bytes));
-    expect(channel.registered).toEqual([{ handle: blocks[0]!.handle, byteOffset: 0, byteLength: 16 * MIB }]);
+    expect(channel.registered).toEqual([{ handle: blocks[0]!.handle, byteOffset: 0, byteLength: 16 * MIB, isLocked: true }]);
     const ranges = blocks.map(({ byteOffset, byteLength }) => [byteOffset, byteOffset + byteLength] as const).toSorted(([a], [b]) => a - b);
     for (const [at, [, end]] of ranges.slice(0, -1).entries()) expect(ranges[at + 1]![0]).toBeGreaterThanOrEqual(end);
     for (const block of blocks) expect(block.handleOffset).toBe(block.byteOffset);
@@ -56,7 +56,7 @@ describe('host arena', () => {
     const arena = arenaOf(channel);
     const large = arena.take(100 * MIB);
     expect(large.buffer).not.toBe(channel.arena);
-    expect(channel.registered.at(-1)).toEqual({ handle: large.handle, byteOffset: 0, byteLength: 100 * MIB });
+    expect(channel.registered.at(-1)).toEqual({ handle: large.handle, byteOffset: 0, byteLength: 100 * MIB, isLocked: true });
     arena.giveBack(large, []);
     await turn();
     expect(channel.unregistered).toEqual([large.handle]);

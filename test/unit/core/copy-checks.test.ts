@@ -1,0 +1,165 @@
+// What copies, fills and launches refuse before anything is submitted, and what they take: offsets, counts, shapes, dtypes.
+import { describe, expect, test } from 'vitest';
+import type { DeviceArray } from '../../../src/core/array.js';
+import type { CopyOptions } from '../../../src/core/copy.js';
+import { DTYPES, type DType, type HostArray } from '../../../src/core/dtype.js';
+import { inout } from '../../../src/core/kernel.js';
+import { f32 } from '../../../src/core/dtype.js';
+import { fixture, shiftKernel } from './fake-channel.js';
+import { World } from './simulated.js';
+
+interface Facts {
+  readonly name: string;
+  readonly code: string;
+  readonly argument: string;
+  readonly limit?: unknown;
+  readonly message: string;
+}
+
+function thrownBy(call: () => unknown): Facts {
+  try {
+    call();
+  } catch (error) {
+    return error as Facts;
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('a copy', () => {
+  const { channel, device } = fixture();
+  const { stream } = device;
+  const x = device.zeros([3, 4]);
+  const y = device.zeros([4, 3]);
+  const line = device.zeros(8);
+  const host = (length: number): Float32Array => new Float32Array(length);
+  const copies = (dst: DeviceArray, src: DeviceArray | HostArray, opts?: CopyOptions): (() => unknown) => {
+    return () => stream.copy(dst, src as DeviceArray, opts);
+  };
+
+  test.each([
+    ['shapes that differ where one is not contiguous', copies(y, x.transpose().view([0, 3])), 'src', [4, 3], ['f32[4, 3]', 'f32[3, 3]']],
+    ['another number of axes', copies(line.view([0, 8]), x.transpose().view([0, 2])), 'src', [8], ['f32[8]', 'f32[2, 3]']],
+    ['an offset into several axes', copies(y, x.transpose(), { srcOffset: 1 }), 'srcOffset', undefined, ['srcOffset (1)', 'f32[4, 3]']],
+    ['a count of several axes', copies(x.transpose(), y, { count: 12 }), 'count', undefined, ['count (12)', 'f32[4, 3]']],
+    ['an ordinary array of another length', copies(x.transpose(), host(11)), 'src', [4, 3], ['f32[4, 3]', 'Float32Array[11]']],
+    [
+      'a source that is too long for one axis',
+      copies(line.view([undefined, undefined, 2]), line.view([undefined, undefined, -1])),
+      'count',
+      4,
+      ['(8 from dstOffset 0)', '(4)'],
+    ],
+    ['an offset beyond one axis', copies(line, x.view(undefined, 0), { srcOffset: 4 }), 'srcOffset', 3, ['srcOffset (4)', 'f32[3]']],
+    ['a fractional count', copies(line, x.view(undefined, 0), { count: 1.5 }), 'count', undefined, ['count (1.5)', 'whole number']],
+    ['a negative offset', copies(line, x, { dstOffset: -1 }), 'dstOffset', 0, ['dstOffset (-1)', 'f32[8]', 'f32[3, 4]']],
+    ['more than the destination has', copies(line, x), 'count', 8, ['12', '(8)', 'f32[3, 4]']],
+    ['another dtype', copies(x, device.zeros([3, 4], 'i32') as never), 'src', 'f32', ['i32[3, 4]', 'f32[3, 4]']],
+    ['another class of ordinary array', copies(x, new Int32Array(12)), 'src', 'f32', ['Int32Array[12]', 'f32[3, 4]']],
+    ['rows that overlap', copies(x.view([0, 2]), x.view([1, 3])), 'src', undefined, ['overlap']],
+    ['columns that cross rows', copies(x.view(undefined, [0, 3]), x.transpose().view([1, 4]).transpose()), 'src', undefined, ['overlap']],
+    ['itself', copies(line, line), 'src', undefined, ['overlap']],
+    ['two ordinary arrays', copies(host(4) as never, host(4)), 'dst', undefined, ['Neither']],
+    ['what is no array', copies(x, 5 as never), 'src', undefined, ['(5)']],
+  ] as const)('refuses %s', (_, call, argument, limit, parts) => {
+    const before = channel.records.length;
+    const error = thrownBy(call);
+    expect(error).toMatchObject({ name: 'ArgumentError', code: 'ERR_MILLRACE_COPY', argument });
+    expect(error.limit).toEqual(limit);
+    for (const part of parts) expect(error.message).toContain(part);
+    expect(channel.records).toHaveLength(before);
+  });
+
+  test.each([
+    ['interleaved elements', copies(line.view([0, undefined, 2]), line.view([1, undefined, 2]))],
+    ['two columns of one array', copies(x.view(undefined, 0), x.view(undefined, 3))],
+    ['neighbouring blocks of columns', copies(x.view(undefined, [0, 2]), x.view(undefined, [2, 4]))],
+    ['consecutive elements', copies(line.subarray(0, 4), line.subarray(4))],
+    ['contiguous arrays of any two shapes', copies(x, y)],
+    ['a view without elements', copies(line, x.view(undefined, [2, 2]).transpose().reshape([0]))],
+    ['0 of them', copies(line, x.view(undefined, 0), { count: 0 })],
+    ['offsets of 0 between views', copies(x.transpose(), y, { srcOffset: 0, dstOffset: 0 })],
+  ])('takes %s', (_, call) => {
+    const before = channel.records.length;
+    call();
+    expect(channel.records.length).toBe(before + 1);
+  });
+
+  test('refuses arrays of a device that is closing', async () => {
+    const other = fixture();
+    const z = other.device.zeros([3, 4]);
+    const closed = other.device.close();
+    expect(thrownBy(copies(x, z)).name).toBe('StateError');
+    other.channel.completeAll();
+    other.progress.wake();
+    await closed;
+  });
+
+  test('names both channels in one record where they are of one backend', () => {
+    const world = new World();
+    const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cuda', 'cuda:1'), world.add('cuda', 'cuda:2')];
+    const [a, b] = [one.device.zeros(4), other.device.zeros(4)];
+    const before = third.channel.records.length;
+    third.device.stream.copy(b, a);
+    // It comes after what made them.
+    expect(third.channel.opcodes().slice(before)).toEqual(['WAIT', 'WAIT', 'COPY']);
+  });
+});
+
+test.each(Object.keys(DTYPES) as DType[])('%s arrays are filled, copied and read as views', async (dtype) => {
+  const world = new World();
+  const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
+  const is64 = dtype === 'i64' || dtype === 'u64';
+  const values = new DTYPES[dtype].make(new ArrayBuffer(12 * DTYPES[dtype].byteSize));
+  for (let n = 0; n < 12; n++) values[n] = (is64 ? BigInt(n + 1) : dtype === 'bool' ? n % 2 : n + 1) as never;
+  const x = one.device.from(values as never, { dtype, shape: [3, 4] }) as DeviceArray<'i32'>;
+  const y = other.device.zeros([4, 3], dtype) as DeviceArray<'i32'>;
+  other.device.stream.copy(y, x.transpose());
+  one.device.stream.fill(x.view(1, [undefined, undefined, 3]), (is64 ? 0n : dtype === 'bool' ? false : 0) as never);
+  const reads = Promise.all([y.read(), x.transpose().read(), y.item(1, 2), x.view([2, undefined, -1], 3).read()]);
+  await world.settle();
+  const at = (n: number): number | bigint => (values as ArrayLike<number | bigint>)[n]!;
+  const [copied, turned, item, column] = await reads;
+  const order = [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11];
+  expect([...copied]).toEqual(order.map(at));
+  expect([...turned]).toEqual(order.map((n) => (n === 4 || n === 7 ? (is64 ? 0n : 0) : at(n))));
+  expect(copied.constructor).toBe(values.constructor);
+  // Half bits so small are next to nothing.
+  expect(dtype === 'f16' ? Math.round(item * 2 ** 24) : Number(item as unknown)).toBe(Number(at(9)));
+  expect([...column]).toEqual([at(11), is64 ? 0n : 0, at(3)]);
+});
+
+test('shapes with a 0 go everywhere that others go', async () => {
+  const world = new World();
+  const { device } = world.add('cuda', 'cuda:0');
+  const x = device.zeros([2, 0, 3]);
+  expect([x.length, x.byteLength, x.isContiguous, x.transpose().shape, x.view(1).shape, x.subarray(0).shape]).toEqual([
+    0,
+    0,
+    true,
+    [3, 0, 2],
+    [0, 3],
+    [0],
+  ]);
+  device.stream.fill(x.transpose(), 1);
+  device.stream.copy(x, x.transpose().clone().transpose());
+  device.stream.copy(device.pinned(0), x);
+  device.stream.copy(x, new Float32Array(0), { transfer: true });
+  const reads = [x.read(), x.transpose().read(), x.read({ into: new Float32Array(0) })];
+  const none = device.from(new Float32Array(0));
+  await world.settle();
+  expect(await Promise.all(reads)).toEqual([new Float32Array(0), new Float32Array(0), new Float32Array(0)]);
+  expect(none.shape).toEqual([0]);
+  await expect(x.item(0, 0, 0)).rejects.toMatchObject({ name: 'ArgumentError' });
+});
+
+test('a kernel refuses an array that is not contiguous, and says what to do', () => {
+  const { channel, device } = fixture();
+  const kernel = shiftKernel(inout(f32));
+  const x = device.zeros([4, 4]);
+  const before = channel.records.length;
+  const error = thrownBy(() => device.stream.launch(kernel, 4, { y: x.view(undefined, 1) }));
+  expect(error).toMatchObject({ name: 'ArgumentError', argument: 'y' });
+  expect(error.message).toMatch(/f32\[4\] with strides \[4\]\) is not contiguous.*clone\(\) it first/);
+  expect(channel.records).toHaveLength(before);
+  device.stream.launch(kernel, 4, { y: x.view(1) });
+});

@@ -1,0 +1,283 @@
+// Memory of the user's and of the worker's in copies: what is detached, borrowed, lent and page-locked, from when to when.
+import { describe, expect, test } from 'vitest';
+import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/errors.js';
+import { CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
+import { fixture, turn } from './fake-channel.js';
+import { SimulatedChannel, World } from './simulated.js';
+
+const MIB = 2 ** 20;
+/** The types of this project are Node's without those of the web. */
+const wasm = (globalThis as unknown as { WebAssembly: { Memory: new (opts: { initial: number }) => { buffer: ArrayBuffer } } }).WebAssembly;
+
+function thrownBy(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+function simulated(): { readonly world: World; readonly channel: SimulatedChannel } & ReturnType<World['add']> {
+  const world = new World();
+  const made = world.add('cuda', 'cuda:0');
+  return { ...made, world, channel: made.channel as SimulatedChannel };
+}
+
+describe('an upload that transfers', () => {
+  test('detaches the whole buffer at the call, and the bytes arrive', async () => {
+    const { world, channel, core, device } = simulated();
+    const whole = new Float32Array([1, 2, 3, 4, 5, 6]);
+    const data = whole.subarray(2, 5);
+    const x = device.zeros(3);
+    const operation = device.stream.copy(x, data, { transfer: true });
+    expect([whole.byteLength, data.byteLength, whole.buffer.byteLength]).toEqual([0, 0, 0]);
+    expect(channel.registered.at(-1)).toMatchObject({ byteOffset: 8, byteLength: 12, isLocked: false });
+    await world.settle();
+    await operation.done;
+    const read = x.read();
+    await world.settle();
+    expect(await read).toEqual(new Float32Array([3, 4, 5]));
+    // Given back only now that the copy is complete.
+    core.arena.reclaim();
+    await turn();
+    expect(channel.unregistered).toEqual([channel.registered.find(({ isLocked }) => !isLocked)!.handle]);
+    expect(core.arena.liveBytes).toBe(0);
+  });
+
+  test('takes no time however large it is', () => {
+    const { device } = simulated();
+    const data = new Uint8Array(512 * MIB);
+    const x = device.empty(data.length, 'u8');
+    const startedAt = performance.now();
+    device.stream.copy(x, data, { transfer: true });
+    // A snapshot would take a hundred.
+    expect(performance.now() - startedAt).toBeLessThan(20);
+    expect(data.length).toBe(0);
+  });
+
+  test('makes an array, of another arrangement too', async () => {
+    const { world, device } = simulated();
+    const x = device.from(new Int16Array([1, 2, 3, 4, 5, 6]), { shape: [2, 3], transfer: true });
+    const y = device.zeros([3, 2], 'i16');
+    const data = new Int16Array([1, 2, 3, 4, 5, 6]);
+    device.stream.copy(y.transpose(), data, { transfer: true });
+    expect(data.length).toBe(0);
+    const reads = [x.read(), y.read()];
+    await world.settle();
+    expect(await Promise.all(reads)).toEqual([new Int16Array([1, 2, 3, 4, 5, 6]), new Int16Array([1, 4, 2, 5, 3, 6])]);
+  });
+
+  test('keeps the data with the caller when the call is refused', async () => {
+    const { world, channel, core, device } = simulated();
+    const x = device.zeros([2, 3], 'i16');
+    await world.settle();
+    const data = new Int16Array([1, 2, 3, 4, 5, 6]);
+    for (const call of [
+      () => device.stream.copy(x, data, { transfer: true, count: 7 }),
+      () => device.stream.copy(x, new Float32Array(6) as never, { transfer: true }),
+    ]) {
+      expect(thrownBy(call)).toBeInstanceOf(ArgumentError);
+    }
+    // The first, or a later one of several records.
+    for (const accepts of [0, 1, 2]) {
+      channel.accepts = accepts;
+      expect(
+        thrownBy(() => device.stream.copy(accepts === 0 ? x : x.view([undefined, undefined, -1]), data, { transfer: true })),
+      ).toBeInstanceOf(LimitError);
+      channel.accepts = -1;
+    }
+    expect([...data]).toEqual([1, 2, 3, 4, 5, 6]);
+    await world.settle();
+    core.arena.reclaim();
+    expect([core.arena.liveBytes, channel.liveStaging]).toEqual([0, 0]);
+    device.stream.copy(x, data, { transfer: true });
+    expect(data.length).toBe(0);
+  });
+
+  test('of what cannot be detached is refused and nothing happens', () => {
+    const { channel, device } = simulated();
+    const x = device.zeros(4, 'u8');
+    const pinned = device.pinned(4, 'u8');
+    const before = channel.records.length;
+    const memory = new Uint8Array(new wasm.Memory({ initial: 1 }).buffer, 0, 4);
+    const pooled = new Uint8Array(Buffer.from('abcd').buffer, 0, 4);
+    for (const [call, message] of [
+      [() => device.stream.copy(x, memory, { transfer: true }), /cannot be detached/],
+      [() => device.stream.copy(x, pooled, { transfer: true }), /cannot be detached/],
+      [() => device.from(memory, { transfer: true }), /cannot be detached/],
+      [() => device.stream.copy(x, new Uint8Array(new SharedArrayBuffer(4)), { transfer: true }), /needs no transfer/],
+      [() => device.stream.copy(x, pinned, { transfer: true }), /not PinnedArray/],
+      [() => device.stream.copy(new Uint8Array(4), x, { transfer: true }), /not DeviceArray/],
+      [() => device.from([1, 2, 3], { dtype: 'u8', transfer: true }), /not \[1, 2, 3\]/],
+    ] as const) {
+      const error = thrownBy(call);
+      expect(error).toMatchObject({ name: 'ArgumentError', code: 'ERR_MILLRACE_COPY', argument: 'transfer' });
+      expect((error as Error).message).toMatch(message);
+    }
+    expect([memory.length, pooled.length, channel.records.length]).toEqual([4, 4, before]);
+  });
+});
+
+describe('a view of a SharedArrayBuffer', () => {
+  test('is borrowed until the copy has finished when it is large, and copied when it is small', async () => {
+    const { world, channel, core, device } = simulated();
+    const large = new Uint8Array(new SharedArrayBuffer(MIB), 4096, MIB / 2).fill(7);
+    const x = device.zeros(large.length, 'u8');
+    device.stream.copy(x, large);
+    expect(channel.registered.at(-1)).toMatchObject({ byteOffset: 4096, byteLength: MIB / 2, isLocked: false });
+    large[5] = 9;
+    core.arena.reclaim();
+    expect(channel.unregistered).toEqual([]);
+    const registered = channel.registered.length;
+    const small = new Uint8Array(new SharedArrayBuffer(1000)).fill(3);
+    device.stream.copy(x, small, { dstOffset: 100 });
+    small.fill(4);
+    expect(channel.registered).toHaveLength(registered + 1);
+    const read = x.read();
+    await world.settle();
+    const bytes = await read;
+    // The caller's duty: it was changed while it was lent.
+    expect([bytes[5], bytes[99], bytes[100], bytes[1099], bytes[1100]]).toEqual([9, 7, 3, 3, 7]);
+    core.arena.reclaim();
+    expect(channel.unregistered).toHaveLength(1);
+  });
+});
+
+describe('a large read', () => {
+  test('is written into a buffer of the worker, which comes as it is', async () => {
+    const { world, channel, core, device } = simulated();
+    const x = device.full(3 * MIB, 2.5);
+    const read = x.read();
+    expect(channel.registered.at(-1)).toMatchObject({ byteLength: 12 * MIB, isLocked: false });
+    let lent: ArrayBufferLike | undefined;
+    const { collect } = channel;
+    channel.collect = async (handle) => (lent = await collect.call(channel, handle));
+    await world.settle();
+    const values = await read;
+    expect([values.length, values[0], values.at(-1), values.buffer === lent]).toEqual([3 * MIB, 2.5, 2.5, true]);
+    expect(core.arena.liveBytes).toBe(0);
+  });
+
+  test('of elements in another order is gathered first', async () => {
+    const { world, channel, device } = simulated();
+    const [rows, columns] = [3, MIB / 2 - 100_000];
+    const x = device.zeros([rows, columns], 'f64');
+    device.stream.fill(x.view(1), 1);
+    const read = x.view(undefined, [undefined, undefined, -1]).read();
+    await world.settle();
+    const values = await read;
+    expect([values.length, values[columns - 1], values[columns], values[2 * columns - 1], values[2 * columns]]).toEqual([
+      rows * columns,
+      0,
+      1,
+      1,
+      0,
+    ]);
+    expect([channel.mostStaging, channel.liveStaging]).toEqual([8 * rows * columns, 0]);
+  }, 30_000);
+
+  test('that is given up takes its memory back when the device is done', async () => {
+    const { world, core, device } = simulated();
+    const x = device.zeros(3 * MIB);
+    await expect(x.read({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
+    expect(core.arena.liveBytes).toBe(12 * MIB);
+    await world.settle();
+    expect(core.arena.liveBytes).toBe(0);
+  });
+
+  test('rejects with OutOfMemoryError where the worker has no memory', async () => {
+    const { channel, progress, device } = fixture();
+    channel.collect = () => Promise.reject(new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'no memory', 0, 0));
+    const read = device.zeros(3 * MIB).read();
+    const { stream, ticket } = channel.records.at(-1)!;
+    channel.fail(stream, { id: 1, first: ticket, last: ticket, status: Status.INTERNAL });
+    channel.completeAll();
+    progress.wake();
+    await expect(read).rejects.toBeInstanceOf(OutOfMemoryError);
+  });
+
+  test('rejects when the device is lost', async () => {
+    const { core, device } = fixture();
+    const read = device.zeros(3 * MIB).read();
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'gone', 'fault'));
+    await expect(read).rejects.toBeInstanceOf(DeviceLostError);
+  });
+});
+
+describe('memory that is page-locked where it is', () => {
+  test('is the same array, named by copies, until it is disposed and unused', async () => {
+    const { world, channel, core, device } = simulated();
+    const data = new Float64Array(new SharedArrayBuffer(800), 80, 10).fill(1.5);
+    const pinned = device.pin(data);
+    expect([pinned.data === data, pinned.dtype, pinned.shape, pinned.byteLength]).toEqual([true, 'f64', [10], 80]);
+    expect(channel.registered.at(-1)).toMatchObject({ byteOffset: 80, byteLength: 80, isLocked: true });
+    const x = device.zeros(10, 'f64');
+    device.stream.copy(x, pinned);
+    device.stream.copy(pinned.subarray(4), x, { count: 2, srcOffset: 1 });
+    expect(channel.records.at(-1)!.view.getUint32(CopyRecord.DST_HANDLE, true)).toBe(channel.registered.at(-1)!.handle);
+    pinned[Symbol.dispose]();
+    core.arena.reclaim();
+    expect(channel.unregistered).toEqual([]);
+    expect(thrownBy(() => device.pin(data))).toBeInstanceOf(StateError);
+    await world.settle();
+    core.arena.reclaim();
+    expect(channel.unregistered).toEqual([channel.registered.at(-1)!.handle]);
+    // The memory is the user's again.
+    expect(device.pin(data).data).toBe(data);
+  });
+
+  test('is locked once: what overlaps it, and what the device locked itself, is refused', () => {
+    const { device } = simulated();
+    const buffer = new SharedArrayBuffer(1000);
+    device.pin(new Uint8Array(buffer, 100, 100));
+    for (const data of [new Uint8Array(buffer), new Uint8Array(buffer, 199, 1), new Uint8Array(buffer, 50, 51), device.pinned(4).data]) {
+      const error = thrownBy(() => device.pin(data as Uint8Array<SharedArrayBuffer>));
+      expect(error).toBeInstanceOf(StateError);
+      expect((error as Error).message).toMatch(/page-locked for device cuda:0 already/);
+    }
+    device.pin(new Uint8Array(buffer, 200, 100));
+    device.pin(new Uint8Array(buffer, 0, 100));
+    // Another device locks it for itself.
+    simulated().device.pin(new Uint8Array(buffer));
+    expect(device.pin(new Uint8Array(buffer, 120, 0)).length).toBe(0);
+  });
+
+  test('is a typed array over a SharedArrayBuffer and nothing else', () => {
+    const { channel, device } = simulated();
+    const before = channel.registered.length;
+    for (const data of [
+      new Uint8Array(4),
+      Buffer.alloc(4),
+      new DataView(new SharedArrayBuffer(4)),
+      new SharedArrayBuffer(4),
+      undefined,
+      [1],
+    ]) {
+      expect(thrownBy(() => device.pin(data as never))).toMatchObject({ name: 'ArgumentError', argument: 'data' });
+    }
+    expect((thrownBy(() => device.pin(new Uint8Array(4) as never)) as Error).message).toMatch(
+      /not a SharedArrayBuffer: JavaScript could detach/,
+    );
+    expect(channel.registered).toHaveLength(before);
+  });
+});
+
+test('page-locked memory that an unfinished copy needs is not used again, whatever stream and order that copy has', () => {
+  const { channel, core, device } = fixture();
+  const copying = device.createStream({ ordering: 'explicit' });
+  const x = device.zeros(MIB, 'u8');
+  const p = device.pinned(MIB, 'u8');
+  device.stream.copy(p, x);
+  copying.copy(x, p);
+  const { byteOffset } = p.data;
+  p[Symbol.dispose]();
+  const { stream } = channel.records.at(-1)!;
+  // All but the copy from it: its first use is over, its last is not.
+  channel.complete(device.stream.timeline.slot, device.stream.timeline.last);
+  core.arena.reclaim();
+  expect(device.pinned(MIB, 'u8').data.byteOffset).not.toBe(byteOffset);
+  channel.complete(stream, copying.timeline.last);
+  core.arena.reclaim();
+  expect(device.pinned(MIB, 'u8').data.byteOffset).toBe(byteOffset);
+});
