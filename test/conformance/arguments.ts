@@ -1,11 +1,21 @@
 // Chapter 6, first half: bad input. One row per mistake: the class, what the message must show, and a stream that
 // goes on as if nothing had been said.
 import { describe, expect } from 'vitest';
-import { ArgumentError, StateError, type Device, type DeviceArray, type Kernel, type Stream } from 'millrace';
+import {
+  ArgumentError,
+  elapsed,
+  EventTimingError,
+  StateError,
+  UnsupportedError,
+  type Device,
+  type DeviceArray,
+  type Kernel,
+  type Stream,
+} from 'millrace';
 import { mixed, mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { thrownBy } from '../support/wait.js';
+import { rejectionOf, thrownBy } from '../support/wait.js';
 
 interface Scene {
   readonly device: Device;
@@ -132,10 +142,66 @@ const MISTAKES: readonly Mistake[] = [
   },
 ];
 
+/** What the other systems raise for the same, and what it is here: semantics of the error, and where it shows. */
+const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknown, error: new (...args: never) => Error])[] = [
+  ['a priority that is no number', ({ device }) => device.createStream({ priority: '0' as never }), ArgumentError],
+  ['a priority that is NaN', ({ device }) => device.createStream({ priority: Number.NaN }), ArgumentError],
+  ['an event for timing and for other processes', ({ device }) => device.createEvent({ timing: true, interprocess: true }), ArgumentError],
+  ['a time of events without one', ({ stream }) => elapsed(stream.record(), stream.record()), EventTimingError],
+  [
+    'a time of what was never recorded',
+    ({ device }) => elapsed(device.createEvent({ timing: true }), device.createEvent({ timing: true })),
+    EventTimingError,
+  ],
+  ['a handle of an event that is not for other processes', ({ stream }) => stream.record().ipcHandle(), StateError],
+  ['a negative release threshold', ({ device }) => device.pool.setReleaseThreshold(-1), ArgumentError],
+  ['trimming to a negative size', ({ device }) => device.pool.trim(-1), ArgumentError],
+  ['access of what is no device', ({ device }) => device.peers.grant('cuda:1' as never), ArgumentError],
+  ['a current stream that is none', ({ device }) => device.setCurrentStream(device as never), ArgumentError],
+  ['a run of no function', ({ stream }) => stream.run(undefined as never), ArgumentError],
+  ['a hold without a limit', ({ stream }) => stream.hold(() => undefined, {} as never), ArgumentError],
+  ['a host function that is none', ({ stream }) => stream.host({} as never), ArgumentError],
+  ['page-locking an ordinary array', ({ device }) => device.pin(new Float32Array(2) as never), ArgumentError],
+  ['a slice with the step 0', ({ x }) => x.view([0, 1, 0]), ArgumentError],
+  ['a permutation that is none', ({ x }) => x.transpose([1]), ArgumentError],
+  ['a shape of another size', ({ x }) => x.reshape(2), ArgumentError],
+  ['a copy of itself', ({ stream, x }) => stream.copy(x, x), ArgumentError],
+  ['an index outside', ({ x }) => x.item(1), ArgumentError],
+];
+/** On a device that lacks the means. */
+const UNSUPPORTED: readonly (readonly [title: string, call: (scene: Scene) => unknown])[] = [
+  ['a stream of somebody else', ({ device }) => device.wrapStream(8n)],
+  ['an event for other processes', ({ device }) => device.createEvent({ interprocess: true })],
+  ['memory for other processes', ({ device }) => device.interprocess(1, 'f32')],
+];
+
 export function badArguments(target: Target): void {
   describe('6 failure: bad input', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
+
+    const misuse = async (call: (scene: Scene) => unknown, error: new (...args: never) => Error): Promise<void> => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      const disposed = stream.zeros(4, 'u32');
+      disposed[Symbol.dispose]();
+      using x = stream.zeros(1, 'u32');
+      using floats = stream.zeros(1, 'f32');
+      const thrown = await rejectionOf((async () => call({ device, stream, x, floats, disposed }))());
+      expect(thrown).toBeInstanceOf(error);
+      expect(thrown).toHaveProperty('code', expect.stringMatching(/^ERR_MILLRACE_/));
+      stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k: 5 });
+      expect((await x.read())[0]).toBe(mixed(0, 5, 1));
+      await stream.close();
+    };
+    for (const [title, call, error] of MISUSES) {
+      rule('S610', `${title} is refused with its class, and the stream goes on`, () => misuse(call, error));
+    }
+    for (const [title, call] of UNSUPPORTED) {
+      rule('S610', `${title}, where there is none, is an UnsupportedError`, async () => {
+        if (chapter.device.info.backend === 'cpu') await misuse(call, UnsupportedError);
+      });
+    }
 
     for (const { title, call, error, shows } of MISTAKES) {
       rule('S601', `${title} is refused at the call, and the stream goes on`, async () => {

@@ -41,7 +41,7 @@ test('S208 the driver is told to wait for an event of another device only after 
   const target: Target = {
     name: 'fake-cuda',
     spec: 'cuda:0',
-    supports: { timing: false, memoryLimit: true, spinsPerSecond: 1e9, waitingStreams: 64 },
+    supports: { timing: false, memoryLimit: true, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
     open: () => openDevice('cuda:0'),
   };
   await using device = await target.open();

@@ -6,6 +6,6 @@ import { suite } from './suite.js';
 suite({
   name: 'cpu',
   spec: 'cpu',
-  supports: { timing: os.availableParallelism() >= 2, memoryLimit: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+  supports: { timing: os.availableParallelism() >= 2, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
   open: (options) => openDevice('cpu', options),
 });

@@ -10,7 +10,7 @@ if (devices.length > 0) {
   suite({
     name: 'cuda',
     spec: 'cuda:0',
-    supports: { timing: true, memoryLimit: true, spinsPerSecond: 4e6, waitingStreams: 16 },
+    supports: { timing: true, memoryLimit: true, interprocess: true, spinsPerSecond: 4e6, waitingStreams: 16 },
     open: (options) => openDevice('cuda:0', options),
     ...(devices.length > 1 && { openOther: () => openDevice('cuda:1') }),
   });

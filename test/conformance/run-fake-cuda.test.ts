@@ -17,7 +17,7 @@ if (FAKE_DRIVER === undefined) {
   suite({
     name: 'fake-cuda',
     spec: 'cuda:0',
-    supports: { timing: false, memoryLimit: true, spinsPerSecond: 1e9, waitingStreams: 64 },
+    supports: { timing: false, memoryLimit: true, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
     open: (options) => openDevice('cuda:0', options),
     openOther: () => openDevice('cuda:1'),
   });

@@ -6,7 +6,7 @@ import { twoDeviceSuite } from './suite.js';
 twoDeviceSuite({
   name: 'two-cpu',
   spec: 'cpu:0',
-  supports: { timing: false, memoryLimit: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+  supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
   open: (options) => openDevice('cpu:0', options),
   openOther: () => openDevice(`cpu:${CPU_DEVICES - 1}`),
 });

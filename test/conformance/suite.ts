@@ -4,28 +4,45 @@ import { describe } from 'vitest';
 import type { Target } from '../support/target.js';
 import { badArguments } from './arguments.js';
 import { arrays } from './arrays.js';
+import { betweenDevices } from './between-devices.js';
 import { copies } from './copies.js';
+import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
+import { hostFunctions } from './host-functions.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
 import { observation } from './observation.js';
-import { randomPrograms } from './random-programs.js';
+import { orderByData, orderByDataOfTwo } from './order-by-data.js';
+import { ownStreams } from './own-streams.js';
+import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { streams } from './streams.js';
+import { stridedCopies } from './strided-copies.js';
+import { timing, timingOfTwo } from './timing.js';
+import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
 import { typescriptKernels } from './typescript-kernels.js';
+import { views } from './views.js';
 import { waiting } from './waiting.js';
 
 const CHAPTERS: readonly ((target: Target) => void)[] = [
   streams,
+  ownStreams,
+  currentStream,
+  orderByData,
   randomPrograms,
   events,
+  timing,
   arrays,
   copies,
+  views,
+  stridedCopies,
+  transfers,
   launches,
   typescriptKernels,
   waiting,
+  hostFunctions,
   badArguments,
   failures,
   limits,
@@ -33,16 +50,44 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   observation,
 ];
 
+/** What an order that a device is free to choose may break. */
+const OF_ORDER: readonly ((target: Target) => void)[] = [
+  streams,
+  currentStream,
+  orderByData,
+  randomPrograms,
+  events,
+  arrays,
+  hostFunctions,
+];
+
+/** What joins two devices. */
+const OF_TWO: readonly ((target: Target) => void)[] = [
+  currentStreamsOfTwo,
+  orderByDataOfTwo,
+  randomProgramsOfTwo,
+  timingOfTwo,
+  twoDevices,
+  betweenDevices,
+];
+
 export function suite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of CHAPTERS) chapter(target);
-    if (target.openOther !== undefined) twoDevices(target);
+    if (target.openOther !== undefined) for (const chapter of OF_TWO) chapter(target);
   });
 }
 
 /** Only the rules that join two devices. */
 export function twoDeviceSuite(target: Target): void {
   describe(target.name, () => {
-    twoDevices(target);
+    for (const chapter of OF_TWO) chapter(target);
+  });
+}
+
+/** The chapters about order, for devices that are made to choose one at random. */
+export function orderSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices]) chapter(target);
   });
 }

@@ -7,6 +7,8 @@ export interface Supports {
   readonly timing: boolean;
   /** An allocation below the device's total memory can fail. */
   readonly memoryLimit: boolean;
+  /** Another process can open its events and memory. */
+  readonly interprocess: boolean;
   /** Turns of a spinning kernel's loop in one second, at most: latches give up after some seconds of them. */
   readonly spinsPerSecond: number;
   /** Streams that may wait inside the device at once without holding back others: a GPU has a few hardware queues. */
@@ -19,6 +21,8 @@ export interface Target {
   readonly spec: DeviceSpec;
   readonly supports: Supports;
   open(options?: OpenOptions): Promise<Device>;
+  /** Random programs of each kind, where the usual number is too many. */
+  readonly programs?: number;
   /** Another device of the same kind, for the rules that join two. */
   readonly openOther?: () => Promise<Device>;
 }

@@ -1,0 +1,82 @@
+// Runs for hours what CI runs for minutes: the conformance suite on CPU devices that choose among the orders they are free
+// to choose from, one seed after another, and random programs against the model. Every failure is shown with the command
+// that repeats it.
+//
+//   --seeds 1-1000     which seeds; 0 for none
+//   --programs 10000   how many random programs; 0 for none
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { bin } from './tools.mjs';
+
+/** Tests of random programs in one run: tracked and checked, on one device and on two. */
+const KINDS = 4;
+const PROGRAMS_A_RUN = 1000;
+
+const { values } = parseArgs({
+  options: { seeds: { type: 'string', default: '1-1000' }, programs: { type: 'string', default: '10000' } },
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-soak-'));
+const failures = [];
+
+/** One run of some tests; what failed, with how to repeat it. */
+function run(what, env, args) {
+  const report = join(folder, 'report.json');
+  rmSync(report, { force: true });
+  const started = performance.now();
+  const command = ['run', ...args, '--reporter=json', `--outputFile=${report}`];
+  const { status, signal } = spawnSync(process.execPath, [bin('vitest/vitest.mjs'), ...command], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'ignore'],
+    timeout: 30 * 60_000,
+    killSignal: 'SIGKILL',
+  });
+  const failed = status === 0 ? [] : failedOf(report, status ?? signal);
+  const seconds = ((performance.now() - started) / 1000).toFixed(0);
+  const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const repeat = [...settings, 'npx vitest run', ...args].join(' ');
+  console.log(`${what}: ${failed.length === 0 ? 'passed' : `${failed.length} failed`} (${seconds} s)`);
+  for (const text of failed) {
+    console.log(`  ${text}\n  ${repeat}`);
+    failures.push(`${what}: ${text}`);
+  }
+}
+
+function failedOf(report, ended) {
+  try {
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
+    const tests = testResults.flatMap((file) => file.assertionResults).filter((test) => test.status === 'failed');
+    const texts = tests.map((test) => `${test.fullName}: ${test.failureMessages.join(' ').slice(0, 2000)}`);
+    return texts.length > 0 ? texts : [`a file did not run: ${testResults.map((file) => file.message).join(' ')}`];
+  } catch {
+    return [`the run ended with ${ended} and left no report`];
+  }
+}
+
+const [first, last = first] = values.seeds.split('-').map(Number);
+if (!Number.isInteger(first) || !Number.isInteger(last)) throw new Error(`The seeds (${values.seeds}) are not like 7 or 1-1000.`);
+for (let seed = Math.max(first, 1); first > 0 && seed <= last; seed++) {
+  run(`seed ${seed}, one device`, { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' }, ['test/conformance/run-cpu.test.ts']);
+  run(`seed ${seed}, two devices`, { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' }, ['test/conformance/run-two-cpu.test.ts']);
+}
+
+const programs = Number(values.programs);
+if (!Number.isInteger(programs) || programs < 0) throw new Error(`The number of programs (${values.programs}) is not a whole number.`);
+for (let done = 0; done < programs; done += PROGRAMS_A_RUN) {
+  // Half of them in disorder.
+  const disorder = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
+  const each = Math.ceil(Math.min(PROGRAMS_A_RUN, programs - done) / KINDS);
+  run(`programs ${done + 1} to ${Math.min(done + PROGRAMS_A_RUN, programs)}`, { ...disorder, MILLRACE_PROGRAMS: String(each) }, [
+    'test/conformance/run-cpu.test.ts',
+    'test/conformance/run-two-cpu.test.ts',
+    '-t',
+    'random programs',
+  ]);
+}
+
+rmSync(folder, { recursive: true, force: true });
+console.log(failures.length === 0 ? 'Nothing failed.' : `${failures.length} failed.`);
+process.exitCode = failures.length === 0 ? 0 : 1;

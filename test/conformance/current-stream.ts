@@ -1,0 +1,349 @@
+// Chapter 1, second part: the current stream of a device.
+import { setTimeout as later } from 'node:timers/promises';
+import { from } from 'rxjs';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { ArgumentError, getDefaultDevice, StateError, type Device, type Stream } from 'millrace';
+import { hold } from '../support/latch.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { proveOrder } from '../support/order.js';
+import { rejectionOf, thrownBy } from '../support/wait.js';
+
+export function currentStream(target: Target): void {
+  describe('1 streams: the current one', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    rule('S106', 'the current stream is the default one, and what the device makes is made on the current one', async () => {
+      const { device } = chapter;
+      expect(device.stream).toBe(device.defaultStream);
+      const stream = device.createStream();
+      await using latch = await hold(target, stream);
+      const made = stream.run(() => device.full(4, 8, 'i32'), { syncEnter: false });
+      await device.defaultStream.synchronize();
+      const reading = made.read();
+      expect(latch.operation.isComplete).toBe(false);
+      expect(stream.pending).toBeGreaterThan(1);
+      latch.open();
+      expect([...(await reading)]).toEqual([8, 8, 8, 8]);
+      made[Symbol.dispose]();
+      await stream.close();
+    });
+
+    rule('S110', 'run makes its stream current, and its device the default one, for the function and what it awaits', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      expect(stream.run(() => 42)).toBe(42);
+      expect(stream.run(() => device.stream)).toBe(stream);
+      const seen = await stream.run(async () => {
+        const streams = [device.stream];
+        await Promise.resolve();
+        streams.push(device.stream);
+        await later(1);
+        streams.push(device.stream);
+        await device.zeros(1).read();
+        streams.push(device.stream);
+        expect(getDefaultDevice()).toBe(device);
+        return streams;
+      });
+      expect(labels(...seen)).toEqual(labels(stream, stream, stream, stream));
+      expect(device.stream).toBe(device.defaultStream);
+      await stream.close();
+    });
+
+    rule('S111', 'what was current is current again after a return, an exception and a rejection', async () => {
+      const { device } = chapter;
+      const outer = device.createStream();
+      const inner = device.createStream();
+      const boom = new Error('boom');
+      await outer.run(async () => {
+        inner.run(() => expect(device.stream).toBe(inner));
+        expect(device.stream).toBe(outer);
+        const fail = (): never => {
+          throw boom;
+        };
+        expect(thrownBy(() => inner.run(fail))).toBe(boom);
+        expect(device.stream).toBe(outer);
+        const rejecting = inner.run(async () => {
+          await later(1);
+          throw boom;
+        });
+        expect(device.stream).toBe(outer);
+        expect(await rejectionOf(rejecting)).toBe(boom);
+        expect(device.stream).toBe(outer);
+      });
+      expect(device.stream).toBe(device.defaultStream);
+      await Promise.all([outer.close(), inner.close()]);
+    });
+
+    rule('S111', 'runs nest, also of the same stream', async () => {
+      const { device } = chapter;
+      const streams = Array.from({ length: 3 }, () => device.createStream());
+      const [a, b, c] = streams as [Stream, Stream, Stream];
+      a.run(() => {
+        b.run(() => {
+          a.run(() => {
+            c.run(() => expect(device.stream).toBe(c));
+            expect(device.stream).toBe(a);
+          });
+          expect(device.stream).toBe(b);
+          b.run(() => expect(device.stream).toBe(b));
+          expect(device.stream).toBe(b);
+        });
+        expect(device.stream).toBe(a);
+      });
+      expect(device.stream).toBe(device.defaultStream);
+      await Promise.all(streams.map((stream) => stream.synchronize({ timeoutMs: 10_000 })));
+      await Promise.all(streams.map((stream) => stream.close()));
+    });
+
+    rule('S111', 'a function is asked for, and a closed stream runs nothing', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      expect(thrownBy(() => stream.run(3 as never))).toBeInstanceOf(ArgumentError);
+      await stream.close();
+      let isCalled = false;
+      expect(thrownBy(() => stream.run(() => void (isCalled = true)))).toBeInstanceOf(StateError);
+      expect(isCalled).toBe(false);
+      expect(device.stream).toBe(device.defaultStream);
+    });
+
+    rule('S112', 'two async functions at the same time do not see each other', async () => {
+      const { device } = chapter;
+      const streams = Array.from({ length: 8 }, () => device.createStream());
+      const wrong: string[] = [];
+      const walk = async (mine: Stream): Promise<void> => {
+        for (let n = 0; n < 20; n++) {
+          await (n % 3 === 0 ? later(0) : Promise.resolve());
+          if (device.stream !== mine) wrong.push(`${device.stream.label} instead of ${mine.label}`);
+        }
+      };
+      await Promise.all(streams.map((stream) => stream.run(() => walk(stream))));
+      expect(wrong).toEqual([]);
+      expect(device.stream).toBe(device.defaultStream);
+      await Promise.all(streams.map((stream) => stream.close()));
+    });
+
+    rule('S112', 'a generator and an Observable see the stream of the run that drives them', async () => {
+      const { device } = chapter;
+      const [a, b] = [device.createStream(), device.createStream()];
+      const current = function* (): Generator<Stream> {
+        for (;;) yield device.stream;
+      };
+      const generator = current();
+      const next = (): Stream => generator.next().value as Stream;
+      expect(labels(a.run(next), b.run(next), next())).toEqual(labels(a, b, device.defaultStream));
+      const seen: Stream[] = [];
+      a.run(() => from([1, 2]).subscribe(() => seen.push(device.stream)));
+      expect(labels(...seen)).toEqual(labels(a, a));
+      await Promise.all([a.close(), b.close()]);
+    });
+
+    rule('S113', 'entering waits for what was current, on the device, unless told not to', async () => {
+      const { device } = chapter;
+      const before = device.createStream({ ordering: 'explicit' });
+      for (const [options, expected] of [
+        [{}, true],
+        [{ syncEnter: true }, true],
+        [{ syncEnter: false }, false],
+      ] as const) {
+        const inner = device.createStream({ ordering: 'explicit' });
+        const enter = (): void => before.run(() => inner.run(() => undefined, options), { syncEnter: false });
+        await proveOrder(target, expected, before, inner, enter);
+        await inner.close();
+      }
+      await before.close();
+    });
+
+    rule('S113', 'a run in a run waits for the outer one, and not for the work of others', async () => {
+      const { device } = chapter;
+      const [outer, inner, aside] = [1, 2, 3].map(() => device.createStream({ ordering: 'explicit' })) as [Stream, Stream, Stream];
+      const enter = (): void => outer.run(() => inner.run(() => undefined), { syncEnter: false });
+      await proveOrder(target, true, outer, inner, enter);
+      await proveOrder(target, false, aside, inner, enter);
+      await Promise.all([outer.close(), inner.close(), aside.close()]);
+    });
+
+    rule('S114', 'leaving joins nothing, with syncExit what was current waits for what is current at the end', async () => {
+      const { device } = chapter;
+      const [outer, inner, last] = [1, 2, 3].map(() => device.createStream({ ordering: 'explicit' })) as [Stream, Stream, Stream];
+      const within = (enter: () => void) => (): void => outer.run(enter, { syncEnter: false });
+      const none = { syncEnter: false } as const;
+      const exit = { syncEnter: false, syncExit: true } as const;
+      const set = (): void => device.setCurrentStream(last);
+      await proveOrder(
+        target,
+        false,
+        inner,
+        outer,
+        within(() => inner.run(() => undefined, none)),
+      );
+      await proveOrder(
+        target,
+        true,
+        inner,
+        outer,
+        within(() => inner.run(() => undefined, exit)),
+      );
+      await proveOrder(
+        target,
+        true,
+        last,
+        outer,
+        within(() => inner.run(set, exit)),
+      );
+      await proveOrder(
+        target,
+        false,
+        inner,
+        outer,
+        within(() => inner.run(set, exit)),
+      );
+      const fail = (): never => {
+        throw new Error('boom');
+      };
+      await proveOrder(
+        target,
+        true,
+        inner,
+        outer,
+        within(() => void thrownBy(() => inner.run(fail, exit))),
+      );
+      await Promise.all([outer.close(), inner.close(), last.close()]);
+    });
+
+    rule('S114', 'of an async function the end is when its promise settles', async () => {
+      const { device } = chapter;
+      const [outer, inner] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
+      await using latch = await hold(target, inner);
+      let leave = (): void => undefined;
+      const running = outer.run(
+        () =>
+          inner.run(() => new Promise<void>((resolve) => (leave = resolve)), {
+            syncEnter: false,
+            syncExit: true,
+          }),
+        { syncEnter: false },
+      );
+      await outer.record().done;
+      leave();
+      await running;
+      const behind = outer.record();
+      await device.createStream().record().done;
+      expect(behind.isComplete).toBe(false);
+      latch.open();
+      await behind.done;
+      await Promise.all([outer.close(), inner.close()]);
+    });
+
+    rule('S116', 'setCurrentStream holds until the run ends, outside for the thread', async () => {
+      const { device } = chapter;
+      const [a, b] = [device.createStream(), device.createStream()];
+      try {
+        device.setCurrentStream(a);
+        expect(device.stream).toBe(a);
+        await b.run(async () => {
+          expect(device.stream).toBe(b);
+          device.setCurrentStream(a);
+          await later(1);
+          expect(device.stream).toBe(a);
+          device.setCurrentStream(device.defaultStream);
+          expect(device.stream).toBe(device.defaultStream);
+        });
+        expect(device.stream).toBe(a);
+      } finally {
+        device.setCurrentStream(device.defaultStream);
+      }
+      expect(device.stream).toBe(device.defaultStream);
+      await Promise.all([a.close(), b.close()]);
+    });
+
+    rule('S116', 'setCurrentStream waits for what was current only with sync', async () => {
+      const { device } = chapter;
+      const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
+      for (const [options, expected] of [
+        [undefined, false],
+        [{ sync: false }, false],
+        [{ sync: true }, true],
+      ] as const) {
+        const set = (): void => a.run(() => device.setCurrentStream(b, options), { syncEnter: false });
+        await proveOrder(target, expected, a, b, set);
+      }
+      expect(thrownBy(() => device.setCurrentStream({} as never))).toBeInstanceOf(ArgumentError);
+      await b.close();
+      expect(thrownBy(() => device.setCurrentStream(b))).toBeInstanceOf(StateError);
+      await a.close();
+    });
+
+    rule('S117', 'a method of a stream works on that stream, whichever is current', async () => {
+      const { device } = chapter;
+      const [named, current] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
+      using x = named.zeros(4, 'i32');
+      await named.synchronize();
+      await using latch = await hold(target, current);
+      const done = current.run(() => [named.fill(x, 1), named.full(2, 3, 'i32'), named.record()] as const, { syncEnter: false });
+      await named.synchronize();
+      expect(latch.operation.isComplete).toBe(false);
+      expect(done[0].isComplete).toBe(true);
+      expect([...(await done[1].read())]).toEqual([3, 3]);
+      done[1][Symbol.dispose]();
+      latch.open();
+      await Promise.all([named.close(), current.close()]);
+    });
+  });
+}
+
+export function currentStreamsOfTwo(target: Target): void {
+  const { openOther } = target;
+  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
+  describe('1 streams: the current ones of two devices', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+    let other: Device;
+    beforeAll(async () => {
+      other = await openOther();
+    });
+    afterAll(async () => {
+      await other.close();
+    });
+
+    rule('S115', 'a run leaves the current stream of the other device alone', async () => {
+      const { device } = chapter;
+      const [here, there] = [device.createStream(), other.createStream()];
+      here.run(() => {
+        expect(labels(device.stream, other.stream)).toEqual(labels(here, other.defaultStream));
+        expect(getDefaultDevice()).toBe(device);
+        there.run(() => {
+          expect(labels(device.stream, other.stream)).toEqual(labels(here, there));
+          expect(getDefaultDevice()).toBe(other);
+        });
+        expect(labels(device.stream, other.stream)).toEqual(labels(here, other.defaultStream));
+        expect(getDefaultDevice()).toBe(device);
+      });
+      await Promise.all([here.close(), there.close()]);
+    });
+
+    rule('S115', 'entering a stream of the other device waits for its current stream only', async () => {
+      const { device } = chapter;
+      const outer = device.createStream({ ordering: 'explicit' });
+      const [past, inner] = [other.createStream({ ordering: 'explicit' }), other.createStream({ ordering: 'explicit' })];
+      const enter = (): void => past.run(() => outer.run(() => inner.run(() => undefined), { syncEnter: false }), { syncEnter: false });
+      await proveOrder(target, false, outer, inner, enter);
+      await proveOrder(target, true, past, inner, enter);
+      await Promise.all([outer.close(), past.close(), inner.close()]);
+    });
+
+    rule('S116', 'a stream of another device is refused as the current one', () => {
+      const { device } = chapter;
+      const error = thrownBy(() => device.setCurrentStream(other.defaultStream));
+      expect(error).toBeInstanceOf(ArgumentError);
+      for (const { info } of [device, other]) expect(error.message).toContain(info.id);
+      expect(device.stream).toBe(device.defaultStream);
+    });
+  });
+}
+
+/** What streams are compared by where several are: a difference of objects this large takes seconds to show. */
+function labels(...streams: readonly Stream[]): string[] {
+  return streams.map((stream) => `${stream.label} of ${stream.device.info.id}`);
+}
