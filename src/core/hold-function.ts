@@ -9,7 +9,7 @@ import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOpera
 import { whatKeeps } from './inspect.js';
 import type { Operation } from './operation.js';
 import type { WaitNote } from './operation-log.js';
-import type { Timeline } from './timeline.js';
+import type { Point, Timeline } from './timeline.js';
 import { MAX_TIMEOUT_MS } from './wait.js';
 
 export interface HoldOptions extends HostOptions {
@@ -27,8 +27,9 @@ export function submitHold(site: StreamSite, fn: unknown, opts: HoldOptions, mak
     throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
   }
   const { core, timeline } = site;
+  const before = timeline.here();
   const ticket = core.submit(timeline, core.encoder.hold(timeline.slot));
-  return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs).begin(make);
+  return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs, before).begin(make);
 }
 
 type HoldFunction = (signal: AbortSignal) => unknown;
@@ -42,8 +43,8 @@ class HoldCall extends HostCall {
   #timer: NodeJS.Timeout | undefined = undefined;
   #state: 'waiting' | 'running' | 'over' = 'waiting';
 
-  constructor(site: StreamSite, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number) {
-    super(site, ticket, () => undefined, signal);
+  constructor(site: StreamSite, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number, before: Point) {
+    super(site, ticket, () => undefined, signal, before);
     const { timeline } = site;
     this.#fn = fn;
     this.#timeoutMs = timeoutMs;

@@ -11,7 +11,8 @@ import type { StreamSite } from './device-core.js';
 import { AbortError, MillraceError } from './errors.js';
 import { Landing } from './landing.js';
 import type { Operation } from './operation.js';
-import type { Timeline } from './timeline.js';
+import { see } from './seen.js';
+import type { Point, Timeline } from './timeline.js';
 import { checkWaitOptions } from './wait.js';
 
 export interface HostOptions {
@@ -50,13 +51,16 @@ export class HostCall extends Landing {
   protected readonly signal: AbortSignal | undefined;
   protected operation: Operation | undefined = undefined;
   readonly #fn: () => unknown;
+  /** What has finished when it is called, and the program knows by that. */
+  readonly #before: Point;
   readonly #cancel: AbortController | undefined;
   #listening: Disposable | undefined = undefined;
   #withdrawals: (() => void)[] = [];
 
-  constructor(site: StreamSite, ticket: number, fn: () => unknown, signal: AbortSignal | undefined) {
+  constructor(site: StreamSite, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
     super(ticket);
     this.site = site;
+    this.#before = before;
     this.signal = signal;
     this.#fn = fn;
     // Aborts only what has not been called, and only as long: the caller's signal goes on.
@@ -83,7 +87,10 @@ export class HostCall extends Landing {
     // It was reached, and the device was lost before anybody could be called.
     if (core.lostError !== undefined) this.settle(core.lostError);
     else if (this.isPassed(timeline)) this.settle();
-    else this.call();
+    else {
+      see(this.#before);
+      this.call();
+    }
   }
 
   /** The device will not come to it: what it was submitted for is told by its ticket. */

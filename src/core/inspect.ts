@@ -19,7 +19,7 @@ export interface StreamSnapshot {
   readonly device: string;
   /** Operations submitted and not finished. */
   readonly pending: number;
-  /** The first of them. */
+  /** The first of them, as far as the host knows: on a GPU, the stream may be up to 63 operations further. */
   readonly current?: OperationInfo;
   /** What the current one waits for, if it is not running; `operation` is the other stream's that has to finish, or the holding one. */
   readonly waitingFor?: {

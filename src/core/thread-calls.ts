@@ -7,15 +7,17 @@ import type { DeviceEvent } from './event.js';
 import { checkOpenDevice, chooseDefault, defaultOfThread, openDevices } from './open-devices.js';
 import type { Operation } from './operation.js';
 import type { Stream } from './stream.js';
-import { checkWaitOptions, type WaitOptions } from './wait.js';
+import { waitForDevices, type WaitOptions } from './wait.js';
 
 /**
  * Resolves when everything submitted so far by this thread to any of its open devices has finished: `wp.synchronize`. Rejects as
  * `device.synchronize` does.
  */
 export async function synchronize(opts?: WaitOptions): Promise<void> {
-  checkWaitOptions(opts);
-  await Promise.all(openDevices().map((device) => device.synchronize(opts)));
+  await waitForDevices(
+    openDevices().map(({ core }) => core),
+    opts,
+  );
 }
 
 /**

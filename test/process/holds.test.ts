@@ -1,0 +1,159 @@
+// Streams that stand still for a function, on the CPU device: what goes on meanwhile, and how it ends.
+import { DeviceLostError, openDevice, StateError, WaitTimeoutError, type Device } from 'millrace';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runChild } from '../support/child.js';
+
+function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+describe('hold', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await openDevice('cpu');
+  });
+  afterAll(() => device.close());
+
+  test('keeps later work of its stream and of those that wait for it, and of no other', async () => {
+    const [a, b, c] = ['A', 'B', 'C'].map((label) => device.createStream({ label, ordering: 'explicit' }));
+    const [x, before] = [a!.full(4, 1, 'i32'), a!.full(4, 1, 'i32')];
+    const seen: number[] = [];
+    const operation = a!.hold(
+      async () => {
+        seen.push((await before.read())[0]!);
+        // Another stream goes on meanwhile, and may be waited for.
+        const free = c!.full(4, 5, 'i32');
+        seen.push((await free.read())[0]!);
+        seen.push(fill.isComplete ? 1 : 0, waiting.isComplete ? 1 : 0);
+        free[Symbol.dispose]();
+      },
+      { timeoutMs: 20_000, label: 'gate' },
+    );
+    const fill = a!.fill(x, 2);
+    b!.waitStream(a!);
+    const waiting = b!.record();
+    const inspected = (await rejectionOf(b!.synchronize({ timeoutMs: 1 }))) as WaitTimeoutError;
+    expect(inspected).toBeInstanceOf(WaitTimeoutError);
+    await operation.done;
+    expect(seen).toEqual([1, 5, 0, 0]);
+    await Promise.all([fill.done, waiting.done]);
+    expect((await x.read())[0]).toBe(2);
+    x[Symbol.dispose]();
+    before[Symbol.dispose]();
+    for (const stream of [a!, b!, c!]) await stream.close();
+  });
+
+  test('of 64 streams at once holds no thread: everybody else works', async () => {
+    const streams = Array.from({ length: 64 }, () => device.createStream());
+    let open: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const holds = streams.map((stream) => stream.hold(() => gate, { timeoutMs: 20_000 }));
+    const x = device.zeros(1 << 16, 'i32');
+    for (let n = 0; n < 50; n++) device.stream.fill(x, n);
+    expect((await x.read())[7]).toBe(49);
+    expect(holds.every(({ isComplete }) => !isComplete)).toBe(true);
+    expect(device.inspect().streams.filter(({ waitingFor }) => waitingFor?.kind === 'host')).toHaveLength(64);
+    open();
+    await Promise.all(holds.map(({ done }) => done));
+    await Promise.all(streams.map((stream) => stream.close()));
+    x[Symbol.dispose]();
+  });
+
+  test('that takes too long lets the stream go', async () => {
+    const stream = device.createStream();
+    let signal: AbortSignal | undefined;
+    const operation = stream.hold(
+      (given) => {
+        signal = given;
+        return new Promise(() => undefined);
+      },
+      { timeoutMs: 20, label: 'slow' },
+    );
+    const later = stream.full(1, 3, 'i32');
+    const error = await rejectionOf(operation.done);
+    expect(error).toBeInstanceOf(WaitTimeoutError);
+    expect(error).toMatchObject({
+      timeoutMs: 20,
+      message: expect.stringMatching(/^The hold slow of stream stream-\d+ of device cpu:0 took/),
+    });
+    expect(signal?.reason).toBe(error);
+    expect((await later.read())[0]).toBe(3);
+    later[Symbol.dispose]();
+    await stream.close();
+  });
+
+  test('refuses to be waited for from inside, directly and over another stream, and over an array', async () => {
+    const [a, b] = [device.createStream({ label: 'A' }), device.createStream({ label: 'B' })];
+    const x = a.zeros(4, 'i32');
+    const refused: unknown[] = [];
+    const operation = a.hold(
+      async () => {
+        b.waitEvent(a.record());
+        a.fill(x, 1);
+        for (const wait of [a.synchronize(), b.synchronize(), device.synchronize(), x.read(), a.close(), device.close()])
+          refused.push(await rejectionOf(wait));
+      },
+      { timeoutMs: 20_000 },
+    );
+    await operation.done;
+    expect(refused.map((error) => error instanceof StateError)).toEqual([true, true, true, true, true, true]);
+    expect((await x.read())[0]).toBe(1);
+    x[Symbol.dispose]();
+    await Promise.all([a.close(), b.close()]);
+  });
+
+  test('closing waits for it', async () => {
+    const stream = device.createStream();
+    const order: string[] = [];
+    stream.hold(
+      async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        order.push('held');
+      },
+      { timeoutMs: 20_000 },
+    );
+    stream.host(() => order.push('host'));
+    await stream.close();
+    expect(order).toEqual(['held', 'host']);
+  });
+
+  test('1,000 in a row, with promises between them', async () => {
+    const stream = device.createStream();
+    const x = stream.zeros(1, 'i32');
+    const order: number[] = [];
+    for (let n = 0; n < 1000; n++) {
+      stream.hold(() => void order.push(n), { timeoutMs: 20_000 });
+      stream.fill(x, n);
+    }
+    await stream.synchronize();
+    expect(order).toEqual(Array.from({ length: 1000 }, (_, n) => n));
+    expect((await x.read())[0]).toBe(999);
+    x[Symbol.dispose]();
+    await stream.close();
+  });
+});
+
+test('destroy ends a hold: its signal aborts, the device closes, the process exits', async () => {
+  const ending = await runChild(`import { openDevice } from 'millrace';
+    const device = await openDevice('cpu');
+    const stream = device.createStream();
+    let aborted;
+    const running = stream.hold((signal) => new Promise(() => { aborted = signal; }), { timeoutMs: 60_000 });
+    const waiting = stream.hold(() => { console.log('never'); }, { timeoutMs: 60_000 });
+    const done = Promise.allSettled([running.done, waiting.done]);
+    while (!aborted) await new Promise((resolve) => setImmediate(resolve));
+    await device.destroy();
+    console.log(aborted.aborted, ...(await done).map(({ reason }) => reason.name));`);
+  expect(ending).toEqual({ code: 0, signal: null, stdout: `true ${DeviceLostError.name} ${DeviceLostError.name}\n`, stderr: '' });
+});
+
+test('a process lives until its hold has ended', async () => {
+  const ending = await runChild(`import { openDevice } from 'millrace';
+    const device = await openDevice('cpu');
+    device.stream.hold(() => new Promise((resolve) => setTimeout(() => resolve(console.log('held')), 50).unref()), { timeoutMs: 20_000 });
+    device.stream.host(() => console.log('after'));`);
+  expect(ending).toEqual({ code: 0, signal: null, stdout: 'held\nafter\n', stderr: '' });
+});
