@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cuda/context_scope.h"
-#include "cuda/kernels/fill64.ptx.gen.h"
 #include "cuda/memory.h"
 
 namespace millrace::cuda {
@@ -45,10 +44,8 @@ Status Device::Prepare() {
   support_.has_pools =
       pools.value() != 0 && Cuda().cuDeviceGetDefaultMemPool(&pool_, context_->device()) == CUDA_SUCCESS;
   support_.can_write_words = words.value() != 0;
-  // Loaded before anything runs. PTX that a device is too old for leaves it everything but this one fill.
-  const std::span<const char> ptx(kFill64Ptx, sizeof(kFill64Ptx) - 1);
-  Result<std::shared_ptr<Kernel>> fill64 = Kernel::Load(context_, std::as_bytes(ptx), "millrace_fill64");
-  if (fill64.ok()) support_.fill64 = std::move(fill64).value();
+  // Loaded before anything runs. PTX that a device is too old for leaves it everything but these.
+  support_.built_ins = BuiltIns::Load(context_);
   return context_->Alive();
 }
 

@@ -19,47 +19,63 @@ bool IsBinary(std::span<const std::byte> image) {
 
 }  // namespace
 
+Module::~Module() {
+  if (context_->is_lost()) return;
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  std::ignore = context_->Check(Cuda().cuModuleUnload(handle_), "unloading a module");
+}
+
 Result<std::shared_ptr<Kernel>> Kernel::Load(std::shared_ptr<Context> context, std::span<const std::byte> image,
                                              const std::string& entry) {
+  auto kernels = LoadAll(std::move(context), image, {&entry, 1});
+  MR_TRY(kernels.status());
+  return std::move(kernels.value()[0]);
+}
+
+Result<std::vector<std::shared_ptr<Kernel>>> Kernel::LoadAll(std::shared_ptr<Context> context,
+                                                             std::span<const std::byte> image,
+                                                             std::span<const std::string> entries) {
   MR_TRY(context->Alive());
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
 
-  CUmodule module = nullptr;
+  CUmodule handle = nullptr;
   if (IsBinary(image)) {
-    MR_TRY(context->Check(Cuda().cuModuleLoadData(&module, image.data()), "loading a module"));
+    MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, image.data()), "loading a module"));
   } else {
     // The driver finds the end of PTX by its terminating zero, which a file's bytes do not have.
     const std::string text(reinterpret_cast<const char*>(image.data()), image.size());
-    MR_TRY(context->Check(Cuda().cuModuleLoadData(&module, text.c_str()), "loading a module from PTX"));
+    MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, text.c_str()), "loading a module from PTX"));
   }
-  std::shared_ptr<Kernel> kernel(new Kernel(context, module));
+  const auto module = std::make_shared<Module>(std::move(context), handle);
+  std::vector<std::shared_ptr<Kernel>> kernels;
+  for (const std::string& entry : entries) {
+    kernels.push_back(std::shared_ptr<Kernel>(new Kernel(module)));
+    MR_TRY(kernels.back()->Find(entry));
+  }
+  return kernels;
+}
 
-  const CUresult found = Cuda().cuModuleGetFunction(&kernel->function_, module, entry.c_str());
+Status Kernel::Find(const std::string& entry) {
+  Context& context = module_->context();
+  const CUresult found = Cuda().cuModuleGetFunction(&function_, module_->handle(), entry.c_str());
   if (found == CUDA_ERROR_NOT_FOUND) {
-    return Status(StatusCode::kCompile, "finding the kernel's function in its module", static_cast<int32_t>(found));
+    return {StatusCode::kCompile, "finding the kernel's function in its module", static_cast<int32_t>(found)};
   }
-  MR_TRY(context->Check(found, "finding the kernel's function in its module"));
+  MR_TRY(context.Check(found, "finding the kernel's function in its module"));
 
   // What is left of the default limit after the function's own, static shared memory.
   int allowed = 0;
-  MR_TRY(context->Check(
-      Cuda().cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->function_),
-      "reading a kernel's shared memory limit"));
-  kernel->allowed_shared_ = static_cast<uint32_t>(allowed);
-  return kernel;
-}
-
-Kernel::~Kernel() {
-  if (context_->is_lost()) return;
-  const ContextScope scope(context_->handle());
-  if (scope.code() != CUDA_SUCCESS) return;
-  std::ignore = context_->Check(Cuda().cuModuleUnload(module_), "unloading a module");
+  MR_TRY(context.Check(Cuda().cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function_),
+                       "reading a kernel's shared memory limit"));
+  allowed_shared_ = static_cast<uint32_t>(allowed);
+  return {};
 }
 
 Status Kernel::AllowShared(uint32_t bytes) {
   if (bytes <= allowed_shared_) return {};
-  MR_TRY(context_->Check(
+  MR_TRY(module_->context().Check(
       Cuda().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
       "raising a kernel's shared memory limit"));
   allowed_shared_ = bytes;

@@ -5,34 +5,55 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cuda/context.h"
 #include "hal/hal.h"
 
 namespace millrace::cuda {
 
-/// A function of a module. The module is its own: it is unloaded with the function, and left alone after a loss.
+/// An image in the driver. Unloaded with the last of its functions, and left alone after a loss.
+class Module {
+ public:
+  Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
+  ~Module();
+
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  [[nodiscard]] CUmodule handle() const { return handle_; }
+  [[nodiscard]] Context& context() const { return *context_; }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const CUmodule handle_;
+};
+
+/// A function of a module, which it keeps loaded.
 class Kernel final : public hal::Kernel {
  public:
   /// `image` is a cubin or a fat binary, or PTX, which the driver then compiles. Thread: any. May take long.
   static Result<std::shared_ptr<Kernel>> Load(std::shared_ptr<Context> context, std::span<const std::byte> image,
                                               const std::string& entry);
-  ~Kernel() override;
+  /// Several functions of one image, in the order of their names.
+  static Result<std::vector<std::shared_ptr<Kernel>>> LoadAll(std::shared_ptr<Context> context,
+                                                              std::span<const std::byte> image,
+                                                              std::span<const std::string> entries);
 
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
   [[nodiscard]] CUfunction function() const { return function_; }
-  [[nodiscard]] Context* context() const { return context_.get(); }
+  [[nodiscard]] Context* context() const { return &module_->context(); }
 
   /// More dynamic shared memory than a function may use by default has to be asked for. Thread: channel.
   Status AllowShared(uint32_t bytes);
 
  private:
-  Kernel(std::shared_ptr<Context> context, CUmodule module) : context_(std::move(context)), module_(module) {}
+  explicit Kernel(std::shared_ptr<Module> module) : module_(std::move(module)) {}
+  Status Find(const std::string& entry);
 
-  const std::shared_ptr<Context> context_;
-  const CUmodule module_;
+  const std::shared_ptr<Module> module_;
   CUfunction function_ = nullptr;
   uint32_t allowed_shared_ = 0;  // Bytes.
 };

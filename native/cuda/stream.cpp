@@ -128,7 +128,7 @@ Status Stream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint6
 }
 
 Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
-  if (support_.fill64 == nullptr) {
+  if (support_.built_ins.fill64 == nullptr) {
     return {StatusCode::kUnsupported, "filling with 8-byte elements on a device older than compute capability 7.5"};
   }
   // Enough blocks to occupy any device; the kernel strides over the rest.
@@ -136,9 +136,30 @@ Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
   constexpr uint64_t kMostBlocks = 16384;
   const auto blocks = static_cast<unsigned int>(std::min((count + kBlock - 1) / kBlock, kMostBlocks));
   void* params[] = {&dst, &pattern, &count};
-  return context_.Check(
-      Cuda().cuLaunchKernel(support_.fill64->function(), blocks, 1, 1, kBlock, 1, 1, 0, handle_, params, nullptr),
-      "filling");
+  return context_.Check(Cuda().cuLaunchKernel(support_.built_ins.fill64->function(), blocks, 1, 1, kBlock, 1, 1, 0,
+                                              handle_, params, nullptr),
+                        "filling");
+}
+
+Status Stream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
+                           std::span<const hal::StridedAxis> axes) {
+  StridedPlan plan = PlanStrided(dst, src, element_bytes, 0, axes);
+  if (IsRun(plan)) {
+    return Copy(ticket, reinterpret_cast<std::byte*>(plan.dst), reinterpret_cast<const std::byte*>(plan.src),
+                plan.count * plan.element_bytes);
+  }
+  return Submit(ticket, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
+}
+
+Status Stream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
+                           std::span<const hal::StridedAxis> axes) {
+  StridedPlan plan = PlanStrided(dst, nullptr, element_bytes, pattern, axes);
+  if (IsRun(plan)) {
+    // In the elements that were asked for: those of the plan may be 8 bytes wide, which takes a kernel.
+    return Fill(ticket, reinterpret_cast<std::byte*>(plan.dst), element_bytes, pattern,
+                plan.count * plan.element_bytes / element_bytes);
+  }
+  return Submit(ticket, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
 }
 
 Status Stream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {

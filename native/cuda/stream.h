@@ -15,6 +15,7 @@
 #include "cuda/context.h"
 #include "cuda/event_table.h"
 #include "cuda/module.h"
+#include "cuda/strided.h"
 #include "hal/hal.h"
 
 namespace millrace::cuda {
@@ -22,7 +23,7 @@ namespace millrace::cuda {
 /// What the streams of one device share.
 struct StreamSupport {
   std::shared_ptr<Context> context;
-  std::shared_ptr<Kernel> fill64;  // Null on a device that is too old for our own kernels.
+  BuiltIns built_ins;
   bool has_pools = false;
   bool can_write_words = false;
 };
@@ -40,6 +41,10 @@ class Stream final : public hal::Stream {
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
+  Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
+                     std::span<const hal::StridedAxis> axes) override;
+  Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
+                     std::span<const hal::StridedAxis> axes) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
   Status Nop(hal::Ticket ticket) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override;
@@ -50,18 +55,12 @@ class Stream final : public hal::Stream {
   Status Check() override;
 
   Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
-  Status CopyStrided(hal::Ticket, std::byte*, const std::byte*, uint32_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided copies"};
-  }
-  Status FillStrided(hal::Ticket, std::byte*, uint32_t, uint64_t, std::span<const hal::StridedAxis>) override {
-    return {StatusCode::kUnsupported, "strided fills"};
-  }
   Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
     return {StatusCode::kUnsupported, "pageable copies"};
   }
   Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
   Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  [[nodiscard]] uint64_t NativeHandle() const override { return 0; }
+  [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(handle_); }
 
  private:
   Stream(StreamSupport support, CUstream handle, protocol::TimelineSlot* slot, CUdeviceptr word)

@@ -12,6 +12,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
+const includes = fileURLToPath(new URL('../..', import.meta.url));
 
 // The oldest architecture of CUDA 13, and the language version it came with: the driver refuses PTX that is newer than
 // itself, nvcc writes its own version, and these kernels use nothing newer. ptxas confirms that below.
@@ -30,7 +31,7 @@ function toPtx(source) {
   const scratch = mkdtempSync(join(tmpdir(), 'millrace-ptx-'));
   try {
     const output = join(scratch, 'kernel.ptx');
-    execFileSync('nvcc', ['--ptx', `-arch=compute_${ARCHITECTURE}`, '-o', output, source]);
+    execFileSync('nvcc', ['--ptx', '-std=c++20', `-arch=compute_${ARCHITECTURE}`, '-I', includes, '-o', output, source]);
     const text = readFileSync(output, 'utf8')
       .replace(/^\.version .*$/m, `.version ${PTX_VERSION}`)
       .split('\n')

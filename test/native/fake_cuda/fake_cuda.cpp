@@ -4,7 +4,7 @@
 // the environment can ask of it, engine.h says how streams and events behave.
 //
 //   g++ -std=c++20 -shared -fPIC -fno-exceptions -I native -o libfake_cuda.so
-//     test/native/fake_cuda/{fake_cuda,options,engine,memory,module}.cpp native/cuda/driver_errors.cpp
+//     test/native/fake_cuda/*.cpp (without fake_nvrtc.cpp) native/cuda/driver_errors.cpp
 //   MILLRACE_CUDA_DRIVER=$PWD/libfake_cuda.so node ...
 //
 // It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or an event of

@@ -1,7 +1,7 @@
 // The fake driver's modules and launches.
 //
 // An image is an ELF file: a shared object in the CPU device's format, which is loaded through a file in memory. Or it
-// is PTX, which nothing here can run; the library's own PTX kernels are known by name and have their counterpart below.
+// is PTX, which nothing here can run; the library's own PTX kernels are known by name (device_code.h).
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
@@ -11,21 +11,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "device_code.h"
 #include "entry.h"
 #include "options.h"
 
 namespace millrace::fake_cuda {
 
 namespace {
-
-struct CpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-};
-using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 
 /// Dynamic shared memory of one block: what may be used unasked, and what may be asked for.
 constexpr int kDefaultShared = 48 << 10;
@@ -52,13 +44,6 @@ struct Module {
 };
 
 std::map<Module*, std::shared_ptr<Module>> modules;  // Guarded by World::mutex.
-
-void Fill64(const CpuLaunch* launch, unsigned long long, unsigned long long) {
-  auto* const dst = *static_cast<uint64_t**>(launch->params[0]);
-  std::fill_n(dst, *static_cast<const uint64_t*>(launch->params[2]), *static_cast<const uint64_t*>(launch->params[1]));
-}
-constexpr unsigned kFill64Params[] = {3, 8, 8, 8};
-constexpr char kFill64Name[] = "millrace_fill64";
 
 /// Where an ELF file ends, which is all that its loader here is not told: behind its last section's header.
 size_t ElfBytes(const void* image) {
@@ -129,7 +114,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     if (const CUresult code = LoadElf(*made, image); code != CUDA_SUCCESS) return code;
   } else {
     made->ptx = static_cast<const char*>(image);
-    if (made->ptx.find(std::string(".entry ") + kFill64Name + "(") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
+    if (made->ptx.find(".entry ") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
   }
   const std::lock_guard lock(GetWorld().mutex);
   *module = reinterpret_cast<CUmodule>(made.get());
@@ -159,9 +144,10 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
   if (module->library != nullptr) {
     made->entry = reinterpret_cast<Entry>(dlsym(module->library, (std::string("mr_entry_") + name).c_str()));
     made->params = static_cast<const unsigned*>(dlsym(module->library, (std::string("mr_params_") + name).c_str()));
-  } else if (std::strcmp(name, kFill64Name) == 0) {
-    made->entry = &Fill64;
-    made->params = kFill64Params;
+  } else if (const BuiltIn* built_in = FindBuiltIn(name);
+             built_in != nullptr && module->ptx.find(std::string(".entry ") + name + "(") != std::string::npos) {
+    made->entry = built_in->entry;
+    made->params = built_in->params;
   }
   if (made->entry == nullptr || made->params == nullptr) return CUDA_ERROR_NOT_FOUND;
   *function = reinterpret_cast<CUfunction>(made.get());

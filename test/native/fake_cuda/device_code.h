@@ -1,0 +1,25 @@
+// How the fake driver runs kernels: as functions in the CPU device's image format. The library's own kernels, which it
+// is given as PTX, are here by name, compiled from their very sources.
+#pragma once
+
+namespace millrace::fake_cuda {
+
+struct CpuLaunch {
+  void* const* params;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  char* dynamic_shared;
+};
+using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
+
+struct BuiltIn {
+  const char* name;
+  Entry entry;
+  const unsigned* params;  // Their number, then the size of each.
+};
+
+/// Null when the library has no kernel of that name.
+const BuiltIn* FindBuiltIn(const char* name);
+
+}  // namespace millrace::fake_cuda
