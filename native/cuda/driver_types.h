@@ -30,6 +30,7 @@ enum CUresult : unsigned int {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_INVALID_PTX = 218,
   CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
   CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221,
@@ -42,6 +43,8 @@ enum CUresult : unsigned int {
   CUDA_ERROR_ILLEGAL_ADDRESS = 700,
   CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
   CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+  CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_ASSERT = 710,
   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
@@ -84,8 +87,47 @@ enum CUfunction_attribute : unsigned int {
 };
 
 enum CUmemPool_attribute : unsigned int {
+  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
   CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+  CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
   CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+  CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+};
+
+enum CUpointer_attribute : unsigned int {
+  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+};
+
+enum CUmemorytype : unsigned int {
+  CU_MEMORYTYPE_HOST = 1,
+  CU_MEMORYTYPE_DEVICE = 2,
+};
+
+enum CUmemLocationType : unsigned int {
+  CU_MEM_LOCATION_TYPE_DEVICE = 1,
+};
+
+enum CUmemAccess_flags : unsigned int {
+  CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
+  CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+};
+
+struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+};
+
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  CUmemAccess_flags flags;
+};
+
+struct CUipcEventHandle {
+  char reserved[64];
+};
+
+struct CUipcMemHandle {
+  char reserved[64];
 };
 
 /// Why cuGetProcAddress found nothing.
@@ -96,7 +138,10 @@ enum CUdriverProcAddressQueryResult : unsigned int {
 };
 
 inline constexpr unsigned int CU_STREAM_NON_BLOCKING = 1;
+inline constexpr unsigned int CU_EVENT_DEFAULT = 0;
 inline constexpr unsigned int CU_EVENT_DISABLE_TIMING = 2;
+inline constexpr unsigned int CU_EVENT_INTERPROCESS = 4;
+inline constexpr unsigned int CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1;
 inline constexpr unsigned int CU_STREAM_WRITE_VALUE_DEFAULT = 0;
 inline constexpr unsigned int CU_MEMHOSTALLOC_PORTABLE = 1;
 inline constexpr unsigned int CU_MEMHOSTALLOC_DEVICEMAP = 2;

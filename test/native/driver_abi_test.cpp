@@ -34,6 +34,16 @@ static_assert(sizeof(ours::CUmodule) == sizeof(::CUmodule) && std::is_pointer_v<
 static_assert(sizeof(ours::CUfunction) == sizeof(::CUfunction) && std::is_pointer_v<::CUfunction>);
 static_assert(sizeof(ours::CUmemoryPool) == sizeof(::CUmemoryPool) && std::is_pointer_v<::CUmemoryPool>);
 
+static_assert(sizeof(ours::CUmemLocation) == sizeof(::CUmemLocation));
+static_assert(offsetof(ours::CUmemLocation, type) == offsetof(::CUmemLocation, type));
+static_assert(offsetof(ours::CUmemLocation, id) == offsetof(::CUmemLocation, id));
+static_assert(sizeof(ours::CUmemAccessDesc) == sizeof(::CUmemAccessDesc));
+static_assert(offsetof(ours::CUmemAccessDesc, location) == offsetof(::CUmemAccessDesc, location));
+static_assert(offsetof(ours::CUmemAccessDesc, flags) == offsetof(::CUmemAccessDesc, flags));
+static_assert(sizeof(ours::CUipcEventHandle) == sizeof(::CUipcEventHandle));
+static_assert(sizeof(ours::CUipcMemHandle) == sizeof(::CUipcMemHandle));
+static_assert(sizeof(ours::CUmemorytype) == sizeof(::CUmemorytype));
+
 // ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 template <auto Ours, auto Theirs>
@@ -53,6 +63,9 @@ MR_SAME_VALUE(CUDA_ERROR_INVALID_IMAGE);
 MR_SAME_VALUE(CUDA_ERROR_INVALID_CONTEXT);
 MR_SAME_VALUE(CUDA_ERROR_NO_BINARY_FOR_GPU);
 MR_SAME_VALUE(CUDA_ERROR_ECC_UNCORRECTABLE);
+MR_SAME_VALUE(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+MR_SAME_VALUE(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+MR_SAME_VALUE(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 MR_SAME_VALUE(CUDA_ERROR_INVALID_PTX);
 MR_SAME_VALUE(CUDA_ERROR_NVLINK_UNCORRECTABLE);
 MR_SAME_VALUE(CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
@@ -101,6 +114,15 @@ MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
 MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 MR_SAME_VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
 MR_SAME_VALUE(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+MR_SAME_VALUE(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+MR_SAME_VALUE(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+MR_SAME_VALUE(CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+MR_SAME_VALUE(CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+MR_SAME_VALUE(CU_MEMORYTYPE_HOST);
+MR_SAME_VALUE(CU_MEMORYTYPE_DEVICE);
+MR_SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE);
+MR_SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_NONE);
+MR_SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 MR_SAME_VALUE(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
 MR_SAME_VALUE(CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
 MR_SAME_VALUE(CU_GET_PROC_ADDRESS_SUCCESS);
@@ -108,7 +130,10 @@ MR_SAME_VALUE(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 MR_SAME_VALUE(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 MR_SAME_VALUE(CU_GET_PROC_ADDRESS_DEFAULT);
 MR_SAME_VALUE(CU_STREAM_NON_BLOCKING);
+MR_SAME_VALUE(CU_EVENT_DEFAULT);
 MR_SAME_VALUE(CU_EVENT_DISABLE_TIMING);
+MR_SAME_VALUE(CU_EVENT_INTERPROCESS);
+MR_SAME_VALUE(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 MR_SAME_VALUE(CU_STREAM_WRITE_VALUE_DEFAULT);
 static_assert(kOurHostFlags[0] == CU_MEMHOSTALLOC_PORTABLE && kOurHostFlags[1] == CU_MEMHOSTALLOC_DEVICEMAP);
 static_assert(kOurHostFlags[2] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[3] == CU_MEMHOSTREGISTER_DEVICEMAP);

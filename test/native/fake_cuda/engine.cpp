@@ -1,5 +1,10 @@
 #include "engine.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -13,12 +18,18 @@ namespace millrace::fake_cuda {
 void Point::Reach() {
   const std::lock_guard lock(mutex_);
   is_reached_ = true;
+  time_ = std::chrono::steady_clock::now();
   changed_.notify_all();
 }
 
 bool Point::IsReached() {
   const std::lock_guard lock(mutex_);
   return is_reached_;
+}
+
+std::chrono::steady_clock::time_point Point::time() {
+  const std::lock_guard lock(mutex_);
+  return time_;
 }
 
 void Point::Await() {
@@ -78,9 +89,45 @@ std::map<uintptr_t, Range>::iterator World::Find(uintptr_t address, uint64_t byt
 }
 
 void World::Erase(std::map<uintptr_t, Range>::iterator range) {
-  if (range->second.kind == Range::Kind::kDevice) range->second.device->used_bytes -= range->second.bytes;
-  if (range->second.kind != Range::Kind::kRegistered) std::free(reinterpret_cast<void*>(range->first));
+  const auto& [address, what] = *range;
+  switch (what.kind) {
+    case Range::Kind::kDevice:
+      what.device->used_bytes -= what.bytes;
+      [[fallthrough]];
+    case Range::Kind::kOpened:
+      munmap(reinterpret_cast<void*>(address), what.bytes);
+      if (what.file >= 0) close(what.file);
+      break;
+    case Range::Kind::kPool:
+      what.device->pool.used -= what.bytes;
+      [[fallthrough]];
+    case Range::Kind::kHost:
+      std::free(reinterpret_cast<void*>(address));
+      break;
+    case Range::Kind::kRegistered:
+      break;
+  }
   ranges.erase(range);
+}
+
+void Pool::Shrink(uint64_t keep) {
+  reserved = std::max(used, std::min(reserved, keep));
+}
+
+void* MapNew(size_t bytes, int* file) {
+  *file = memfd_create("fake_cuda", MFD_CLOEXEC);
+  if (*file < 0 || ftruncate(*file, static_cast<off_t>(bytes)) != 0) return nullptr;
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+  return mapped == MAP_FAILED ? nullptr : mapped;
+}
+
+void* MapTheirs(int process, int file, size_t bytes) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
+  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (own < 0) return nullptr;
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+  close(own);
+  return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
 World& GetWorld() {
@@ -100,6 +147,24 @@ CUresult Enter(const char* function, const std::string& detail) {
   const CUresult code = Injected(function);
   if (cuda::IsSticky(code) && !CurrentDevices().empty()) CurrentDevices().back()->lost.store(code);
   return code;
+}
+
+Stream* FindStream(cuda::CUstream handle, Device& device) {
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  if (reinterpret_cast<uintptr_t>(handle) <= 1) {
+    if (device.legacy == nullptr) {
+      device.legacy = std::make_shared<Stream>(device, 0, 0);
+      device.legacy->Start();
+    }
+    return device.legacy.get();
+  }
+  for (const std::unique_ptr<Device>& each : world.devices) {
+    for (const std::shared_ptr<Stream>& stream : each->streams) {
+      if (stream.get() == reinterpret_cast<Stream*>(handle)) return stream.get();
+    }
+  }
+  return nullptr;
 }
 
 std::vector<Device*>& CurrentDevices() {

@@ -4,11 +4,15 @@
 // about. An event is its latest recorded point: a wait takes the point of that moment, and one on an event that was
 // never recorded waits for nothing.
 //
+// Memory of its own and interprocess events live in files in memory, which another process maps through /proc: a handle
+// names the process and its descriptor. As with a real driver, a process does not open its own handles.
+//
 // A lost device stops: what its streams still hold never runs, their points are never reached, and waits of other
 // devices' streams for them end, so that a test can end too.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -35,17 +39,26 @@ class Point {
   [[nodiscard]] bool IsReached();
   /// Returns when it was reached, or never will be.
   void Await();
+  /// When it was reached.
+  [[nodiscard]] std::chrono::steady_clock::time_point time();
 
  private:
   Device& device_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_reached_ = false;
+  std::chrono::steady_clock::time_point time_;
+};
+
+/// What the processes that share an event see of it.
+struct SharedEvent {
+  std::atomic<uint64_t> recorded{0};
+  std::atomic<uint64_t> reached{0};
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Device& device, int number) : device(device), number(number) {}
+  Stream(Device& device, int number, int priority) : device(device), number(number), priority(priority) {}
   void Start();
   /// The thread ends after what is queued.
   void End();
@@ -55,6 +68,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   Device& device;
   const int number;
+  const int priority;
 
  private:
   void Run();
@@ -69,26 +83,49 @@ class Stream : public std::enable_shared_from_this<Stream> {
 struct Event {
   Device& device;
   const int number;
+  const unsigned flags;
   std::mutex mutex;
-  std::shared_ptr<Point> point;  // Guarded by mutex. Null until recorded.
+  std::shared_ptr<Point> point;   // Guarded by mutex. Null until recorded.
+  SharedEvent* shared = nullptr;  // Of an interprocess event. Mapped for good.
+  int file = -1;                  // Where it lives, in the process that made it.
+};
+
+/// The device's default pool. What was freed stays reserved up to the threshold, which each wait of the host enforces.
+struct Pool {
+  uint64_t used = 0;
+  uint64_t used_high = 0;
+  uint64_t reserved = 0;
+  uint64_t reserved_high = 0;
+  uint64_t threshold = 0;
+  std::set<int> readers;  // Ordinals of the peers that may reach it.
+
+  void Shrink(uint64_t keep);
 };
 
 /// Also what a CUcontext points to: only primary contexts exist.
 struct Device {
   int ordinal = 0;
   std::atomic<int> lost{0};
+  std::atomic<bool> is_retained{false};
   // Guarded by World::mutex.
-  uint64_t used_bytes = 0;
+  uint64_t used_bytes = 0;  // Outside the pool.
+  Pool pool;
+  std::set<int> peers;  // Ordinals of the devices whose own memory this context may reach.
   std::set<std::shared_ptr<Stream>> streams;
+  std::shared_ptr<Stream> legacy;  // The default stream, once somebody used it.
   std::set<Event*> events;
 };
 
-/// A range the driver knows: device memory, host memory it allocated, or host memory registered with it.
+/// A range the driver knows: a device's own memory or its pool's, another process's, host memory that it allocated, or
+/// host memory registered with it.
 struct Range {
-  enum class Kind { kDevice, kHost, kRegistered };
+  enum class Kind { kDevice, kPool, kOpened, kHost, kRegistered };
   uint64_t bytes = 0;
   Kind kind = Kind::kDevice;
   Device* device = nullptr;
+  int file = -1;  // Where a device's own memory lives.
+
+  [[nodiscard]] bool IsDevice() const { return kind != Kind::kHost && kind != Kind::kRegistered; }
 };
 
 struct World {
@@ -104,6 +141,11 @@ struct World {
   void Erase(std::map<uintptr_t, Range>::iterator range);
 };
 
+/// A file in memory of this size, zeroed, and its mapping.
+void* MapNew(size_t bytes, int* file);
+/// Maps the file that another process has under this descriptor; null when it is gone.
+void* MapTheirs(int process, int file, size_t bytes);
+
 /// Never destroyed: streams may run until the process is gone.
 World& GetWorld();
 
@@ -112,6 +154,9 @@ CUresult Enter(const char* function, const std::string& detail = "");
 
 /// The thread's current contexts, innermost last.
 std::vector<Device*>& CurrentDevices();
+
+/// The stream that a handle means on this device: 0 and 1 are its default stream. Null when there is none.
+Stream* FindStream(cuda::CUstream handle, Device& device);
 
 /// The current device, if there is one and it still lives.
 CUresult Current(Device** device);

@@ -30,11 +30,15 @@ extern "C" {
     if (mr_current != ::millrace::cuda::CUDA_SUCCESS) return mr_current;                   \
   } while (false)
 
+/// Declares `queue`, the stream that a handle means; returns when there is none, or when it is not of `device`.
+#define MR_STREAM(queue, handle, device)                                                                  \
+  ::millrace::fake_cuda::Stream* queue = ::millrace::fake_cuda::FindStream(handle, *device);              \
+  do {                                                                                                    \
+    if (queue == nullptr || &queue->device != device) return ::millrace::cuda::CUDA_ERROR_INVALID_HANDLE; \
+  } while (false)
+
 namespace millrace::fake_cuda {
 
-inline Stream* FromHandle(cuda::CUstream stream) {
-  return reinterpret_cast<Stream*>(stream);
-}
 inline Event* FromHandle(cuda::CUevent event) {
   return reinterpret_cast<Event*>(event);
 }
@@ -44,11 +48,15 @@ inline Device* FromHandle(cuda::CUcontext context) {
 
 /// How the log names a stream or an event.
 inline std::string Name(cuda::CUstream stream) {
-  return "stream=" + std::to_string(stream == nullptr ? 0 : FromHandle(stream)->number);
+  const bool is_default = reinterpret_cast<uintptr_t>(stream) <= 1;
+  return "stream=" + std::to_string(is_default ? 0 : reinterpret_cast<Stream*>(stream)->number);
 }
 inline std::string Name(cuda::CUevent event) {
   return "event=" + std::to_string(event == nullptr ? 0 : FromHandle(event)->number);
 }
+
+/// After a wait of the host, the device's pool gives back what it need not keep.
+void ShrinkPool(Device& device);
 
 /// Queues work that takes as long as MILLRACE_FAKE_CUDA_DELAY_US says, at least.
 void PushWork(Stream& stream, std::function<void()> work);

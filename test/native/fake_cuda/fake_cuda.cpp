@@ -11,7 +11,8 @@
 // another context is refused, and memory that the driver was never told about cannot be copied (a real driver would
 // stage it and block the caller).
 //
-// This file: the process, devices, contexts, streams and events.
+// This file: the process, devices, contexts and streams.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -45,7 +46,11 @@ __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* 
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-/// For tests: as MILLRACE_FAKE_CUDA_FAIL, from now on.
+/// For tests: as MILLRACE_FAKE_CUDA_FAIL and MILLRACE_FAKE_CUDA_BROKEN_PEERS, from now on.
+__attribute__((visibility("default"))) void fake_cuda_break_peers(const char* which) {
+  SetBrokenPeers(which);
+}
+
 __attribute__((visibility("default"))) void fake_cuda_fail(const char* specification) {
   SetFailures(specification);
 }
@@ -146,7 +151,15 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
   const std::lock_guard lock(world.mutex);
   Device* device = world.devices[static_cast<size_t>(ordinal)].get();
   if (const int lost = device->lost.load(); lost != 0) return static_cast<CUresult>(lost);
+  device->is_retained = true;
   *context = reinterpret_cast<CUcontext>(device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* is_active) {
+  MR_ENTER("cuDevicePrimaryCtxGetState");
+  *flags = 0;
+  *is_active = GetWorld().devices[static_cast<size_t>(ordinal)]->is_retained;
   return CUDA_SUCCESS;
 }
 
@@ -184,8 +197,10 @@ CUresult cuCtxSynchronize() {
   {
     const std::lock_guard lock(GetWorld().mutex);
     streams = device->streams;
+    if (device->legacy != nullptr) streams.insert(device->legacy);
   }
   for (const std::shared_ptr<Stream>& stream : streams) stream->PushPoint()->Await();
+  ShrinkPool(*device);
   return static_cast<CUresult>(device->lost.load());
 }
 
@@ -197,7 +212,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return CUDA_SUCCESS;
 }
 
-// ── Streams and events ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── Streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
   MR_ENTER("cuStreamCreateWithPriority", "priority=" + std::to_string(priority));
@@ -205,10 +220,27 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int pr
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
-  auto made = std::make_shared<Stream>(*device, world.next_number++);
+  auto made = std::make_shared<Stream>(*device, world.next_number++, std::clamp(priority, -5, 0));
   made->Start();
   *stream = reinterpret_cast<CUstream>(made.get());
   device->streams.insert(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  MR_ENTER("cuStreamGetCtx");
+  MR_CURRENT(device);
+  Stream* const found = FindStream(stream, *device);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *context = reinterpret_cast<CUcontext>(&found->device);
+  return CUDA_SUCCESS;
+}
+
+/// For tests, which find it by name in a real driver too.
+__attribute__((visibility("default"))) CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  *priority = queue->priority;
   return CUDA_SUCCESS;
 }
 
@@ -216,7 +248,7 @@ CUresult cuStreamDestroy(CUstream stream) {
   MR_ENTER("cuStreamDestroy", Name(stream));
   MR_CURRENT(device);
   const std::lock_guard lock(GetWorld().mutex);
-  const std::shared_ptr<Stream> ended = FromHandle(stream)->shared_from_this();
+  const std::shared_ptr<Stream> ended = reinterpret_cast<Stream*>(stream)->shared_from_this();
   if (ended->device.streams.erase(ended) == 0) return CUDA_ERROR_INVALID_HANDLE;
   ended->End();
   return CUDA_SUCCESS;
@@ -225,66 +257,17 @@ CUresult cuStreamDestroy(CUstream stream) {
 CUresult cuStreamQuery(CUstream stream) {
   MR_ENTER("cuStreamQuery", Name(stream));
   MR_CURRENT(device);
-  return FromHandle(stream)->IsIdle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  MR_STREAM(queue, stream, device);
+  return queue->IsIdle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   MR_ENTER("cuStreamSynchronize", Name(stream));
   MR_CURRENT(device);
-  FromHandle(stream)->PushPoint()->Await();
+  MR_STREAM(queue, stream, device);
+  queue->PushPoint()->Await();
+  ShrinkPool(*device);
   return static_cast<CUresult>(device->lost.load());
-}
-
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
-  MR_ENTER("cuStreamWaitEvent", Name(stream) + " " + Name(event));
-  MR_CURRENT(device);
-  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
-  Event& source = *FromHandle(event);
-  if (const int lost = source.device.lost.load(); lost != 0) return static_cast<CUresult>(lost);
-  std::shared_ptr<Point> point;
-  {
-    const std::lock_guard lock(source.mutex);
-    point = source.point;
-  }
-  if (point != nullptr && !point->IsReached()) FromHandle(stream)->Push([point] { point->Await(); });
-  return CUDA_SUCCESS;
-}
-
-CUresult cuEventCreate(CUevent* event, unsigned int flags) {
-  MR_ENTER("cuEventCreate");
-  MR_CURRENT(device);
-  if (flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard lock(GetWorld().mutex);
-  auto* made = new Event{*device, GetWorld().next_number++, {}, nullptr};
-  device->events.insert(made);
-  *event = reinterpret_cast<CUevent>(made);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuEventDestroy(CUevent event) {
-  MR_ENTER("cuEventDestroy", Name(event));
-  MR_CURRENT(device);
-  const std::lock_guard lock(GetWorld().mutex);
-  if (FromHandle(event)->device.events.erase(FromHandle(event)) == 0) return CUDA_ERROR_INVALID_HANDLE;
-  delete FromHandle(event);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  MR_ENTER("cuEventRecord", Name(event) + " " + Name(stream));
-  MR_CURRENT(device);
-  if (&FromHandle(event)->device != device || &FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
-  const std::lock_guard lock(FromHandle(event)->mutex);
-  FromHandle(event)->point = FromHandle(stream)->PushPoint();
-  return CUDA_SUCCESS;
-}
-
-CUresult cuEventQuery(CUevent event) {
-  MR_ENTER("cuEventQuery", Name(event));
-  MR_CURRENT(device);
-  const std::lock_guard lock(FromHandle(event)->mutex);
-  const std::shared_ptr<Point>& point = FromHandle(event)->point;
-  return point == nullptr || point->IsReached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 }  // extern "C"

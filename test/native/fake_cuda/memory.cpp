@@ -18,19 +18,33 @@ using cuda::CUdeviceptr;
 constexpr int kPoison = 0xcd;
 constexpr size_t kPoisonedBytes = 64 << 10;
 
+/// Device memory that is left, the pool's cache included. Call with the world's mutex held.
+bool HasRoom(const Device& device, size_t bytes) {
+  const uint64_t used = device.used_bytes + device.pool.used;
+  return bytes <= GetOptions().memory_bytes && used <= GetOptions().memory_bytes - bytes;
+}
+
 CUresult Allocate(Device& device, size_t bytes, Range::Kind kind, void** address) {
   if (bytes == 0) return cuda::CUDA_ERROR_INVALID_VALUE;
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
-  const bool is_device = kind == Range::Kind::kDevice;
-  if (is_device && (bytes > GetOptions().memory_bytes || device.used_bytes > GetOptions().memory_bytes - bytes)) {
-    return cuda::CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (kind != Range::Kind::kHost && !HasRoom(device, bytes)) return cuda::CUDA_ERROR_OUT_OF_MEMORY;
+  Range range = {bytes, kind, &device};
+  *address =
+      kind == Range::Kind::kDevice ? MapNew(bytes, &range.file) : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*address == nullptr) return cuda::CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(*address, kPoison, std::min(bytes, kPoisonedBytes));
-  if (is_device) device.used_bytes += bytes;
-  world.ranges[reinterpret_cast<uintptr_t>(*address)] = {bytes, kind, &device};
+  if (kind == Range::Kind::kDevice) device.used_bytes += bytes;
+  if (kind == Range::Kind::kPool) {
+    Pool& pool = device.pool;
+    pool.used += bytes;
+    pool.used_high = std::max(pool.used_high, pool.used);
+    pool.reserved = std::max(pool.reserved, pool.used);
+    pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  }
+  // What others use does not stay reserved here.
+  device.pool.Shrink(GetOptions().memory_bytes - device.used_bytes);
+  world.ranges[reinterpret_cast<uintptr_t>(*address)] = range;
   return cuda::CUDA_SUCCESS;
 }
 
@@ -43,6 +57,18 @@ CUresult Release(uintptr_t address, Range::Kind kind, CUresult otherwise) {
   return cuda::CUDA_SUCCESS;
 }
 
+/// Whether a device's own copies and fills reach these bytes: host memory, its memory, or a peer's that lets it.
+bool Reaches(Device& device, CUdeviceptr address, uint64_t bytes) {
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  const auto found = world.Find(address, bytes);
+  if (found == world.ranges.end()) return false;
+  const Range& range = found->second;
+  if (!range.IsDevice() || range.device == &device) return true;
+  return range.kind == Range::Kind::kPool ? range.device->pool.readers.contains(device.ordinal)
+                                          : device.peers.contains(range.device->ordinal);
+}
+
 bool IsKnown(CUdeviceptr address, uint64_t bytes) {
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
@@ -50,10 +76,10 @@ bool IsKnown(CUdeviceptr address, uint64_t bytes) {
 }
 
 template <typename T>
-CUresult Memset(CUdeviceptr dst, T value, size_t count, cuda::CUstream stream) {
-  if (&FromHandle(stream)->device != CurrentDevices().back()) return cuda::CUDA_ERROR_INVALID_HANDLE;
-  if (dst % sizeof(T) != 0 || !IsKnown(dst, count * sizeof(T))) return cuda::CUDA_ERROR_INVALID_VALUE;
-  PushWork(*FromHandle(stream), [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
+CUresult Memset(Device* device, CUdeviceptr dst, T value, size_t count, cuda::CUstream stream) {
+  MR_STREAM(queue, stream, device);
+  if (dst % sizeof(T) != 0 || !Reaches(*device, dst, count * sizeof(T))) return cuda::CUDA_ERROR_INVALID_VALUE;
+  PushWork(*queue, [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
   return cuda::CUDA_SUCCESS;
 }
 
@@ -83,40 +109,27 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
 CUresult cuMemFree(CUdeviceptr address) {
   MR_ENTER("cuMemFree");
   MR_CURRENT(device);
+  if (Release(address, Range::Kind::kPool, CUDA_ERROR_INVALID_VALUE) == CUDA_SUCCESS) return CUDA_SUCCESS;
   return Release(address, Range::Kind::kDevice, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   MR_ENTER("cuMemAllocAsync", "bytes=" + std::to_string(bytes) + " " + Name(stream));
   MR_CURRENT(device);
-  return Allocate(FromHandle(stream)->device, bytes, Range::Kind::kDevice, reinterpret_cast<void**>(address));
+  MR_STREAM(queue, stream, device);
+  return Allocate(queue->device, bytes, Range::Kind::kPool, reinterpret_cast<void**>(address));
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   MR_ENTER("cuMemFreeAsync", Name(stream));
   MR_CURRENT(device);
-  if (!IsKnown(address, 1)) return CUDA_ERROR_INVALID_VALUE;
-  FromHandle(stream)->Push([=] { Release(address, Range::Kind::kDevice, CUDA_SUCCESS); });
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-  MR_ENTER("cuDeviceGetDefaultMemPool");
-  *pool = reinterpret_cast<CUmemoryPool>(GetWorld().devices[static_cast<size_t>(device)].get());
-  return CUDA_SUCCESS;
-}
-
-// Freed memory goes back at once here, so there is nothing to trim.
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
-  MR_ENTER("cuMemPoolTrimTo");
-  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute, void* value) {
-  MR_ENTER("cuMemPoolGetAttribute");
-  // Nothing is kept back: what is reserved is what is used.
-  const std::lock_guard lock(GetWorld().mutex);
-  *static_cast<uint64_t*>(value) = reinterpret_cast<Device*>(pool)->used_bytes;
+  MR_STREAM(queue, stream, device);
+  {
+    const std::lock_guard lock(GetWorld().mutex);
+    const auto range = GetWorld().ranges.find(address);
+    if (range == GetWorld().ranges.end() || range->second.kind != Range::Kind::kPool) return CUDA_ERROR_INVALID_VALUE;
+  }
+  queue->Push([=] { Release(address, Range::Kind::kPool, CUDA_SUCCESS); });
   return CUDA_SUCCESS;
 }
 
@@ -125,7 +138,7 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
   MR_CURRENT(device);
   const std::lock_guard lock(GetWorld().mutex);
   *total = GetOptions().memory_bytes;
-  *free = *total - device->used_bytes;
+  *free = *total - device->used_bytes - device->pool.reserved;
   return CUDA_SUCCESS;
 }
 
@@ -168,40 +181,50 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr* device_address, void* address, u
   return IsKnown(*device_address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  MR_ENTER("cuPointerGetAttribute");
+  MR_CURRENT(device);
+  const std::lock_guard lock(GetWorld().mutex);
+  const auto range = GetWorld().Find(address, 1);
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || range == GetWorld().ranges.end())
+    return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<CUmemorytype*>(value) = range->second.IsDevice() ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
   MR_ENTER("cuMemcpyAsync", "bytes=" + std::to_string(bytes) + " " + Name(stream));
   MR_CURRENT(device);
-  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
-  if (!IsKnown(dst, bytes) || !IsKnown(src, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  PushWork(*FromHandle(stream),
-           [=] { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); });
+  MR_STREAM(queue, stream, device);
+  if (!Reaches(*device, dst, bytes) || !Reaches(*device, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  PushWork(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); });
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
   MR_ENTER("cuMemsetD8Async", Name(stream));
   MR_CURRENT(device);
-  return Memset(dst, value, count, stream);
+  return Memset(device, dst, value, count, stream);
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
   MR_ENTER("cuMemsetD16Async", Name(stream));
   MR_CURRENT(device);
-  return Memset(dst, value, count, stream);
+  return Memset(device, dst, value, count, stream);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
   MR_ENTER("cuMemsetD32Async", Name(stream));
   MR_CURRENT(device);
-  return Memset(dst, value, count, stream);
+  return Memset(device, dst, value, count, stream);
 }
 
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, uint64_t value, unsigned int) {
   MR_ENTER("cuStreamWriteValue64", Name(stream) + " value=" + std::to_string(value));
   MR_CURRENT(device);
-  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  MR_STREAM(queue, stream, device);
   if (address % 8 != 0 || !IsKnown(address, 8)) return CUDA_ERROR_INVALID_VALUE;
-  FromHandle(stream)->Push([=] { __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_SEQ_CST); });
+  queue->Push([=] { __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_SEQ_CST); });
   return CUDA_SUCCESS;
 }
 

@@ -173,7 +173,7 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned int grid_x, unsigned int gri
                         CUstream stream, void** params, void** extra) {
   MR_ENTER("cuLaunchKernel", Name(stream));
   MR_CURRENT(device);
-  if (&FromHandle(stream)->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  MR_STREAM(queue, stream, device);
   const Function& function = *reinterpret_cast<Function*>(handle);
   auto launch = std::make_shared<Launch>(
       Launch{function.module.lock(),
@@ -188,7 +188,7 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned int grid_x, unsigned int gri
     const auto* value = static_cast<const char*>(params[i]);
     launch->values.emplace_back(value, value + function.params[1 + i]);
   }
-  PushWork(*FromHandle(stream), [launch, device] { launch->Run(*device); });
+  PushWork(*queue, [launch, device] { launch->Run(*device); });
   return CUDA_SUCCESS;
 }
 

@@ -77,6 +77,7 @@ const Options& GetOptions() {
       static_cast<uint64_t>(Number("MILLRACE_FAKE_CUDA_MEMORY", 1ll << 30)),
       static_cast<int>(Number("MILLRACE_FAKE_CUDA_DELAY_US", 0)),
       Text("MILLRACE_FAKE_CUDA_MISSING"),
+      Number("MILLRACE_FAKE_CUDA_PEERS", 1) != 0,
   };
   return *options;
 }
@@ -102,6 +103,32 @@ cuda::CUresult Injected(const char* function) {
 
 void SetFailures(const char* specification) {
   GetFailures().Parse(specification);
+}
+
+namespace {
+
+struct BrokenPeers {
+  std::mutex mutex;
+  std::string which;
+};
+
+BrokenPeers& GetBrokenPeers() {
+  static auto* broken = new BrokenPeers{{}, Text("MILLRACE_FAKE_CUDA_BROKEN_PEERS")};
+  return *broken;
+}
+
+}  // namespace
+
+bool ArePeersBroken(bool has_access) {
+  BrokenPeers& broken = GetBrokenPeers();
+  const std::lock_guard lock(broken.mutex);
+  return broken.which == "always" || (broken.which == "access" && has_access);
+}
+
+void SetBrokenPeers(const std::string& which) {
+  BrokenPeers& broken = GetBrokenPeers();
+  const std::lock_guard lock(broken.mutex);
+  broken.which = which;
 }
 
 void Log(const char* function, const std::string& detail) {

@@ -10,6 +10,10 @@
 //   MILLRACE_FAKE_CUDA_FAIL      "cuLaunchKernel:3:719,kernel:2:700": the third call of that function returns 719; the
 //                                second kernel that runs faults with 700. Sticky codes lose the current device. A
 //                                count of 0 means every call.
+//   MILLRACE_FAKE_CUDA_PEERS     0: no device can reach another's memory (1)
+//   MILLRACE_FAKE_CUDA_BROKEN_PEERS
+//                                "always" or "access": peer copies report success and move zeros, or do so once either
+//                                device may reach the other's memory (never)
 #pragma once
 
 #include <cstdint>
@@ -25,6 +29,7 @@ struct Options {
   uint64_t memory_bytes;
   int delay_us;
   std::string missing;
+  bool has_peers;
 };
 
 const Options& GetOptions();
@@ -37,6 +42,10 @@ cuda::CUresult Injected(const char* function);
 
 /// Replaces what MILLRACE_FAKE_CUDA_FAIL said and starts counting again.
 void SetFailures(const char* specification);
+
+/// Whether peer copies move wrong bytes, between devices of which one may reach the other's memory, or neither may.
+bool ArePeersBroken(bool has_access);
+void SetBrokenPeers(const std::string& which);
 
 void Log(const char* function, const std::string& detail);
 
