@@ -3,6 +3,7 @@
 #include <array>
 #include <mutex>
 
+#include "cuda/context_scope.h"
 #include "cuda/driver_errors.h"
 
 namespace millrace::cuda {
@@ -31,6 +32,29 @@ Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
 Status Context::Check(CUresult code, const char* note) {
   if (code == CUDA_SUCCESS) return {};
   return IsSticky(code) ? Lose(code, note) : FromDriver(code, note);
+}
+
+Status Context::CheckIpc(CUresult code, const char* note) {
+  const auto driver_code = static_cast<int32_t>(code);
+  switch (code) {
+    case CUDA_ERROR_NOT_FOUND:
+    case CUDA_ERROR_INVALID_CONTEXT:
+      return {StatusCode::kUnsupported, note, driver_code};
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+      return {StatusCode::kArgument, note, driver_code};
+    default:
+      return Check(code, note);
+  }
+}
+
+Status Context::Ask() {
+  MR_TRY(Alive());
+  const ContextScope scope(handle_);
+  MR_TRY(Check(scope.code(), "making the context current"));
+  size_t free = 0;
+  size_t total = 0;
+  return Check(Cuda().cuMemGetInfo(&free, &total), "asking whether a device is well");
 }
 
 Status Context::Lose(CUresult code, const char* note) {

@@ -28,9 +28,17 @@ class Context {
 
   [[nodiscard]] CUcontext handle() const { return handle_; }
   [[nodiscard]] CUdevice device() const { return device_; }
+  [[nodiscard]] uint32_t ordinal() const { return ordinal_; }
 
   /// The Status of a driver call, remembering a loss. Every result of a call in this context passes here. Thread: any.
   Status Check(CUresult code, const char* note);
+
+  /// As Check, for calls about other processes: kUnsupported where there are none (a missing function, or a handle that
+  /// this very process made), kArgument for a handle that names nothing. Thread: any.
+  Status CheckIpc(CUresult code, const char* note);
+
+  /// Asks the driver whether the context still works, without waiting for it. Thread: any.
+  Status Ask();
 
   /// Gives the device up for a code that would not mean a loss by itself. Thread: any.
   Status Lose(CUresult code, const char* note);

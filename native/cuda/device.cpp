@@ -31,8 +31,7 @@ Status Device::Prepare() {
     MR_TRY(has.status());
     if (has.value() == 0) return {StatusCode::kUnsupported, "using host addresses of page-locked memory on the device"};
   }
-  Result<int> pools = Attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-  MR_TRY(pools.status());
+  MR_TRY(pool_.Find(context_));
   Result<int> words = Attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   MR_TRY(words.status());
 
@@ -41,8 +40,10 @@ Status Device::Prepare() {
                          "finding the timeline's device address"));
 
   support_.context = context_;
-  support_.has_pools =
-      pools.value() != 0 && Cuda().cuDeviceGetDefaultMemPool(&pool_, context_->device()) == CUDA_SUCCESS;
+  support_.reaper = std::make_shared<Reaper>(context_);
+  support_.pageable = std::make_shared<Pageable>(context_);
+  timed_events_ = std::make_shared<TimedEvents>(context_);
+  support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
   // Loaded before anything runs. PTX that a device is too old for leaves it everything but these.
   support_.built_ins = BuiltIns::Load(context_);
@@ -102,14 +103,57 @@ uint64_t Device::FreeBytes() const {
   size_t total = 0;
   if (context_->is_lost() || Cuda().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return 0;
   // What the pool keeps from the driver without using it is free for us.
-  uint64_t reserved = 0;
-  uint64_t used = 0;
-  if (support_.has_pools &&
-      Cuda().cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS &&
-      Cuda().cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && reserved > used) {
-    free += reserved - used;
+  return free + pool_.UnusedBytes();
+}
+
+Result<std::unique_ptr<hal::Mark>> Device::CreateMark(protocol::MarkKind kind) {
+  return Mark::Create(timed_events_, kind);
+}
+
+Result<double> Device::Elapsed(const hal::Mark& start, const hal::Mark& end) {
+  return static_cast<const Mark&>(end).Since(static_cast<const Mark&>(start));
+}
+
+Result<hal::IpcHandle> Device::ExportMark(hal::Mark& mark) {
+  return static_cast<Mark&>(mark).Export();
+}
+
+Result<std::unique_ptr<hal::Mark>> Device::OpenMark(const hal::IpcHandle& handle) {
+  return Mark::Open(timed_events_, handle);
+}
+
+Result<std::unique_ptr<hal::Memory>> Device::AllocateInterprocess(uint64_t bytes) {
+  Result<std::unique_ptr<Memory>> memory = Memory::AllocateInterprocess(context_, bytes);
+  if (memory.status().code() == StatusCode::kOutOfMemory) {
+    // Memory whose last use is over may not be free yet, and the pool may keep some that nobody uses.
+    support_.reaper->Sweep();
+    if (support_.has_pools) MR_TRY(pool_.Trim(0));
+    memory = Memory::AllocateInterprocess(context_, bytes);
   }
-  return free;
+  MR_TRY(memory.status());
+  return std::unique_ptr<hal::Memory>(std::move(memory).value());
+}
+
+Result<hal::IpcHandle> Device::ExportMemory(const hal::Memory& memory) {
+  return static_cast<const Memory&>(memory).Export();
+}
+
+Result<std::unique_ptr<hal::Memory>> Device::OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) {
+  Result<std::unique_ptr<Memory>> memory = Memory::Open(context_, handle, bytes);
+  MR_TRY(memory.status());
+  return std::unique_ptr<hal::Memory>(std::move(memory).value());
+}
+
+Result<hal::PeerState> Device::Peer(uint32_t ordinal, protocol::PeerWhat what) {
+  return QueryPeer(End(), ordinal, what);
+}
+
+Status Device::SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) {
+  return millrace::cuda::SetPeer(End(), ordinal, what, is_granted);
+}
+
+Result<protocol::PeerRoute> Device::ProbePeer(hal::Device& other) {
+  return ProbePeers(End(), static_cast<Device&>(other).End());
 }
 
 void Device::Close() {
@@ -118,8 +162,9 @@ void Device::Close() {
     const ContextScope scope(context_->handle());
     if (scope.code() == CUDA_SUCCESS) {
       std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
+      support_.reaper->Sweep();
       // The context stays, but what the pool kept goes back to the device.
-      if (support_.has_pools) std::ignore = context_->Check(Cuda().cuMemPoolTrimTo(pool_, 0), "trimming the pool");
+      if (support_.has_pools) std::ignore = pool_.Trim(0);
     }
   }
   // The timeline and whatever else is still page-locked, before anybody releases that memory.
@@ -135,6 +180,8 @@ void Device::Close() {
     Cuda().cuCtxSetCurrent(nullptr);
   // Streams, memory and kernels that outlive this call keep the context until they go.
   support_ = {};
+  timed_events_.reset();
+  pool_ = {};
   context_.reset();
 }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "cuda/context.h"
+#include "cuda/mark.h"
+#include "cuda/memory_pool.h"
+#include "cuda/peers.h"
 #include "cuda/stream.h"
 #include "hal/hal.h"
 
@@ -28,41 +31,26 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override;
 
-  [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override {
-    return Status(StatusCode::kUnsupported, "marks");
-  }
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "marks");
-  }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
-    return Status(StatusCode::kUnsupported, "other processes");
-  }
-  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status SetReleaseThreshold(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return Status(StatusCode::kUnsupported, "pools"); }
-  Status Trim(uint64_t) override { return {StatusCode::kUnsupported, "pools"}; }
-  Status ResetHighWater() override { return {StatusCode::kUnsupported, "pools"}; }
-  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t, protocol::PeerWhat) override {
-    return Status(StatusCode::kUnsupported, "peers");
-  }
-  Status SetPeer(uint32_t, protocol::PeerWhat, bool) override { return {StatusCode::kUnsupported, "peers"}; }
-  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override {
-    return Status(StatusCode::kUnsupported, "peers");
-  }
+  [[nodiscard]] bool NeedsLockedMemory() const override { return true; }
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override;
+  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override;
+  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark& mark) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle& handle) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override;
+  [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory& memory) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override;
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return pool_.Use(); }
+  Status SetReleaseThreshold(uint64_t bytes) override { return pool_.SetReleaseThreshold(bytes); }
+  [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return pool_.ReleaseThreshold(); }
+  Status Trim(uint64_t keep_bytes) override { return pool_.Trim(keep_bytes); }
+  Status ResetHighWater() override { return pool_.ResetHighWater(); }
+  [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
+  Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
+  [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override;
   void Close() override;
+
+  /// Of an open device. Thread: any.
+  [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
 
  private:
   Device(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline, std::shared_ptr<Context> context)
@@ -71,12 +59,14 @@ class Device final : public hal::Device {
   /// Reads what needs a context and makes the timeline visible to the device. With the context current.
   Status Prepare();
   [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
+  [[nodiscard]] PeerEnd End() const { return {context_, pool_.handle()}; }
 
   hal::DeviceInfo info_;
   const std::span<protocol::TimelineSlot> timeline_;
   std::shared_ptr<Context> context_;  // Null once closed.
   StreamSupport support_;
-  CUmemoryPool pool_ = nullptr;
+  MemoryPool pool_;
+  std::shared_ptr<TimedEvents> timed_events_;
   CUdeviceptr timeline_address_ = 0;
 
   std::mutex mutex_;

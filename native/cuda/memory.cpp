@@ -17,7 +17,48 @@ Result<std::unique_ptr<Memory>> Memory::Allocate(std::shared_ptr<Context> contex
   const CUresult code =
       has_pools ? Cuda().cuMemAllocAsync(&address, wanted, stream) : Cuda().cuMemAlloc(&address, wanted);
   MR_TRY(context->Check(code, "allocating device memory"));
-  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, has_pools));
+  const Origin origin = has_pools ? Origin::kPool : Origin::kPlain;
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, origin));
+}
+
+Result<std::unique_ptr<Memory>> Memory::AllocateInterprocess(std::shared_ptr<Context> context, uint64_t bytes) {
+  MR_TRY(context->Alive());
+  const ContextScope scope(context->handle());
+  MR_TRY(context->Check(scope.code(), "making the context current"));
+  // A handle opens the driver's whole block, of which small allocations are parts: whole blocks share nothing else.
+  constexpr uint64_t kBlock = 2 << 20;
+  const uint64_t wanted = (std::max<uint64_t>(bytes, 1) + kBlock - 1) / kBlock * kBlock;
+  if (wanted < bytes) return Status(StatusCode::kOutOfMemory, "allocating memory for other processes");
+  CUdeviceptr address = 0;
+  MR_TRY(context->Check(Cuda().cuMemAlloc(&address, wanted), "allocating memory for other processes"));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, Origin::kInterprocess));
+}
+
+Result<std::unique_ptr<Memory>> Memory::Open(std::shared_ptr<Context> context, const hal::IpcHandle& handle,
+                                             uint64_t bytes) {
+  MR_TRY(context->Alive());
+  const ContextScope scope(context->handle());
+  MR_TRY(context->Check(scope.code(), "making the context current"));
+  CUipcMemHandle theirs;
+  std::memcpy(&theirs, handle.data(), handle.size());
+  CUdeviceptr address = 0;
+  MR_TRY(context->CheckIpc(Cuda().cuIpcOpenMemHandle(&address, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                           "opening memory of another process"));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, Origin::kOpened));
+}
+
+Result<hal::IpcHandle> Memory::Export() const {
+  if (origin_ != Origin::kInterprocess) {
+    return Status(StatusCode::kUnsupported, "exporting memory that is not an allocation of its own");
+  }
+  MR_TRY(context_->Alive());
+  const ContextScope scope(context_->handle());
+  MR_TRY(context_->Check(scope.code(), "making the context current"));
+  CUipcMemHandle ours;
+  MR_TRY(context_->CheckIpc(Cuda().cuIpcGetMemHandle(&ours, address_), "exporting memory to other processes"));
+  hal::IpcHandle handle;
+  std::memcpy(handle.data(), &ours, handle.size());
+  return handle;
 }
 
 Memory::~Memory() {
@@ -26,36 +67,50 @@ Memory::~Memory() {
   if (scope.code() != CUDA_SUCCESS) return;
   // Freeing pool memory this way waits for nothing by itself. A loss met here is remembered; nobody is left to tell.
   std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
-  if (!context_->is_lost()) std::ignore = context_->Check(Cuda().cuMemFree(address_), "freeing device memory");
+  if (!context_->is_lost()) std::ignore = Release();
+}
+
+Status Memory::Release() {
+  MR_CHECK(!is_freed_);
+  is_freed_ = true;
+  const CUresult code = origin_ == Origin::kOpened ? Cuda().cuIpcCloseMemHandle(address_) : Cuda().cuMemFree(address_);
+  return context_->Check(code, "freeing device memory");
 }
 
 Status Memory::Free(CUstream stream) {
-  MR_CHECK(!is_freed_);
-  if (!is_pooled_) {
+  MR_CHECK(!is_freed_ && !IsFreedLate());
+  if (origin_ == Origin::kPlain) {
     // Without pools there is no ordered way to free, and reusing memory under running work would be worse than waiting.
     MR_TRY(context_->Check(Cuda().cuStreamSynchronize(stream), "waiting for the last use of device memory"));
+    return Release();
   }
-  MR_TRY(context_->Check(is_pooled_ ? Cuda().cuMemFreeAsync(address_, stream) : Cuda().cuMemFree(address_),
-                         "freeing device memory"));
+  MR_TRY(context_->Check(Cuda().cuMemFreeAsync(address_, stream), "freeing device memory"));
   is_freed_ = true;
   return {};
 }
 
-Result<std::unique_ptr<hal::Memory>> SharedMemory::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
+Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
+  MR_TRY(context->Alive());
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
-  void* address = nullptr;
-  MR_TRY(context->Check(Cuda().cuMemHostAlloc(&address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                        "allocating memory for fault reports"));
-  std::memset(address, 0, bytes);
-  return std::unique_ptr<hal::Memory>(new SharedMemory(std::move(context), static_cast<std::byte*>(address), bytes));
+  void* data = nullptr;
+  MR_TRY(context->Check(Cuda().cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                        "allocating page-locked memory"));
+  return std::unique_ptr<LockedBlock>(new LockedBlock(std::move(context), static_cast<std::byte*>(data), bytes));
 }
 
-SharedMemory::~SharedMemory() {
+LockedBlock::~LockedBlock() {
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  std::ignore = context_->Check(Cuda().cuMemFreeHost(address_), "freeing memory for fault reports");
+  std::ignore = context_->Check(Cuda().cuMemFreeHost(data_), "freeing page-locked memory");
+}
+
+Result<std::unique_ptr<hal::Memory>> SharedMemory::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
+  Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(std::move(context), bytes);
+  MR_TRY(block.status());
+  std::memset(block.value()->data(), 0, bytes);
+  return std::unique_ptr<hal::Memory>(new SharedMemory(std::move(block).value()));
 }
 
 namespace {

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "cuda/context_scope.h"
+#include "cuda/device.h"
 #include "cuda/driver_errors.h"
+#include "cuda/mark.h"
 #include "cuda/memory.h"
+#include "cuda/own_streams.h"
 
 namespace millrace::cuda {
 
@@ -26,21 +29,32 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
   Context& context = *support.context;
   MR_TRY(context.Alive());
   CUstream handle = nullptr;
-  MR_TRY(context.Check(Cuda().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, request.priority),
-                       "creating a stream"));
-  return std::unique_ptr<hal::Stream>(new Stream(std::move(support), handle, request.slot, word));
+  if (request.foreign) {
+    handle = reinterpret_cast<CUstream>(*request.foreign);
+    MR_TRY(CheckForeign(context, handle));
+  } else {
+    MR_TRY(context.Check(Cuda().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, request.priority),
+                         "creating a stream"));
+    OwnStreams().Add(handle);
+  }
+  return std::unique_ptr<hal::Stream>(
+      new Stream(std::move(support), handle, request.foreign.has_value(), request.slot, word));
 }
 
 Stream::~Stream() {
+  if (!is_foreign_) OwnStreams().Remove(handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
   if (scope.code() != CUDA_SUCCESS) return;
   if (std::atomic_ref(slot_->device_word).load(std::memory_order_acquire) < signalled_.load()) {
     // The events were faster than the word. The slot may go to another stream now, whose word this write must not
     // follow.
-    std::ignore = context_.Check(Cuda().cuStreamSynchronize(handle_), "waiting for the timeline word");
+    std::ignore =
+        context_.Check(is_foreign_ ? Cuda().cuEventSynchronize(word_event_) : Cuda().cuStreamSynchronize(handle_),
+                       "waiting for the timeline word");
   }
-  std::ignore = context_.Check(Cuda().cuStreamDestroy(handle_), "destroying a stream");
+  if (word_event_ != nullptr) std::ignore = context_.Check(Cuda().cuEventDestroy(word_event_), "destroying an event");
+  if (!is_foreign_) std::ignore = context_.Check(Cuda().cuStreamDestroy(handle_), "destroying a stream");
   events_.Destroy();
 }
 
@@ -141,6 +155,26 @@ Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
                         "filling");
 }
 
+Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
+  if (copy.bytes == 0) return Nop(ticket);
+  const std::shared_ptr<Context>& to = static_cast<Device*>(copy.dst_device)->context();
+  const std::shared_ptr<Context>& from = static_cast<Device*>(copy.src_device)->context();
+  return Submit(ticket, [&]() -> Status {
+    if (to->is_lost() || from->is_lost()) return {StatusCode::kUpstream, "copying from or to a lost device"};
+    if (copy.route == protocol::PeerRoute::kStaged) {
+      return bounce_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from}, copy.bytes);
+    }
+    // The driver finds the road by the contexts: directly where one reaches the other, else through the host.
+    const CUresult code = Cuda().cuMemcpyPeerAsync(ToDevice(copy.dst), to->handle(), ToDevice(copy.src), from->handle(),
+                                                   copy.bytes, handle_);
+    return CheckAmong(context_, {to.get(), from.get()}, code, "copying between devices");
+  });
+}
+
+Status Stream::CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) {
+  return support_.pageable->Copy(handle_, dst, src, bytes);
+}
+
 Status Stream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                            std::span<const hal::StridedAxis> axes) {
   StridedPlan plan = PlanStrided(dst, src, element_bytes, 0, axes);
@@ -187,6 +221,18 @@ Status Stream::WaitFor(Stream& other, Ticket until) {
   return context_.Check(code, "waiting for another stream");
 }
 
+Status Stream::Record(Ticket ticket, hal::Mark& mark) {
+  return Submit(ticket, [&] {
+    return context_.Check(Cuda().cuEventRecord(static_cast<Mark&>(mark).event(), handle_), "recording a mark");
+  });
+}
+
+Status Stream::WaitMark(Ticket ticket, hal::Mark& mark) {
+  return Submit(ticket, [&] {
+    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<Mark&>(mark).event(), 0), "waiting for a mark");
+  });
+}
+
 Status Stream::Nop(Ticket ticket) {
   return Submit(ticket, [] { return Status(); });
 }
@@ -202,7 +248,15 @@ Result<std::unique_ptr<hal::Memory>> Stream::Allocate(Ticket ticket, uint64_t by
 }
 
 Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
-  return Submit(ticket, [&] { return static_cast<Memory*>(memory.get())->Free(handle_); });
+  std::unique_ptr<Memory> own(static_cast<Memory*>(memory.release()));
+  if (!own->IsFreedLate()) return Submit(ticket, [&] { return own->Free(handle_); });
+  const Status status = Submit(ticket, [&] {
+    support_.reaper->FreeAfter(handle_, std::move(own));
+    return Status();
+  });
+  // Destroyed here it would hold up the channel.
+  if (own != nullptr) support_.reaper->FreeAtEnd(std::move(own));
+  return status;
 }
 
 Status Stream::Signal() {
@@ -213,10 +267,16 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
+  // The event comes first: once the word is on its way, its end must be seen.
+  if (is_foreign_ && word_event_ == nullptr) {
+    MR_TRY(context_.Check(Cuda().cuEventCreate(&word_event_, CU_EVENT_DISABLE_TIMING), "creating an event"));
+  }
   MR_TRY(context_.Check(Cuda().cuStreamWriteValue64(handle_, word_, last, CU_STREAM_WRITE_VALUE_DEFAULT),
                         "writing the timeline word"));
   signalled_.store(last, std::memory_order_release);
-  return {};
+  if (!is_foreign_) return {};
+  const CUresult code = Cuda().cuEventRecord(word_event_, handle_);
+  return code == CUDA_SUCCESS ? Status() : context_.Lose(code, "recording an event");
 }
 
 Ticket Stream::Completed() const noexcept {

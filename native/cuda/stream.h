@@ -1,4 +1,4 @@
-// One CUDA stream and how far it came.
+// One CUDA stream and how far it came: one of ours, or one that somebody else made and wrapped.
 //
 // Every record is a driver call followed by an untimed event (event_table.h). `Signal` makes the stream itself write
 // the timeline word; between two such writes `Resolve` asks the events and raises the host's word. What has completed
@@ -12,9 +12,12 @@
 #include <memory>
 #include <mutex>
 
+#include "cuda/bounce.h"
 #include "cuda/context.h"
 #include "cuda/event_table.h"
 #include "cuda/module.h"
+#include "cuda/pageable.h"
+#include "cuda/reaper.h"
 #include "cuda/strided.h"
 #include "hal/hal.h"
 
@@ -24,6 +27,8 @@ namespace millrace::cuda {
 struct StreamSupport {
   std::shared_ptr<Context> context;
   BuiltIns built_ins;
+  std::shared_ptr<Reaper> reaper;
+  std::shared_ptr<Pageable> pageable;
   bool has_pools = false;
   bool can_write_words = false;
 };
@@ -41,11 +46,15 @@ class Stream final : public hal::Stream {
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
+  Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
   Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override;
   Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                      std::span<const hal::StridedAxis> axes) override;
+  Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
+  Status Record(hal::Ticket ticket, hal::Mark& mark) override;
+  Status WaitMark(hal::Ticket ticket, hal::Mark& mark) override;
   Status Nop(hal::Ticket ticket) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override;
   Status Free(hal::Ticket ticket, std::unique_ptr<hal::Memory> memory) override;
@@ -54,17 +63,16 @@ class Stream final : public hal::Stream {
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
   Status Check() override;
 
-  Status CopyPeer(hal::Ticket, const hal::PeerCopy&) override { return {StatusCode::kUnsupported, "peer copies"}; }
-  Status CopyPageable(std::byte*, const std::byte*, uint64_t) override {
-    return {StatusCode::kUnsupported, "pageable copies"};
-  }
-  Status Record(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
-  Status WaitMark(hal::Ticket, hal::Mark&) override { return {StatusCode::kUnsupported, "marks"}; }
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(handle_); }
 
  private:
-  Stream(StreamSupport support, CUstream handle, protocol::TimelineSlot* slot, CUdeviceptr word)
-      : support_(std::move(support)), context_(*support_.context), handle_(handle), slot_(slot), word_(word) {}
+  Stream(StreamSupport support, CUstream handle, bool is_foreign, protocol::TimelineSlot* slot, CUdeviceptr word)
+      : support_(std::move(support)),
+        context_(*support_.context),
+        handle_(handle),
+        is_foreign_(is_foreign),
+        slot_(slot),
+        word_(word) {}
 
   /// Queues one record: `call` submits its work and returns a Status, then its event follows.
   template <typename Call>
@@ -82,10 +90,14 @@ class Stream final : public hal::Stream {
   const StreamSupport support_;
   Context& context_;
   const CUstream handle_;
+  const bool is_foreign_;  // Somebody else's: never destroyed, and never waited for to its end.
   protocol::TimelineSlot* const slot_;
   const CUdeviceptr word_;
 
   std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
+
+  CUevent word_event_ = nullptr;  // Channel only. Of a foreign stream: behind the last write of the word.
+  Bounce bounce_;                 // Channel only.
 
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.

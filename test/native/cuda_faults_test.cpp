@@ -1,24 +1,13 @@
 // The CUDA backend when driver calls fail, on the fake driver, which fails them on request.
 //
 // A lost device is lost for the process, so the cases that lose one come last and leave a device to each other.
-#include <dlfcn.h>
-
 #include "cuda_fixture.h"
+#include "fake_controls.h"
 
 namespace {
 
 using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
-
-/// "cuLaunchKernel:3:719": what test/native/fake_cuda/options.h says of MILLRACE_FAKE_CUDA_FAIL.
-void FailCalls(const char* specification) {
-  static const auto fail = [] {
-    void* library = dlopen(MILLRACE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-    MR_CHECK(library != nullptr);
-    return reinterpret_cast<void (*)(const char*)>(dlsym(library, "fake_cuda_fail"));
-  }();
-  fail(specification);
-}
 
 MR_TEST(EventsAreReused) {
   Opened opened(0);

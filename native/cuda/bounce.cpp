@@ -1,0 +1,120 @@
+#include "cuda/bounce.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "cuda/context_scope.h"
+#include "cuda/driver_errors.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+/// A block holds a chunk. Larger ones for larger copies, so that a copy takes few driver calls: a stream that waits for
+/// another holds about a thousand of them before a call would block.
+constexpr uint64_t kSmallestBlock = 4 << 20;
+constexpr uint64_t kLargestBlock = 64 << 20;
+constexpr uint64_t kChunksPerCopy = 64;
+
+constexpr Status kLostEnd(StatusCode::kUpstream, "copying from or to a lost device");
+
+}  // namespace
+
+Status CheckAmong(Context& own, std::initializer_list<Context*> others, CUresult code, const char* note) {
+  if (!IsSticky(code)) return own.Check(code, note);
+  // It may be anybody's: each is asked. A device that answers is well.
+  if (!own.Ask().ok()) return own.Alive();
+  for (Context* other : others) {
+    if (other != &own && !other->Ask().ok()) return kLostEnd;
+  }
+  return own.Lose(code, note);
+}
+
+Bounce::~Bounce() {
+  for (const std::unique_ptr<Leg>& leg : legs_) Dismantle(*leg);
+}
+
+void Bounce::Dismantle(Leg& leg) {
+  if (leg.turn != nullptr && !own_->is_lost()) {
+    const ContextScope scope(own_->handle());
+    std::ignore = own_->Check(Cuda().cuEventDestroy(leg.turn), "destroying an event");
+  }
+  if (leg.context->is_lost()) return;
+  const ContextScope scope(leg.context->handle());
+  if (leg.stream != nullptr) {
+    std::ignore = leg.context->Check(Cuda().cuStreamDestroy(leg.stream), "destroying a stream");
+  }
+  if (leg.done != nullptr) std::ignore = leg.context->Check(Cuda().cuEventDestroy(leg.done), "destroying an event");
+}
+
+Status Bounce::Copy(const std::shared_ptr<Context>& own, CUstream stream, End dst, End src, uint64_t bytes) {
+  own_ = own;
+  Result<Leg*> down = LegOf(*own, src.context);
+  MR_TRY(down.status());
+  Result<Leg*> up = LegOf(*own, dst.context);
+  MR_TRY(up.status());
+  const uint64_t wanted = std::clamp(bytes / kChunksPerCopy, std::min(bytes, kSmallestBlock), kLargestBlock);
+  MR_TRY(Reserve(own, wanted));
+  const LockedBlock& block = *blocks_.back();
+  const auto middle = reinterpret_cast<CUdeviceptr>(block.data());
+  for (uint64_t offset = 0; offset < bytes; offset += block.bytes()) {
+    const uint64_t chunk = std::min(block.bytes(), bytes - offset);
+    MR_TRY(Step(*own, stream, down.value(), middle, src.address + offset, chunk));
+    MR_TRY(Step(*own, stream, up.value(), dst.address + offset, middle, chunk));
+  }
+  return {};
+}
+
+Status Bounce::Reserve(const std::shared_ptr<Context>& own, uint64_t bytes) {
+  if (!blocks_.empty() && blocks_.back()->bytes() >= bytes) return {};
+  // An earlier copy may still use the block there is.
+  Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(own, std::max(bytes, kSmallestBlock));
+  MR_TRY(block.status());
+  blocks_.push_back(std::move(block).value());
+  return {};
+}
+
+Result<Bounce::Leg*> Bounce::LegOf(Context& own, const std::shared_ptr<Context>& context) {
+  if (context.get() == &own) return static_cast<Leg*>(nullptr);
+  if (context->is_lost()) return kLostEnd;
+  const auto found = std::ranges::find_if(legs_, [&](const auto& leg) { return leg->context == context; });
+  if (found != legs_.end()) return found->get();
+  const auto check = [&](CUresult code, const char* note) {
+    const Status status = context->Check(code, note);
+    return status.code() == StatusCode::kDeviceLost ? kLostEnd : status;
+  };
+  legs_.push_back(std::make_unique<Leg>(Leg{context, nullptr, nullptr, nullptr}));
+  Leg& leg = *legs_.back();
+  Status status = own.Check(Cuda().cuEventCreate(&leg.turn, CU_EVENT_DISABLE_TIMING), "creating an event");
+  if (status.ok()) {
+    const ContextScope scope(context->handle());
+    status = check(scope.code(), "making the context current");
+    if (status.ok()) {
+      status = check(Cuda().cuStreamCreateWithPriority(&leg.stream, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+    }
+    if (status.ok()) status = check(Cuda().cuEventCreate(&leg.done, CU_EVENT_DISABLE_TIMING), "creating an event");
+  }
+  if (status.ok()) return &leg;
+  Dismantle(leg);
+  legs_.pop_back();
+  return status;
+}
+
+Status Bounce::Step(Context& own, CUstream stream, Leg* leg, CUdeviceptr dst, CUdeviceptr src, uint64_t bytes) {
+  if (leg == nullptr) return own.Check(Cuda().cuMemcpyAsync(dst, src, bytes, stream), "copying through host memory");
+  Context& other = *leg->context;
+  MR_TRY(own.Check(Cuda().cuEventRecord(leg->turn, stream), "recording an event"));
+  CUresult code = CUDA_SUCCESS;
+  {
+    const ContextScope scope(other.handle());
+    code = scope.code();
+    if (code == CUDA_SUCCESS) code = Cuda().cuStreamWaitEvent(leg->stream, leg->turn, 0);
+    if (code == CUDA_SUCCESS) code = Cuda().cuMemcpyAsync(dst, src, bytes, leg->stream);
+    if (code == CUDA_SUCCESS) code = Cuda().cuEventRecord(leg->done, leg->stream);
+  }
+  if (code == CUDA_SUCCESS) code = Cuda().cuStreamWaitEvent(stream, leg->done, 0);
+  return CheckAmong(own, {&other}, code, "copying through host memory");
+}
+
+}  // namespace millrace::cuda

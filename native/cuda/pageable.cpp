@@ -1,0 +1,176 @@
+#include "cuda/pageable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "cuda/context_scope.h"
+
+namespace millrace::cuda {
+
+Pageable::Pageable(std::shared_ptr<Context> context)
+    : Pageable(std::move(context), HelpersFor(std::thread::hardware_concurrency())) {}
+
+Pageable::~Pageable() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  if (context_->is_lost()) return;
+  const ContextScope scope(context_->handle());
+  for (Lane& lane : lanes_) {
+    for (Slot& slot : lane.slots) {
+      if (slot.event == nullptr) continue;
+      std::ignore = context_->Check(Cuda().cuEventDestroy(slot.event), "destroying an event");
+    }
+  }
+}
+
+Status Pageable::Copy(CUstream stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
+  MR_TRY(context_->Alive());
+  if (bytes == 0) return {};
+  const std::lock_guard call_lock(call_mutex_);
+  Call call;
+  call.stream = stream;
+  call.dst = dst;
+  call.src = src;
+  call.bytes = bytes;
+  // Small copies are spread over the lanes too.
+  constexpr uint64_t kPage = 4096;
+  const uint64_t share = bytes / (2 * lanes_.size()) / kPage * kPage;
+  call.chunk_bytes = std::clamp(share, kSmallestChunk, kSlotBytes);
+  {
+    const ContextScope scope(context_->handle());
+    MR_TRY(context_->Check(scope.code(), "making the context current"));
+    // The driver knows nothing of memory that is not page-locked.
+    CUmemorytype type = CU_MEMORYTYPE_HOST;
+    const CUresult code =
+        Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(dst));
+    if (code != CUDA_ERROR_INVALID_VALUE) MR_TRY(context_->Check(code, "finding which end is the device's"));
+    call.is_upload = code == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    status_ = {};
+    if (bytes > call.chunk_bytes) {
+      StartHelpers();
+      call_ = &call;
+      ++generation_;
+      changed_.notify_all();
+    }
+  }
+  const Status mine = RunLane(lanes_[0], call);
+  std::unique_lock lock(mutex_);
+  call_ = nullptr;
+  if (!mine.ok()) Fail(call, mine);
+  changed_.wait(lock, [this] { return busy_ == 0; });
+  return status_;
+}
+
+void Pageable::StartHelpers() {
+  while (threads_.size() < helpers_) {
+    Lane& lane = lanes_[threads_.size() + 1];
+    threads_.emplace_back([this, &lane] { Help(lane); });
+  }
+}
+
+void Pageable::Help(Lane& lane) {
+  uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_ending_ || (call_ != nullptr && generation_ != seen); });
+    if (is_ending_) return;
+    seen = generation_;
+    Call& call = *call_;
+    ++busy_;
+    lock.unlock();
+    const Status status = RunLane(lane, call);
+    lock.lock();
+    // A helper that finds no memory for its slots has taken no chunk: the others do its share.
+    if (!status.ok() && lane.slots.back().event != nullptr) Fail(call, status);
+    if (--busy_ == 0) changed_.notify_all();
+  }
+}
+
+/// Call with `mutex_` held.
+void Pageable::Fail(Call& call, Status status) {
+  call.has_failed.store(true, std::memory_order_relaxed);
+  if (status_.ok()) status_ = status;
+}
+
+Status Pageable::Prepare(Lane& lane) {
+  for (Slot& slot : lane.slots) {
+    if (slot.event != nullptr) continue;
+    if (slot.block == nullptr) {
+      Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(context_, kSlotBytes);
+      MR_TRY(block.status());
+      slot.block = std::move(block).value();
+    }
+    MR_TRY(context_->Check(Cuda().cuEventCreate(&slot.event, CU_EVENT_DISABLE_TIMING), "creating an event"));
+  }
+  return {};
+}
+
+Status Pageable::RunLane(Lane& lane, Call& call) {
+  const ContextScope scope(context_->handle());
+  MR_TRY(context_->Check(scope.code(), "making the context current"));
+  MR_TRY(Prepare(lane));
+  const Status status = MoveChunks(lane, call);
+  if (status.ok()) return {};
+  call.has_failed.store(true, std::memory_order_relaxed);
+  // The engine lets go of the slots before anybody takes them again.
+  for (Slot& slot : lane.slots) {
+    if (slot.is_busy && !context_->is_lost()) {
+      std::ignore = context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy");
+    }
+    slot.is_busy = false;
+  }
+  return status;
+}
+
+Status Pageable::MoveChunks(Lane& lane, Call& call) {
+  size_t turn = 0;
+  while (!call.has_failed.load(std::memory_order_relaxed)) {
+    const uint64_t offset = call.next.fetch_add(call.chunk_bytes, std::memory_order_relaxed);
+    if (offset >= call.bytes) break;
+    Slot& slot = lane.slots[turn];
+    MR_TRY(Settle(slot, call));
+    MR_TRY(Start(slot, call, offset));
+    turn = 1 - turn;
+  }
+  // The older one first.
+  MR_TRY(Settle(lane.slots[turn], call));
+  return Settle(lane.slots[1 - turn], call);
+}
+
+Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {
+  const uint64_t bytes = std::min(call.chunk_bytes, call.bytes - offset);
+  std::byte* const block = slot.block->data();
+  auto to = reinterpret_cast<CUdeviceptr>(block);
+  auto from = reinterpret_cast<CUdeviceptr>(call.src + offset);
+  if (call.is_upload) {
+    std::memcpy(block, call.src + offset, bytes);
+    from = to;
+    to = reinterpret_cast<CUdeviceptr>(call.dst + offset);
+  }
+  MR_TRY(context_->Check(Cuda().cuMemcpyAsync(to, from, bytes, call.stream), "copying through page-locked memory"));
+  const CUresult code = Cuda().cuEventRecord(slot.event, call.stream);
+  // A copy is queued whose end nobody could see: the slot would never be safe to use again.
+  if (code != CUDA_SUCCESS) return context_->Lose(code, "recording an event");
+  slot.is_busy = true;
+  slot.offset = offset;
+  return {};
+}
+
+Status Pageable::Settle(Slot& slot, Call& call) {
+  if (!slot.is_busy) return {};
+  MR_TRY(context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy"));
+  slot.is_busy = false;
+  if (call.is_upload) return {};
+  std::memcpy(call.dst + slot.offset, slot.block->data(), std::min(call.chunk_bytes, call.bytes - slot.offset));
+  return {};
+}
+
+}  // namespace millrace::cuda

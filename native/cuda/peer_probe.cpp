@@ -1,0 +1,127 @@
+// Data sent between two devices and looked at: broken peer transfers report success.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <tuple>
+
+#include "cuda/bounce.h"
+#include "cuda/context_scope.h"
+#include "cuda/memory.h"
+#include "cuda/peers.h"
+
+namespace millrace::cuda {
+
+using protocol::PeerRoute;
+
+namespace {
+
+/// Enough for more than one packet, page and channel of whatever is between the devices.
+constexpr uint64_t kProbeBytes = 2 << 20;
+
+/// Memory and a stream on one device, for the time of a probe.
+class Place {
+ public:
+  Place(const PeerEnd& end, bool is_pooled) : end_(end), is_pooled_(is_pooled) {}
+
+  Status Open() {
+    const ContextScope scope(context().handle());
+    MR_TRY(context().Check(scope.code(), "making the context current"));
+    MR_TRY(context().Check(Cuda().cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
+                           "creating a stream for a probe"));
+    Result<std::unique_ptr<Memory>> memory = Memory::Allocate(end_.context, stream_, kProbeBytes, is_pooled_);
+    MR_TRY(memory.status());
+    memory_ = std::move(memory).value();
+    return Finish();
+  }
+
+  ~Place() {
+    if (stream_ == nullptr || context().is_lost()) return;
+    const ContextScope scope(context().handle());
+    if (memory_ != nullptr) std::ignore = memory_->Free(stream_);
+    std::ignore = context().Check(Cuda().cuStreamDestroy(stream_), "destroying a stream");
+  }
+
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  /// Copies between this place and page-locked memory, and waits for it.
+  Status Copy(CUdeviceptr dst, CUdeviceptr src) {
+    const ContextScope scope(context().handle());
+    MR_TRY(context().Check(scope.code(), "making the context current"));
+    MR_TRY(context().Check(Cuda().cuMemcpyAsync(dst, src, kProbeBytes, stream_), "copying for a probe"));
+    return Finish();
+  }
+
+  /// Sends what is here to the other place, on this one's stream, and waits for it.
+  Status SendTo(Place& other) {
+    const ContextScope scope(context().handle());
+    MR_TRY(context().Check(scope.code(), "making the context current"));
+    CUresult code = Cuda().cuMemcpyPeerAsync(other.address(), other.context().handle(), address(), context().handle(),
+                                             kProbeBytes, stream_);
+    if (code == CUDA_SUCCESS) code = Cuda().cuStreamSynchronize(stream_);
+    return CheckAmong(context(), {&other.context()}, code, "sending data to a peer");
+  }
+
+  [[nodiscard]] CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_->address()); }
+
+ private:
+  Status Finish() { return context().Check(Cuda().cuStreamSynchronize(stream_), "waiting for a probe"); }
+  [[nodiscard]] Context& context() const { return *end_.context; }
+
+  const PeerEnd& end_;
+  const bool is_pooled_;
+  CUstream stream_ = nullptr;
+  std::unique_ptr<Memory> memory_;
+};
+
+/// Numbers in which no two places hold the same, so that bytes at wrong places show as well.
+void Write(std::byte* data, uint64_t seed) {
+  for (uint64_t i = 0; i < kProbeBytes / 8; ++i) {
+    uint64_t word = (i + 1) * 0x9e3779b97f4a7c15 + seed;
+    word ^= word >> 29;
+    std::memcpy(data + 8 * i, &word, 8);
+  }
+}
+
+/// Whether what leaves one place arrives at the other.
+Result<bool> Arrives(Place& from, Place& to, LockedBlock& host, uint64_t seed) {
+  std::byte* const sent = host.data();
+  std::byte* const seen = host.data() + kProbeBytes;
+  Write(sent, seed);
+  std::memset(seen, 0x3c, kProbeBytes);
+  MR_TRY(to.Copy(to.address(), reinterpret_cast<CUdeviceptr>(seen)));  // Nothing right is there from before.
+  MR_TRY(from.Copy(from.address(), reinterpret_cast<CUdeviceptr>(sent)));
+  MR_TRY(from.SendTo(to));
+  MR_TRY(to.Copy(reinterpret_cast<CUdeviceptr>(seen), to.address()));
+  return std::memcmp(sent, seen, kProbeBytes) == 0;
+}
+
+Result<bool> IsRight(const PeerEnd& one, const PeerEnd& other, LockedBlock& host, bool is_pooled) {
+  Place here(one, is_pooled);
+  MR_TRY(here.Open());
+  Place there(other, is_pooled);
+  MR_TRY(there.Open());
+  Result<bool> out = Arrives(here, there, host, 1);
+  if (!out.ok() || !out.value()) return out;
+  return Arrives(there, here, host, 2);
+}
+
+}  // namespace
+
+Result<PeerRoute> ProbePeers(const PeerEnd& one, const PeerEnd& other) {
+  if (one.context == other.context) return PeerRoute::kDirect;
+  MR_TRY(one.context->Alive());
+  Result<std::unique_ptr<LockedBlock>> host = LockedBlock::Allocate(one.context, 2 * kProbeBytes);
+  MR_TRY(host.status());
+  for (const bool is_pooled : {true, false}) {
+    if (is_pooled && (one.pool == nullptr || other.pool == nullptr)) continue;
+    Result<bool> is_right = IsRight(one, other, *host.value(), is_pooled);
+    if (one.context->is_lost()) return one.context->Alive();
+    if (other.context->is_lost()) return Status(StatusCode::kUpstream, "probing a lost peer");
+    // A road that fails without a fault is no road either.
+    if (!is_right.ok() || !is_right.value()) return PeerRoute::kStaged;
+  }
+  return PeerRoute::kDirect;
+}
+
+}  // namespace millrace::cuda

@@ -1,0 +1,156 @@
+#include "cuda/peers.h"
+
+#include <array>
+#include <mutex>
+
+#include "cuda/bounce.h"
+#include "cuda/context_scope.h"
+#include "cuda/driver_errors.h"
+
+namespace millrace::cuda {
+
+using protocol::PeerRoute;
+using protocol::PeerWhat;
+
+namespace {
+
+struct Grants {
+  std::mutex mutex;  // Held across the driver's calls: a second caller must find permissions as remembered.
+  /// [owner][peer]: the peer's context may reach the owner's allocations.
+  std::array<std::array<bool, kMaxDevices>, kMaxDevices> memory = {};
+};
+
+Grants& GetGrants() {
+  static auto* grants = new Grants;  // Never destroyed: native threads may outlive every static object.
+  return *grants;
+}
+
+Result<bool> CanReach(const PeerEnd& owner, uint32_t peer, PeerWhat what) {
+  if (peer >= kMaxDevices) return Status(StatusCode::kUnavailable, "finding the peer");
+  if (what == PeerWhat::kPool && owner.pool == nullptr) return false;
+  CUdevice device = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(peer)), "finding the peer"));
+  int can = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceCanAccessPeer(&can, device, owner.context->device()),
+                    "asking whether a device can reach another's memory"));
+  return can != 0;
+}
+
+/// Whether the peer may reach the owner's pool.
+Result<bool> IsPoolOpen(const PeerEnd& owner, uint32_t peer) {
+  CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(peer)};
+  CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  MR_TRY(owner.context->Check(Cuda().cuMemPoolGetAccess(&flags, owner.pool, &location), "reading the pool's access"));
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+Status SetPoolAccess(const PeerEnd& owner, uint32_t peer, bool is_granted) {
+  const CUmemAccessDesc access = {
+      {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(peer)},
+      is_granted ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE,
+  };
+  return owner.context->Check(Cuda().cuMemPoolSetAccess(owner.pool, &access, 1), "setting the pool's access");
+}
+
+/// In the peer's context, which is the one that reaches.
+Status SetMemoryAccess(const PeerEnd& owner, Context& peer, bool is_granted) {
+  const ContextScope scope(peer.handle());
+  MR_TRY(peer.Check(scope.code(), "making the peer's context current"));
+  const CUresult code = is_granted ? Cuda().cuCtxEnablePeerAccess(owner.context->handle(), 0)
+                                   : Cuda().cuCtxDisablePeerAccess(owner.context->handle());
+  // Another user of the contexts was there before.
+  if (code == (is_granted ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED)) return {};
+  return CheckAmong(peer, {owner.context.get()}, code, "setting peer access");
+}
+
+Result<PeerEnd> FindPeer(uint32_t ordinal) {
+  Result<std::shared_ptr<Context>> context = Context::Retain(ordinal);
+  if (!context.ok()) {
+    const Status status = context.status();
+    if (status.code() != StatusCode::kDeviceLost) return status;
+    return Status(StatusCode::kUpstream, "reaching a lost peer", status.driver_code());
+  }
+  PeerEnd peer = {std::move(context).value(), nullptr};
+  if (Cuda().cuDeviceGetDefaultMemPool(&peer.pool, peer.context->device()) != CUDA_SUCCESS) peer.pool = nullptr;
+  return peer;
+}
+
+/// Whether the process has made the peer's context: without one there is nothing to take back.
+Result<bool> IsActive(uint32_t ordinal) {
+  CUdevice device = 0;
+  MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the peer"));
+  unsigned int flags = 0;
+  int is_active = 0;
+  MR_TRY(FromDriver(Cuda().cuDevicePrimaryCtxGetState(device, &flags, &is_active), "reading the peer's state"));
+  return is_active != 0;
+}
+
+/// Sets one permission and, when it is new, sees whether data still arrives. Call with the mutex held.
+Status Set(Grants& grants, const PeerEnd& owner, uint32_t ordinal, PeerWhat what, bool is_granted) {
+  bool& remembered = grants.memory[owner.context->ordinal()][ordinal];
+  if (what == PeerWhat::kPool) {
+    Result<bool> is_open = IsPoolOpen(owner, ordinal);
+    MR_TRY(is_open.status());
+    if (is_open.value() == is_granted) return {};
+    if (!is_granted) return SetPoolAccess(owner, ordinal, false);
+  } else {
+    if (is_granted && remembered) return {};
+    if (!is_granted) {
+      Result<bool> is_active = IsActive(ordinal);
+      MR_TRY(is_active.status());
+      if (!is_active.value()) return {};
+    }
+  }
+  Result<PeerEnd> peer = FindPeer(ordinal);
+  MR_TRY(peer.status());
+  const auto set = [&](bool value) {
+    return what == PeerWhat::kPool ? SetPoolAccess(owner, ordinal, value)
+                                   : SetMemoryAccess(owner, *peer.value().context, value);
+  };
+  MR_TRY(set(is_granted));
+  if (what == PeerWhat::kMemory) remembered = is_granted;
+  if (!is_granted) return {};
+  Result<PeerRoute> route = ProbePeers(owner, peer.value());
+  if (route.ok() && route.value() == PeerRoute::kDirect) return {};
+  if (what == PeerWhat::kMemory) remembered = false;
+  MR_TRY(set(false));
+  MR_TRY(route.status());
+  return {StatusCode::kUnsupported, "reaching memory of a peer from which wrong bytes arrive"};
+}
+
+}  // namespace
+
+Result<hal::PeerState> QueryPeer(const PeerEnd& owner, uint32_t peer, PeerWhat what) {
+  if (owner.context->ordinal() == peer) return hal::PeerState{true, true};
+  MR_TRY(owner.context->Alive());
+  Result<bool> can = CanReach(owner, peer, what);
+  MR_TRY(can.status());
+  hal::PeerState state = {can.value(), false};
+  if (!state.can_grant) return state;
+  Grants& grants = GetGrants();
+  const std::lock_guard lock(grants.mutex);
+  if (what == PeerWhat::kMemory) {
+    state.is_granted = grants.memory[owner.context->ordinal()][peer];
+    return state;
+  }
+  Result<bool> is_open = IsPoolOpen(owner, peer);
+  MR_TRY(is_open.status());
+  state.is_granted = is_open.value();
+  return state;
+}
+
+Status SetPeer(const PeerEnd& owner, uint32_t peer, PeerWhat what, bool is_granted) {
+  if (owner.context->ordinal() == peer) return {};
+  MR_TRY(owner.context->Alive());
+  Result<bool> can = CanReach(owner, peer, what);
+  MR_TRY(can.status());
+  if (!can.value()) {
+    if (!is_granted) return {};
+    return {StatusCode::kUnsupported, "reaching memory of a device that is no peer"};
+  }
+  Grants& grants = GetGrants();
+  const std::lock_guard lock(grants.mutex);
+  return Set(grants, owner, peer, what, is_granted);
+}
+
+}  // namespace millrace::cuda

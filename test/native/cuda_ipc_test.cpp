@@ -1,0 +1,222 @@
+// Memory and marks that two processes share, on the fake driver, or on this machine's own (cuda_backend_test.cpp says
+// how). The driver does not survive a fork, so the case with two processes comes first and parts before any of it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_fixture.h"
+#include "fake_controls.h"
+
+namespace {
+
+using namespace millrace;           // NOLINT: the test speaks of little else
+using namespace millrace::testing;  // NOLINT
+using protocol::MarkKind;
+
+constexpr uint64_t kBytes = 1 << 20;
+
+int Code(const Status& status) {
+  return static_cast<int>(status.code());
+}
+
+/// One end of two pipes.
+struct Line {
+  int in;
+  int out;
+
+  template <typename T>
+  bool Send(const T& value) const {
+    return write(out, &value, sizeof(value)) == static_cast<ssize_t>(sizeof(value));
+  }
+  template <typename T>
+  bool Receive(T* value) const {
+    return read(in, value, sizeof(*value)) == static_cast<ssize_t>(sizeof(*value));
+  }
+};
+
+/// Opens what the other process exported, waits for its mark, reads, writes, and lets go.
+void BeTheOther(const Line& line) {
+  hal::IpcHandle memory_handle;
+  hal::IpcHandle mark_handle;
+  MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&mark_handle));
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Pinned host(*opened.device, kBytes);
+  auto memory = opened.device->OpenMemory(memory_handle, kBytes);
+  auto mark = opened.device->OpenMark(mark_handle);
+  MR_REQUIRE(memory.ok() && mark.ok());
+  MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
+  std::byte* const address = memory.value()->address();
+  MR_REQUIRE(stream->WaitMark(1, *mark.value()).ok());
+  MR_REQUIRE(stream->Copy(2, host.data, address, kBytes).ok());
+  MR_EXPECT_EQ(stream->Resolve(2).value(), 0u);  // It is held there.
+  MR_REQUIRE(line.Send('w'));
+  MR_REQUIRE(Finish(*stream, 2));
+  int wrong = 0;
+  for (uint64_t i = 0; i < kBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x1234u;
+  MR_EXPECT_EQ(wrong, 0);
+  MR_REQUIRE(stream->Fill(3, address, 4, 0x5678, kBytes / 4).ok());
+  MR_REQUIRE(stream->Record(4, *mark.value()).ok());
+  MR_REQUIRE(stream->Free(5, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 5));
+  // Closed after its last use, and can be opened again.
+  MR_EXPECT(Eventually([&] {
+    auto again = opened.device->OpenMemory(memory_handle, kBytes);
+    return again.ok();
+  }));
+  MR_REQUIRE(line.Send('d'));
+  char last = 0;
+  MR_REQUIRE(line.Receive(&last));
+}
+
+MR_TEST(TwoProcessesShareMemoryAndAMark) {
+  int there[2];
+  int back[2];
+  MR_REQUIRE(pipe(there) == 0 && pipe(back) == 0);
+  const Line mine = {back[0], there[1]};
+  const Line theirs = {there[0], back[1]};
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    BeTheOther(theirs);
+    std::fflush(stdout);
+    _exit(FailedExpectations() == 0 ? 0 : 1);
+  }
+  {
+    Opened opened(0);
+    auto stream = opened.NewStream(0);
+    Gate gate(opened);
+    Pinned host(*opened.device, kBytes);
+    auto memory = opened.device->AllocateInterprocess(kBytes);
+    auto mark = opened.device->CreateMark(MarkKind::kInterprocess);
+    MR_REQUIRE(memory.ok() && mark.ok());
+    MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
+    std::byte* const address = memory.value()->address();
+    MR_REQUIRE(gate.Launch(*stream, 1).ok());
+    MR_REQUIRE(stream->Fill(2, address, 4, 0x1234, kBytes / 4).ok());
+    MR_REQUIRE(stream->Record(3, *mark.value()).ok());
+    auto memory_handle = opened.device->ExportMemory(*memory.value());
+    auto mark_handle = opened.device->ExportMark(*mark.value());
+    MR_REQUIRE(memory_handle.ok() && mark_handle.ok());
+    // A process does not open what it exported itself.
+    MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kBytes).status()),
+                 static_cast<int>(StatusCode::kUnsupported));
+    MR_EXPECT_EQ(Code(opened.device->OpenMark(mark_handle.value()).status()),
+                 static_cast<int>(StatusCode::kUnsupported));
+    MR_REQUIRE(mine.Send(memory_handle.value()) && mine.Send(mark_handle.value()));
+    char said = 0;
+    MR_REQUIRE(mine.Receive(&said) && said == 'w');
+    gate.Open();
+    MR_REQUIRE(mine.Receive(&said) && said == 'd');
+    MR_REQUIRE(stream->WaitMark(4, *mark.value()).ok());
+    MR_REQUIRE(stream->Copy(5, host.data, address, kBytes).ok());
+    MR_REQUIRE(Finish(*stream, 5));
+    int wrong = 0;
+    for (uint64_t i = 0; i < kBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x5678u;
+    MR_EXPECT_EQ(wrong, 0);
+    MR_REQUIRE(stream->Free(6, std::move(memory).value()).ok());
+    MR_REQUIRE(Finish(*stream, 6));
+    MR_REQUIRE(mine.Send('e'));
+  }
+  int status = 0;
+  MR_REQUIRE(waitpid(child, &status, 0) == child);
+  MR_EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+MR_TEST(SharedMemoryIsFreedBehindItsLastUseWithoutHoldingUpTheChannel) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  auto other = opened.NewStream(1);
+  Gate gate(opened);
+  // A device's whole memory less what this leaves is not asked for: the sum shows whether it was freed.
+  constexpr uint64_t kLarge = 256 << 20;
+  const uint64_t before = opened.device->FreeBytes();
+  auto memory = opened.device->AllocateInterprocess(kLarge);
+  MR_REQUIRE(memory.ok());
+  MR_EXPECT_EQ(before - opened.device->FreeBytes(), kLarge);
+  MR_REQUIRE(gate.Launch(*stream, 1).ok());
+  MR_REQUIRE(stream->Fill(2, memory.value()->address(), 1, 1, 64).ok());
+  MR_REQUIRE(stream->Free(3, std::move(memory).value()).ok());
+  // The call came back while the gate is shut; so does work of other streams.
+  MR_REQUIRE(other->Nop(1).ok());
+  MR_REQUIRE(Finish(*other, 1));
+  MR_EXPECT_EQ(stream->Resolve(3).value(), 0u);
+  MR_EXPECT(before - opened.device->FreeBytes() >= kLarge);
+  gate.Open();
+  MR_REQUIRE(Finish(*stream, 3));
+  MR_EXPECT(Eventually([&] { return opened.device->FreeBytes() == before; }));
+}
+
+MR_TEST(AllocatingTakesBackWhatIsFreedLate) {
+  if (!OnFake()) return;
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  const uint64_t most = opened.device->FreeBytes() / (2 << 20) * (2 << 20);
+  // Half of it in the pool's keeping, the rest its own.
+  MR_REQUIRE(opened.device->SetReleaseThreshold(UINT64_MAX).ok());
+  auto pooled = stream->Allocate(1, most / 2);
+  MR_REQUIRE(pooled.ok());
+  MR_REQUIRE(stream->Free(2, std::move(pooled).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+  Ticket ticket = 2;
+  for (int round = 0; round < 4; ++round) {
+    auto memory = opened.device->AllocateInterprocess(most);
+    MR_REQUIRE(memory.ok());
+    MR_REQUIRE(stream->Free(++ticket, std::move(memory).value()).ok());
+    MR_REQUIRE(Finish(*stream, ticket));
+  }
+  const auto refused = opened.device->AllocateInterprocess(2 * most).status();
+  MR_EXPECT_EQ(Code(refused), static_cast<int>(StatusCode::kOutOfMemory));
+  MR_EXPECT_EQ(Code(opened.device->AllocateInterprocess(UINT64_MAX).status()),
+               static_cast<int>(StatusCode::kOutOfMemory));
+  MR_REQUIRE(opened.device->SetReleaseThreshold(0).ok());
+}
+
+MR_TEST(WhereNoEventCanBeHadMemoryIsFreedAtTheEnd) {
+  if (!OnFake()) return;
+  uint64_t before = 0;
+  {
+    Opened opened(0);
+    before = opened.device->FreeBytes();
+    auto stream = opened.NewStream(0);
+    MR_REQUIRE(stream->Nop(1).ok());
+    auto first = opened.device->AllocateInterprocess(kBytes);
+    auto second = opened.device->AllocateInterprocess(kBytes);
+    MR_REQUIRE(first.ok() && second.ok());
+    MR_REQUIRE(Finish(*stream, 1));
+    // The stream's own event is there already; the second record finds none at all, and fails.
+    FailCalls("cuEventCreate:0:2");
+    MR_EXPECT(stream->Free(2, std::move(first).value()).ok());
+    MR_EXPECT_EQ(Code(stream->Free(3, std::move(second).value())), static_cast<int>(StatusCode::kOutOfMemory));
+    FailCalls("");
+    MR_EXPECT(stream->Nop(3).ok());
+    MR_REQUIRE(Finish(*stream, 3));
+    MR_EXPECT(opened.device->FreeBytes() < before);
+  }
+  Opened again(0);
+  MR_EXPECT_EQ(again.device->FreeBytes(), before);
+}
+
+MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  auto pooled = stream->Allocate(1, kBytes);
+  MR_REQUIRE(pooled.ok());
+  MR_EXPECT_EQ(Code(opened.device->ExportMemory(*pooled.value()).status()), static_cast<int>(StatusCode::kUnsupported));
+  MR_REQUIRE(stream->Free(2, std::move(pooled).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+  const hal::IpcHandle nothing = {};
+  MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(StatusCode::kArgument));
+  MR_EXPECT_EQ(Code(opened.device->OpenMark(nothing).status()), static_cast<int>(StatusCode::kArgument));
+  // Never freed: it goes with its object.
+  auto forgotten = opened.device->AllocateInterprocess(0);
+  MR_REQUIRE(forgotten.ok());
+  MR_EXPECT_EQ(forgotten.value()->bytes(), 0u);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
+  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
+  return RunAll();
+}

@@ -1,0 +1,191 @@
+// Copies of the CUDA backend between device memory and host memory that is not page-locked. On the fake driver, or on
+// this machine's own (cuda_backend_test.cpp says how), where the last line says how fast it was.
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "cuda/pageable.h"
+#include "cuda_fixture.h"
+#include "fake_controls.h"
+
+namespace {
+
+using namespace millrace;           // NOLINT: the test speaks of little else
+using namespace millrace::testing;  // NOLINT
+
+constexpr uint64_t kSlot = 4 << 20;
+
+std::vector<std::byte> RandomBytes(uint64_t count, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> bytes(count + 8);
+  for (uint64_t i = 0; i < count; i += 8) {
+    const uint64_t word = random();
+    std::memcpy(bytes.data() + i, &word, 8);
+  }
+  bytes.resize(count);
+  return bytes;
+}
+
+/// As the pump does: on a thread of its own, with nothing of the device bound to it.
+Status OnPump(hal::Stream& stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
+  Status status;
+  std::thread pump([&] { status = stream.CopyPageable(dst, src, bytes); });
+  pump.join();
+  return status;
+}
+
+MR_TEST(BytesGoUpAndComeBack) {
+  Opened opened(0);
+  MR_EXPECT(opened.device->NeedsLockedMemory());
+  auto stream = opened.NewStream(0);
+  Ticket ticket = 0;
+  unsigned seed = 0;
+  for (const uint64_t bytes :
+       {uint64_t{0}, uint64_t{1}, uint64_t{4097}, kSlot - 1, kSlot, 2 * kSlot + 3, 9 * kSlot + 12345}) {
+    auto memory = stream->Allocate(++ticket, bytes);
+    MR_REQUIRE(memory.ok());
+    MR_REQUIRE(Finish(*stream, ticket));
+    std::byte* const address = memory.value()->address();
+    // Not at a round address.
+    const std::vector<std::byte> sent = RandomBytes(bytes + 3, ++seed);
+    std::vector<std::byte> seen(bytes + 8, std::byte{0x5a});
+    MR_REQUIRE(OnPump(*stream, address, sent.data() + 3, bytes).ok());
+    MR_REQUIRE(OnPump(*stream, seen.data() + 1, address, bytes).ok());
+    MR_EXPECT(std::memcmp(seen.data() + 1, sent.data() + 3, bytes) == 0);
+    MR_EXPECT(seen[0] == std::byte{0x5a} && seen[bytes + 1] == std::byte{0x5a});
+    // The stream goes on behind it.
+    MR_REQUIRE(stream->Free(++ticket, std::move(memory).value()).ok());
+    MR_REQUIRE(Finish(*stream, ticket));
+  }
+}
+
+MR_TEST(TwoStreamsOfADeviceTakeTurns) {
+  Opened opened(0);
+  constexpr uint64_t kBytes = 3 * kSlot + 17;
+  std::unique_ptr<hal::Stream> streams[2] = {opened.NewStream(0), opened.NewStream(1)};
+  std::unique_ptr<hal::Memory> memory[2];
+  std::vector<std::byte> sent[2] = {RandomBytes(kBytes, 1), RandomBytes(kBytes, 2)};
+  for (int i = 0; i < 2; ++i) {
+    auto allocated = streams[i]->Allocate(1, kBytes);
+    MR_REQUIRE(allocated.ok());
+    memory[i] = std::move(allocated).value();
+    MR_REQUIRE(Finish(*streams[i], 1));
+  }
+  std::atomic<int> wrong{0};
+  const auto run = [&](int i) {
+    std::vector<std::byte> seen(kBytes);
+    for (int round = 0; round < 5; ++round) {
+      if (!streams[i]->CopyPageable(memory[i]->address(), sent[i].data(), kBytes).ok()) ++wrong;
+      if (!streams[i]->CopyPageable(seen.data(), memory[i]->address(), kBytes).ok()) ++wrong;
+      if (std::memcmp(seen.data(), sent[i].data(), kBytes) != 0) ++wrong;
+    }
+  };
+  std::thread first(run, 0);
+  std::thread second(run, 1);
+  first.join();
+  second.join();
+  MR_EXPECT_EQ(wrong.load(), 0);
+  for (int i = 0; i < 2; ++i) {
+    MR_REQUIRE(streams[i]->Free(2, std::move(memory[i])).ok());
+    MR_REQUIRE(Finish(*streams[i], 2));
+  }
+}
+
+MR_TEST(AFailureIsToldAndTheNextCopyWorks) {
+  if (!OnFake()) return;
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  constexpr uint64_t kBytes = 6 * kSlot;
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  std::byte* const address = memory.value()->address();
+  const std::vector<std::byte> sent = RandomBytes(kBytes, 3);
+  std::vector<std::byte> seen(kBytes);
+  for (const char* failure : {"cuMemHostAlloc:1:2", "cuMemcpyAsync:3:1", "cuEventCreate:2:2"}) {
+    FailCalls(failure);
+    const bool is_first = std::strncmp(failure, "cuMemHostAlloc", 14) == 0;
+    const Status status = stream->CopyPageable(address, sent.data(), kBytes);
+    FailCalls("");
+    // Slots and their events are there from the first copy that went well: then nothing is left to fail.
+    const bool must_fail = is_first || std::strncmp(failure, "cuMemcpyAsync", 13) == 0;
+    MR_EXPECT_EQ(status.ok(), !must_fail);
+    MR_REQUIRE(stream->CopyPageable(address, sent.data(), kBytes).ok());
+    MR_REQUIRE(stream->CopyPageable(seen.data(), address, kBytes).ok());
+    MR_EXPECT(seen == sent);
+  }
+  MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+}
+
+MR_TEST(HelpersAreFewOnASmallMachine) {
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(1), 0u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(2), 0u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(8), 2u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(16), 4u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(128), 4u);
+}
+
+// Many threads on few cores: the helpers' part, also where the machine at hand would have none.
+MR_TEST(LanesShareOneCopy) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  auto context = cuda::Context::Retain(0);
+  MR_REQUIRE(context.ok());
+  cuda::Pageable pageable(context.value(), 4);
+  constexpr uint64_t kBytes = 20 * kSlot + 999;
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  std::byte* const address = memory.value()->address();
+  const auto own = reinterpret_cast<cuda::CUstream>(stream->NativeHandle());
+  const std::vector<std::byte> sent = RandomBytes(kBytes, 4);
+  std::vector<std::byte> seen(kBytes);
+  for (int round = 0; round < 3; ++round) {
+    std::memset(seen.data(), 0, kBytes);
+    MR_REQUIRE(pageable.Copy(own, address, sent.data(), kBytes).ok());
+    MR_REQUIRE(pageable.Copy(own, seen.data(), address, kBytes).ok());
+    MR_EXPECT(seen == sent);
+  }
+  if (OnFake()) {
+    // Whoever meets the failure, the copy tells it, and nobody is left in it.
+    FailCalls("cuMemcpyAsync:7:1");
+    MR_EXPECT(!pageable.Copy(own, seen.data(), address, kBytes).ok());
+    FailCalls("");
+    MR_REQUIRE(pageable.Copy(own, seen.data(), address, kBytes).ok());
+    MR_EXPECT(seen == sent);
+  }
+  MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+}
+
+// No expectation: a figure to read.
+MR_TEST(HowFast) {
+  if (OnFake()) return;
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  constexpr uint64_t kBytes = 1 << 30;
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  std::vector<std::byte> host(kBytes, std::byte{1});
+  for (int round = 0; round < 3; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    MR_REQUIRE(stream->CopyPageable(memory.value()->address(), host.data(), kBytes).ok());
+    const auto middle = std::chrono::steady_clock::now();
+    MR_REQUIRE(stream->CopyPageable(host.data(), memory.value()->address(), kBytes).ok());
+    const auto end = std::chrono::steady_clock::now();
+    const auto rate = [](auto span) { return kBytes / 1e9 / std::chrono::duration<double>(span).count(); };
+    std::printf("  up %.1f GB/s, down %.1f GB/s\n", rate(middle - start), rate(end - middle));
+  }
+  MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
+  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
+  return RunAll();
+}

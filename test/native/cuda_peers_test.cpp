@@ -1,0 +1,307 @@
+// Peers of the CUDA backend: who may reach whose memory, copies between devices, and roads that give wrong bytes. On
+// the fake driver with three devices, or on this machine's own (cuda_backend_test.cpp says how) where it has two.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_fixture.h"
+#include "fake_controls.h"
+
+namespace {
+
+using namespace millrace;           // NOLINT: the test speaks of little else
+using namespace millrace::testing;  // NOLINT
+using protocol::PeerRoute;
+using protocol::PeerWhat;
+
+int Code(const Status& status) {
+  return static_cast<int>(status.code());
+}
+
+size_t Devices() {
+  return Cuda().Enumerate().devices.size();
+}
+
+hal::PeerState PeerOf(Opened& opened, uint32_t ordinal, PeerWhat what) {
+  auto state = opened.device->Peer(ordinal, what);
+  MR_EXPECT(state.ok());
+  return state.ok() ? state.value() : hal::PeerState{};
+}
+
+// First: the driver is looked for once a process, so a machine without peers is a child's.
+MR_TEST(DevicesThatAreNoPeers) {
+  if (!OnFake()) return;
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("MILLRACE_FAKE_CUDA_PEERS", "0", 1);
+    {
+      Opened opened(0);
+      for (const PeerWhat what : {PeerWhat::kMemory, PeerWhat::kPool}) {
+        MR_EXPECT(!PeerOf(opened, 1, what).can_grant);
+        MR_EXPECT(!PeerOf(opened, 1, what).is_granted);
+        MR_EXPECT_EQ(Code(opened.device->SetPeer(1, what, true)), static_cast<int>(StatusCode::kUnsupported));
+        MR_EXPECT(opened.device->SetPeer(1, what, false).ok());
+      }
+    }
+    std::fflush(stdout);
+    _exit(FailedExpectations() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  MR_REQUIRE(waitpid(child, &status, 0) == child);
+  MR_EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+MR_TEST(ADeviceIsItsOwnPeer) {
+  Opened opened(0);
+  for (const PeerWhat what : {PeerWhat::kMemory, PeerWhat::kPool}) {
+    for (const bool is_granted : {false, true}) {
+      MR_EXPECT(opened.device->SetPeer(0, what, is_granted).ok());
+      MR_EXPECT(PeerOf(opened, 0, what).can_grant);
+      MR_EXPECT(PeerOf(opened, 0, what).is_granted);
+    }
+  }
+  MR_EXPECT(!opened.device->Peer(40, PeerWhat::kMemory).ok());
+  MR_EXPECT(!opened.device->SetPeer(1000, PeerWhat::kMemory, true).ok());
+  auto route = opened.device->ProbePeer(*opened.device);
+  MR_REQUIRE(route.ok());
+  MR_EXPECT(route.value() == PeerRoute::kDirect);
+}
+
+// What is granted of device 0 is that device 1 reaches its memory, not the other way round.
+MR_TEST(PermissionsGoOneWayAndAreRemembered) {
+  if (Devices() < 2) return;
+  for (const PeerWhat what : {PeerWhat::kMemory, PeerWhat::kPool}) {
+    const PeerWhat other = what == PeerWhat::kMemory ? PeerWhat::kPool : PeerWhat::kMemory;
+    {
+      Opened opened(0);
+      MR_EXPECT(PeerOf(opened, 1, what).can_grant);
+      MR_EXPECT(!PeerOf(opened, 1, what).is_granted);
+      MR_EXPECT(opened.device->SetPeer(1, what, false).ok());
+      MR_REQUIRE(opened.device->SetPeer(1, what, true).ok());
+      MR_REQUIRE(opened.device->SetPeer(1, what, true).ok());
+      MR_EXPECT(PeerOf(opened, 1, what).is_granted);
+      MR_EXPECT(!PeerOf(opened, 1, other).is_granted);
+      if (OnFake()) MR_EXPECT_EQ(Reaches(1, 0), what == PeerWhat::kMemory);
+      if (OnFake()) MR_EXPECT(!Reaches(0, 1));
+    }
+    Opened again(0);
+    MR_EXPECT(PeerOf(again, 1, what).is_granted);
+    {
+      Opened peer(1);
+      MR_EXPECT(!PeerOf(peer, 0, what).is_granted);
+    }
+    MR_REQUIRE(again.device->BindChannelThread().ok());
+    MR_REQUIRE(again.device->SetPeer(1, what, false).ok());
+    MR_EXPECT(!PeerOf(again, 1, what).is_granted);
+    if (OnFake()) MR_EXPECT(!Reaches(1, 0));
+  }
+}
+
+/// Memory of one device with room on either side, and its own stream.
+struct Side {
+  Side(uint32_t ordinal, uint64_t bytes) : opened(ordinal), stream(opened.NewStream(0)) {
+    auto allocated = stream->Allocate(++ticket, bytes);
+    MR_CHECK(allocated.ok());
+    memory = std::move(allocated).value();
+    MR_CHECK(Finish(*stream, ticket));
+  }
+  ~Side() {
+    MR_CHECK(opened.device->BindChannelThread().ok());
+    MR_CHECK(stream->Free(++ticket, std::move(memory)).ok());
+    MR_CHECK(Finish(*stream, ticket));
+    stream.reset();
+  }
+  /// Makes its context this thread's, as its channel's thread has it.
+  hal::Stream& Bind() {
+    MR_CHECK(opened.device->BindChannelThread().ok());
+    return *stream;
+  }
+  Opened opened;
+  std::unique_ptr<hal::Stream> stream;
+  Ticket ticket = 0;
+  std::unique_ptr<hal::Memory> memory;
+};
+
+/// Copies from one device to another on the stream of a third or of one of them, behind a gate, and looks at the bytes.
+void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes) {
+  Pinned pattern(*from.opened.device, bytes);
+  Pinned seen(*to.opened.device, bytes);
+  for (uint64_t i = 0; i < bytes; ++i) pattern.data[i] = static_cast<std::byte>((i * 31 + (i >> 12)) & 0xff);
+  std::memset(seen.data, 0x11, bytes);
+  from.Bind();
+  MR_REQUIRE(from.stream->Copy(++from.ticket, from.memory->address(), pattern.data, bytes).ok());
+  MR_REQUIRE(Finish(*from.stream, from.ticket));
+  on.Bind();
+  Gate gate(on.opened);
+  MR_REQUIRE(gate.Launch(*on.stream, ++on.ticket).ok());
+  const hal::PeerCopy copy = {
+      to.memory->address(), to.opened.device.get(), from.memory->address(), from.opened.device.get(), bytes, route};
+  MR_REQUIRE(on.stream->CopyPeer(++on.ticket, copy).ok());
+  const Ticket copied = on.ticket;
+  MR_EXPECT(on.stream->Resolve(copied).value() < copied);
+  gate.Open();
+  MR_REQUIRE(Finish(*on.stream, copied));
+  to.Bind();
+  MR_REQUIRE(to.stream->Copy(++to.ticket, seen.data, to.memory->address(), bytes).ok());
+  MR_REQUIRE(Finish(*to.stream, to.ticket));
+  MR_EXPECT(std::memcmp(seen.data, pattern.data, bytes) == 0);
+}
+
+MR_TEST(CopiesTravelOnAnyStreamByEitherRoute) {
+  if (Devices() < 2) return;
+  // More than two chunks of a bounce, and no round number.
+  constexpr uint64_t kBytes = (9 << 20) + 5;
+  Side zero(0, kBytes);
+  Side one(1, kBytes);
+  std::unique_ptr<Side> third = Devices() > 2 ? std::make_unique<Side>(2, kBytes) : nullptr;
+  for (const PeerRoute route : {PeerRoute::kDirect, PeerRoute::kStaged}) {
+    for (const uint64_t bytes : {uint64_t{1}, uint64_t{4096}, kBytes}) {
+      CopyAndLook(one, zero, zero, route, bytes);
+      CopyAndLook(one, zero, one, route, bytes);
+      CopyAndLook(zero, one, zero, route, bytes);
+      if (third != nullptr) CopyAndLook(zero, one, *third, route, bytes);
+      // Both ends on one device, a stream of another.
+      if (third != nullptr) CopyAndLook(*third, *third, one, route, bytes);
+    }
+  }
+  zero.Bind();
+  const hal::PeerCopy nothing = {
+      zero.memory->address(), zero.opened.device.get(), one.memory->address(), one.opened.device.get(), 0,
+      PeerRoute::kDirect};
+  MR_EXPECT(zero.stream->CopyPeer(++zero.ticket, nothing).ok());
+  MR_EXPECT(Finish(*zero.stream, zero.ticket));
+}
+
+// A later overwrite of the source waits for the copy, and an earlier one of the destination comes first.
+MR_TEST(StagedCopiesKeepTheStreamsOrder) {
+  if (Devices() < 2) return;
+  constexpr uint64_t kBytes = 10 << 20;
+  Side zero(0, kBytes);
+  Side one(1, kBytes);
+  Pinned seen(*one.opened.device, kBytes);
+  zero.Bind();
+  const hal::PeerCopy copy = {
+      one.memory->address(), one.opened.device.get(), zero.memory->address(), zero.opened.device.get(), kBytes,
+      PeerRoute::kStaged};
+  for (uint64_t round = 1; round <= 20; ++round) {
+    zero.Bind();
+    MR_REQUIRE(zero.stream->Fill(++zero.ticket, zero.memory->address(), 1, round, kBytes).ok());
+    MR_REQUIRE(zero.stream->CopyPeer(++zero.ticket, copy).ok());
+    const Ticket copied = zero.ticket;
+    MR_REQUIRE(zero.stream->Fill(++zero.ticket, zero.memory->address(), 1, 0xee, kBytes).ok());
+    one.Bind();
+    MR_REQUIRE(one.stream->Wait(++one.ticket, *zero.stream, copied).ok());
+    MR_REQUIRE(one.stream->Copy(++one.ticket, seen.data, one.memory->address(), kBytes).ok());
+    MR_REQUIRE(Finish(*one.stream, one.ticket));
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < kBytes; ++i) wrong += seen.data[i] != static_cast<std::byte>(round);
+    MR_REQUIRE(wrong == 0);
+    MR_REQUIRE(Finish(*zero.stream, zero.ticket));
+  }
+}
+
+MR_TEST(AProbeFindsTheRoad) {
+  if (Devices() < 2) return;
+  Opened zero(0);
+  Opened one(1);
+  const auto probe = [&] {
+    auto route = zero.device->ProbePeer(*one.device);
+    MR_EXPECT(route.ok());
+    return route.ok() ? route.value() : PeerRoute::kDirect;
+  };
+  MR_EXPECT(probe() == PeerRoute::kDirect);
+  if (!OnFake()) return;
+  BreakPeers("always");
+  MR_EXPECT(probe() == PeerRoute::kStaged);
+  BreakPeers("");
+  // One that fails, and one whose way back alone fails.
+  for (const char* failure : {"cuMemcpyPeerAsync:1:1", "cuMemcpyPeerAsync:2:801", "cuMemAllocAsync:1:2"}) {
+    FailCalls(failure);
+    MR_EXPECT(probe() == PeerRoute::kStaged);
+    FailCalls("");
+  }
+  MR_EXPECT(probe() == PeerRoute::kDirect);
+}
+
+// The driver takes another road once a device is let in, so that is tried before it stays.
+MR_TEST(APermissionThatBreaksCopiesIsTakenBack) {
+  if (!OnFake()) return;
+  Opened zero(0);
+  Opened one(1);
+  BreakPeers("access");
+  for (const PeerWhat what : {PeerWhat::kMemory, PeerWhat::kPool}) {
+    MR_EXPECT_EQ(Code(zero.device->SetPeer(1, what, true)), static_cast<int>(StatusCode::kUnsupported));
+    MR_EXPECT(!PeerOf(zero, 1, what).is_granted);
+    MR_EXPECT(!Reaches(1, 0));
+  }
+  MR_EXPECT(zero.device->ProbePeer(*one.device).value() == PeerRoute::kDirect);
+  BreakPeers("");
+  MR_EXPECT(zero.device->SetPeer(1, PeerWhat::kPool, true).ok());
+  MR_EXPECT(zero.device->SetPeer(1, PeerWhat::kPool, false).ok());
+}
+
+// Rule 3, in the middle of a copy that is many calls.
+MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
+  if (!OnFake()) return;
+  constexpr uint64_t kBytes = 12 << 20;
+  Side zero(0, kBytes);
+  Side one(1, kBytes);
+  const hal::PeerCopy copy = {
+      one.memory->address(), one.opened.device.get(), zero.memory->address(), zero.opened.device.get(), kBytes,
+      PeerRoute::kStaged};
+  zero.Bind();
+  // The hidden stream comes first, then the block; both stay once they are there.
+  for (const char* failure :
+       {"cuStreamCreateWithPriority:1:2", "cuMemHostAlloc:1:2", "cuMemcpyAsync:3:1", "cuMemcpyAsync:4:1"}) {
+    FailCalls(failure);
+    MR_REQUIRE(!zero.stream->CopyPeer(++zero.ticket, copy).ok());
+    FailCalls("");
+    MR_EXPECT(zero.stream->Nop(zero.ticket).ok());
+    MR_REQUIRE(Finish(*zero.stream, zero.ticket));
+  }
+  MR_EXPECT(zero.stream->CopyPeer(++zero.ticket, copy).ok());
+  MR_EXPECT(Finish(*zero.stream, zero.ticket));
+}
+
+// Loses device 2: last.
+MR_TEST(ALostPeerIsNoLossOfTheOthers) {
+  if (!OnFake() || Devices() < 3) return;
+  constexpr uint64_t kBytes = 4096;
+  Side zero(0, kBytes);
+  Opened lost(2);
+  auto stream = lost.NewStream(0);
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  std::byte* const address = memory.value()->address();
+  Gate gate(lost);
+  FailCalls("kernel:1:700");
+  std::ignore = gate.Launch(*stream, 2);
+  MR_EXPECT(Eventually([&] { return !stream->Check().ok(); }));
+  FailCalls("");
+  zero.Bind();
+  for (const PeerRoute route : {PeerRoute::kDirect, PeerRoute::kStaged}) {
+    const hal::PeerCopy out = {address, lost.device.get(), zero.memory->address(), zero.opened.device.get(), kBytes,
+                               route};
+    const hal::PeerCopy in = {
+        zero.memory->address(), zero.opened.device.get(), address, lost.device.get(), kBytes, route};
+    for (const hal::PeerCopy& copy : {out, in}) {
+      MR_EXPECT_EQ(Code(zero.stream->CopyPeer(zero.ticket + 1, copy)), static_cast<int>(StatusCode::kUpstream));
+      MR_EXPECT(zero.stream->Nop(++zero.ticket).ok());
+    }
+  }
+  MR_EXPECT(Finish(*zero.stream, zero.ticket));
+  MR_EXPECT_EQ(Code(zero.opened.device->ProbePeer(*lost.device).status()), static_cast<int>(StatusCode::kUpstream));
+  MR_EXPECT_EQ(Code(zero.opened.device->SetPeer(2, PeerWhat::kMemory, true)), static_cast<int>(StatusCode::kUpstream));
+  MR_EXPECT(zero.stream->Check().ok());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) {
+    setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
+    setenv("MILLRACE_FAKE_CUDA_DEVICES", "3", 1);
+  }
+  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
+  return RunAll();
+}
