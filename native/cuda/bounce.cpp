@@ -66,6 +66,14 @@ Status Bounce::Copy(const std::shared_ptr<Context>& own, CUstream stream, End ds
   return {};
 }
 
+Status Bounce::CopyThere(const std::shared_ptr<Context>& own, CUstream stream, const std::shared_ptr<Context>& there,
+                         CUdeviceptr dst, CUdeviceptr src, uint64_t bytes) {
+  own_ = own;
+  Result<Leg*> leg = LegOf(*own, there);
+  MR_TRY(leg.status());
+  return Step(*own, stream, leg.value(), dst, src, bytes);
+}
+
 Status Bounce::Reserve(const std::shared_ptr<Context>& own, uint64_t bytes) {
   if (!blocks_.empty() && blocks_.back()->bytes() >= bytes) return {};
   // An earlier copy may still use the block there is.

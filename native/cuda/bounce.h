@@ -28,6 +28,10 @@ class Bounce {
     const std::shared_ptr<Context>& context;
   };
 
+  /// Queues a copy between host memory and memory of another device, on that device.
+  Status CopyThere(const std::shared_ptr<Context>& own, CUstream stream, const std::shared_ptr<Context>& there,
+                   CUdeviceptr dst, CUdeviceptr src, uint64_t bytes);
+
   /// Queues a copy on `stream` of `own`. What was queued before a failure is part of the stream. kUpstream: the other
   /// device is lost. The block is made by the first copy and takes some milliseconds then.
   Status Copy(const std::shared_ptr<Context>& own, CUstream stream, End dst, End src, uint64_t bytes);

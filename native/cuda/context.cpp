@@ -8,6 +8,30 @@
 
 namespace millrace::cuda {
 
+namespace {
+
+std::atomic<int> contexts_made{0};
+
+}  // namespace
+
+bool Context::HasSeveral() {
+  return contexts_made.load(std::memory_order_acquire) > 1;
+}
+
+Result<std::shared_ptr<Context>> Context::OwnerOf(const std::byte* address) {
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  CUmemorytype type = CU_MEMORYTYPE_HOST;
+  const CUresult code = Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+  // The driver knows nothing of host memory that is not page-locked.
+  if (code == CUDA_ERROR_INVALID_VALUE) return std::shared_ptr<Context>();
+  MR_TRY(FromDriver(code, "finding whose memory it is"));
+  if (type != CU_MEMORYTYPE_DEVICE) return std::shared_ptr<Context>();
+  int ordinal = 0;
+  MR_TRY(FromDriver(Cuda().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at),
+                    "finding whose memory it is"));
+  return Retain(static_cast<uint32_t>(ordinal));
+}
+
 Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
   MR_CHECK(ordinal < kMaxDevices);
   // Never destroyed: native threads may outlive every static object.
@@ -26,6 +50,7 @@ Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
   if (IsSticky(code)) LostCode(ordinal).store(static_cast<int32_t>(code), std::memory_order_release);
   MR_TRY(FromDriver(code, "making the device's context"));
   context.reset(new Context(ordinal, device, handle));
+  contexts_made.fetch_add(1, std::memory_order_release);
   return context;
 }
 

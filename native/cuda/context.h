@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -22,6 +23,12 @@ class Context {
  public:
   /// The primary context of a device. Thread: any. Takes about a tenth of a second the first time.
   static Result<std::shared_ptr<Context>> Retain(uint32_t ordinal);
+
+  /// Whether the process made contexts of several devices, so that an address may be another one's. Thread: any.
+  [[nodiscard]] static bool HasSeveral();
+
+  /// The context whose device has this memory; null for host memory. With any context current. Thread: any.
+  static Result<std::shared_ptr<Context>> OwnerOf(const std::byte* address);
 
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

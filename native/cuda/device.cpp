@@ -41,7 +41,7 @@ Status Device::Prepare() {
 
   support_.context = context_;
   support_.reaper = std::make_shared<Reaper>(context_);
-  support_.pageable = std::make_shared<Pageable>(context_);
+  support_.pageable = Pageable::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;

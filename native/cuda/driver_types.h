@@ -96,6 +96,7 @@ enum CUmemPool_attribute : unsigned int {
 
 enum CUpointer_attribute : unsigned int {
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 };
 
 enum CUmemorytype : unsigned int {

@@ -11,6 +11,17 @@ namespace millrace::cuda {
 Pageable::Pageable(std::shared_ptr<Context> context)
     : Pageable(std::move(context), HelpersFor(std::thread::hardware_concurrency())) {}
 
+std::shared_ptr<Pageable> Pageable::Of(const std::shared_ptr<Context>& context) {
+  // Never destroyed: native threads may outlive every static object.
+  static auto* mutex = new std::mutex;
+  static auto* known = new std::array<std::weak_ptr<Pageable>, kMaxDevices>;
+  const std::lock_guard lock(*mutex);
+  std::weak_ptr<Pageable>& entry = (*known)[context->ordinal()];
+  std::shared_ptr<Pageable> pageable = entry.lock();
+  if (pageable == nullptr) entry = pageable = std::make_shared<Pageable>(context);
+  return pageable;
+}
+
 Pageable::~Pageable() {
   {
     const std::lock_guard lock(mutex_);
@@ -20,6 +31,7 @@ Pageable::~Pageable() {
   for (std::thread& thread : threads_) thread.join();
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
+  if (hidden_ != nullptr) std::ignore = context_->Check(Cuda().cuStreamDestroy(hidden_), "destroying a stream");
   for (Lane& lane : lanes_) {
     for (Slot& slot : lane.slots) {
       if (slot.event == nullptr) continue;
@@ -28,12 +40,11 @@ Pageable::~Pageable() {
   }
 }
 
-Status Pageable::Copy(CUstream stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
+Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
   MR_TRY(context_->Alive());
   if (bytes == 0) return {};
   const std::lock_guard call_lock(call_mutex_);
   Call call;
-  call.stream = stream;
   call.dst = dst;
   call.src = src;
   call.bytes = bytes;
@@ -44,6 +55,11 @@ Status Pageable::Copy(CUstream stream, std::byte* dst, const std::byte* src, uin
   {
     const ContextScope scope(context_->handle());
     MR_TRY(context_->Check(scope.code(), "making the context current"));
+    if (!stream && hidden_ == nullptr) {
+      MR_TRY(
+          context_->Check(Cuda().cuStreamCreateWithPriority(&hidden_, CU_STREAM_NON_BLOCKING, 0), "creating a stream"));
+    }
+    call.stream = stream.value_or(hidden_);
     // The driver knows nothing of memory that is not page-locked.
     CUmemorytype type = CU_MEMORYTYPE_HOST;
     const CUresult code =

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -31,9 +32,12 @@ class Pageable {
   Pageable(const Pageable&) = delete;
   Pageable& operator=(const Pageable&) = delete;
 
-  /// One end is device memory. Returns when the bytes are there, or when nothing is under way any more. Copies of one
-  /// device follow one another. Thread: pump. Blocks.
-  Status Copy(CUstream stream, std::byte* dst, const std::byte* src, uint64_t bytes);
+  /// The one of a device, which everybody who opened it shares. Thread: any.
+  static std::shared_ptr<Pageable> Of(const std::shared_ptr<Context>& context);
+
+  /// One end is device memory of this device; without a stream, on a hidden one. Returns when the bytes are there, or
+  /// when nothing is under way any more. Copies of one device follow one another. Thread: pump. Blocks.
+  Status Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes);
 
   /// Threads beside the one that asks, on a machine of so many cores.
   static constexpr unsigned HelpersFor(unsigned cores) { return cores / 4 < 4 ? cores / 4 : 4; }
@@ -80,6 +84,7 @@ class Pageable {
   std::mutex call_mutex_;    // Held by the copy that is under way, and around what only it touches.
   std::vector<Lane> lanes_;  // The first is the caller's. Each is its thread's alone while a call runs.
   std::vector<std::thread> threads_;
+  CUstream hidden_ = nullptr;  // Made when a copy brings no stream.
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -107,6 +107,13 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
 
 Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
   if (bytes == 0) return Nop(ticket);
+  Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);
+  MR_TRY(other.status());
+  if (other.value() != nullptr) {
+    return Submit(ticket, [&] {
+      return bounce_.CopyThere(support_.context, handle_, other.value(), ToDevice(dst), ToDevice(src), bytes);
+    });
+  }
   // Addresses are unified: the driver knows the direction, and both sides are page-locked or on a device.
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
@@ -172,7 +179,34 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
 }
 
 Status Stream::CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) {
-  return support_.pageable->Copy(handle_, dst, src, bytes);
+  MR_TRY(context_.Alive());
+  Result<std::shared_ptr<Context>> other = std::shared_ptr<Context>();
+  {
+    const ContextScope scope(context_.handle());
+    MR_TRY(context_.Check(scope.code(), "making the context current"));
+    other = OtherOwner(dst, src);
+    MR_TRY(other.status());
+  }
+  if (other.value() == nullptr) return support_.pageable->Copy(handle_, dst, src, bytes);
+  // This stream has nothing to do with it: it is idle, and stays so until the bytes are there.
+  const Status status = Pageable::Of(other.value())->Copy(std::nullopt, dst, src, bytes);
+  return status.code() == StatusCode::kDeviceLost
+             ? Status(StatusCode::kUpstream, "copying from or to a lost device", status.driver_code())
+             : status;
+}
+
+Result<std::shared_ptr<Context>> Stream::OtherOwner(const std::byte* dst, const std::byte* src) {
+  if (!Context::HasSeveral()) return std::shared_ptr<Context>();
+  for (const std::byte* end : {static_cast<const std::byte*>(dst), src}) {
+    Result<std::shared_ptr<Context>> owner = Context::OwnerOf(end);
+    if (owner.status().code() == StatusCode::kDeviceLost && !context_.is_lost()) {
+      return Status(StatusCode::kUpstream, "copying from or to a lost device", owner.status().driver_code());
+    }
+    MR_TRY(owner.status());
+    if (owner.value() == nullptr) continue;
+    return owner.value() == support_.context ? std::shared_ptr<Context>() : owner.value();
+  }
+  return std::shared_ptr<Context>();
 }
 
 Status Stream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,

@@ -80,6 +80,8 @@ class Stream final : public hal::Stream {
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
 
+  /// The other device whose memory an end of a copy is; null when there is none. With the context current.
+  [[nodiscard]] Result<std::shared_ptr<Context>> OtherOwner(const std::byte* dst, const std::byte* src);
   Status Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count);
   /// Queues the wait alone. Takes the lock of `other`.
   Status WaitFor(Stream& other, hal::Ticket until);

@@ -172,6 +172,32 @@ MR_TEST(CopiesTravelOnAnyStreamByEitherRoute) {
   MR_EXPECT(Finish(*zero.stream, zero.ticket));
 }
 
+// hal.h, of Copy: memory of another device, on this one's stream, where the other end is of the host.
+MR_TEST(HostMemoryReachesAnotherDevicesMemory) {
+  if (Devices() < 2) return;
+  constexpr uint64_t kBytes = (5 << 20) + 7;
+  Side zero(0, kBytes);
+  Side one(1, kBytes);
+  Pinned sent(*zero.opened.device, kBytes);
+  Pinned seen(*zero.opened.device, kBytes);
+  for (uint64_t i = 0; i < kBytes; ++i) sent.data[i] = static_cast<std::byte>(i * 7 + (i >> 10));
+  zero.Bind();
+  Gate gate(zero.opened);
+  MR_REQUIRE(gate.Launch(*zero.stream, ++zero.ticket).ok());
+  MR_REQUIRE(zero.stream->Copy(++zero.ticket, one.memory->address(), sent.data, kBytes).ok());
+  MR_REQUIRE(zero.stream->Copy(++zero.ticket, seen.data, one.memory->address(), kBytes).ok());
+  MR_EXPECT(zero.stream->Resolve(zero.ticket).value() < zero.ticket);
+  gate.Open();
+  MR_REQUIRE(Finish(*zero.stream, zero.ticket));
+  MR_EXPECT(std::memcmp(seen.data, sent.data, kBytes) == 0);
+  // And through the pump, with memory that is not page-locked.
+  std::vector<std::byte> up(kBytes, std::byte{0x42});
+  std::vector<std::byte> down(kBytes);
+  MR_REQUIRE(zero.stream->CopyPageable(one.memory->address(), up.data(), kBytes).ok());
+  MR_REQUIRE(zero.stream->CopyPageable(down.data(), one.memory->address(), kBytes).ok());
+  MR_EXPECT(down == up);
+}
+
 // A later overwrite of the source waits for the copy, and an earlier one of the destination comes first.
 MR_TEST(StagedCopiesKeepTheStreamsOrder) {
   if (Devices() < 2) return;

@@ -186,8 +186,11 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
   MR_CURRENT(device);
   const std::lock_guard lock(GetWorld().mutex);
   const auto range = GetWorld().Find(address, 1);
-  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || range == GetWorld().ranges.end())
-    return CUDA_ERROR_INVALID_VALUE;
+  if (range == GetWorld().ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
+    *static_cast<int*>(value) = range->second.device->ordinal;
+    return CUDA_SUCCESS;
+  }
   *static_cast<CUmemorytype*>(value) = range->second.IsDevice() ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
   return CUDA_SUCCESS;
 }
