@@ -298,11 +298,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** @internal A stream that waits for nothing but the last writes to these bytes: the writer's, unless that has gone on to something else. */
   readStream(storage: Storage, start: number, end: number): Stream {
     const writes = storage.lastWrites(start, end);
-    const [last] = writes;
-    const writer = last !== undefined && writes.length === 1 ? this.#streams.get(last.timeline) : undefined;
-    if (writer?.isOpen === true && (writer.timeline.last === last?.ticket || writer.timeline.isComplete)) return writer;
+    const [first] = writes;
+    const isOne = writes.every(({ timeline }) => timeline === first?.timeline);
+    const writer = first !== undefined && isOne ? this.#streams.get(first.timeline) : undefined;
+    if (writer?.isOpen === true) {
+      const { last, isComplete } = writer.timeline;
+      if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
+    }
     // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
-    if ((last === undefined && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
+    const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
+    if ((areReached && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
     const idle = this.#readers.find((reader) => reader.timeline.isComplete);
     if (idle !== undefined) return idle;
     if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;

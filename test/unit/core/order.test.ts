@@ -78,6 +78,39 @@ describe('tracked', () => {
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'COPY', stream: a.timeline.slot });
   });
 
+  test('an array whose writers are closed is read on the default stream', async () => {
+    const { channel, device, progress } = fixture();
+    const x = device.zeros(4);
+    const a = device.createStream();
+    a.fill(x.subarray(0, 2), 1);
+    const closing = a.close();
+    for (let n = 0; n < 3; n++) {
+      channel.completeAll();
+      progress.wake();
+      await turn();
+    }
+    await closing;
+    void x.read().catch(() => undefined);
+    expect(device.inspect().streams.map(({ stream }) => stream)).toEqual(['default']);
+  });
+
+  test('an array that one stream wrote in parts is read on that stream', () => {
+    const { channel, device } = fixture();
+    const a = device.createStream();
+    const x = a.empty(4);
+    a.fill(x.subarray(0, 2), 1);
+    a.fill(x.subarray(2, 4), 2);
+    void x.read().catch(() => undefined);
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'COPY', stream: a.timeline.slot });
+    channel.completeAll();
+    a.empty(1);
+    const b = device.createStream();
+    b.fill(x.subarray(0, 1), 3);
+    // By two: neither's.
+    void x.read().catch(() => undefined);
+    expect(device.inspect().streams.map(({ stream }) => stream)).toContain('readback');
+  });
+
   test('a read does not wait behind another that waits', () => {
     const { channel, device } = fixture();
     const [slow, quick] = [device.createStream(), device.createStream()];
