@@ -153,6 +153,7 @@ export class DeviceCore {
       throw error;
     }
     timeline.begin();
+    timeline.book = this.failures;
     this.progress.join(timeline, () => this.#noteFailures(timeline));
     this.timelines.add(timeline);
     return timeline;

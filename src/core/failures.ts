@@ -71,6 +71,12 @@ interface Thrown {
   readonly isAwaited: () => boolean;
 }
 
+/** A failure, and whose book its numbers are in. */
+interface Found {
+  readonly record: FailureRecord;
+  readonly book: FailureBook;
+}
+
 export class FailureBook {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
@@ -118,16 +124,16 @@ export class FailureBook {
     for (const part of operation.parts ?? []) {
       if (hasFailed(part)) return part.failures.peek(part.timeline, part.ticket, withoutParts(operation));
     }
-    const record = this.#find(timeline, ticket, operation.sources);
-    return record && this.#describe(record, timeline.label, operation);
+    const found = this.#find(timeline, ticket, operation.sources);
+    return found && this.#describe(found, timeline.label, operation);
   }
 
   /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
     const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, withoutParts(operation)));
-    const record = this.#find(timeline, ticket, operation.sources);
-    if (record !== undefined) this.#markTold(record.id);
-    return failed?.[0] ?? (record && this.#describe(record, timeline.label, operation));
+    const found = this.#find(timeline, ticket, operation.sources);
+    if (found !== undefined) found.book.#markTold(found.record.id);
+    return failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
   }
 
   /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
@@ -147,18 +153,24 @@ export class FailureBook {
     }
   }
 
-  #find(timeline: Timeline, ticket: number, sources: readonly Point[] = []): FailureRecord | undefined {
+  #find(timeline: Timeline, ticket: number, sources: readonly Point[] = []): Found | undefined {
     const own = timeline.failureAt(ticket);
-    if (own !== undefined) {
-      // Another stream's failure, which nobody may have looked for yet.
-      if (own.cause !== 0 && !this.#entries.has(own.cause)) for (const other of this.#timelines) this.note(other);
-      return own;
-    }
-    for (const source of sources) {
-      // A kernel's fault is reported when it has run: a copy issued before that took what the kernel left.
-      this.note(source.timeline);
-      const first = source.timeline.failureAt(source.ticket);
-      if (first !== undefined) return { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
+    if (own !== undefined && own.cause === 0) return { record: own, book: this };
+    const found = this.#findSource(sources);
+    // What failed on another device is in that device's book; here it would be a number that means something else.
+    if (own === undefined || (found !== undefined && found.book !== this)) return found;
+    // Another stream's failure, which nobody may have looked for yet.
+    if (!this.#entries.has(own.cause)) for (const other of this.#timelines) this.note(other);
+    return { record: own, book: this };
+  }
+
+  /** A kernel's fault is reported when it has run: a copy issued before that took what the kernel left. */
+  #findSource(sources: readonly Point[]): Found | undefined {
+    for (const { timeline, ticket } of sources) {
+      const book = timeline.book ?? this;
+      book.note(timeline);
+      const first = timeline.failureAt(ticket);
+      if (first !== undefined) return { record: { ...first, status: Status.UPSTREAM, cause: first.cause || first.id }, book };
     }
     return undefined;
   }
@@ -176,7 +188,7 @@ export class FailureBook {
 
   /** One error per failure, for those who have it as their cause. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
-    entry.error ??= this.#describe(entry.record, entry.timeline.label, undefined);
+    entry.error ??= this.#describe({ record: entry.record, book: this }, entry.timeline.label, undefined);
     return entry.error;
   }
 
@@ -195,7 +207,7 @@ export class FailureBook {
     }
   }
 
-  #describe(record: FailureRecord, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
+  #describe({ record, book }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
     const facts = { device: this.#device, stream, operation, driverStatus: record.driverStatus };
     const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
     const where = `on stream ${stream} of device ${this.#device}`;
@@ -213,8 +225,8 @@ export class FailureBook {
         );
       }
       case Status.UPSTREAM: {
-        const entry = this.#entries.get(record.cause);
-        const cause = entry === undefined ? forgottenCause(this.#device) : this.#errorOf(entry);
+        const entry = book.#entries.get(record.cause);
+        const cause = entry === undefined ? forgottenCause(book.#device) : book.#errorOf(entry);
         const upstream = (first: MillraceError): MillraceError => {
           const message = `${what} ${where} reads memory that an earlier failure spoiled: ${first.message.split('\n', 1)[0]}`;
           return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });

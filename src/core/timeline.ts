@@ -10,6 +10,7 @@ import type { Channel } from './channel.js';
 import { type Clock, Hand } from './clock.js';
 import { InternalError } from './errors.js';
 import { OperationLog } from './operation-log.js';
+import type { FailureBook } from './failures.js';
 
 const TWO_32 = 4294967296;
 const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;
@@ -38,6 +39,8 @@ export class Timeline {
   readonly hand: Hand = new Hand();
   /** What stands at its tickets. */
   readonly log: OperationLog;
+  /** Where its device notes failures. */
+  book: FailureBook | undefined = undefined;
   #channel: Channel | undefined;
   #words: Int32Array;
   readonly #base: number;
@@ -124,6 +127,7 @@ export class Timeline {
     this.#isEnding = true;
     this.#isRetired = true;
     this.#channel = undefined;
+    this.book = undefined;
     this.#words = NO_WORDS;
     this.hand.end();
     this.log.clear();

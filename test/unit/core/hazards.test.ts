@@ -6,6 +6,7 @@ import { MillraceError, StreamHazardError } from '../../../src/core/errors.js';
 import { inout } from '../../../src/core/kernel.js';
 import type { Stream } from '../../../src/core/stream.js';
 import { uses } from '../../../src/core/uses.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js';
 
 const kernel = shiftKernel(inout(f32));
@@ -206,6 +207,19 @@ describe('what orders', () => {
       next.fill(x, 3);
       [now, next] = [next, now];
     }
+  });
+
+  test('a failure that was heard of: it is over', async () => {
+    const { channel, device, progress } = fixture();
+    const [a, b] = pair(device);
+    const x = a.ones(4);
+    const filled = a.fill(x, 1);
+    const { slot, last } = a.timeline;
+    channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED });
+    channel.completeAll();
+    progress.wake();
+    await expect(filled.done).rejects.toMatchObject({ name: 'LaunchError' });
+    b.fill(x, 2);
   });
 
   test('not a wait that was given up', async () => {

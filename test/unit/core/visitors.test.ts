@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/array.js';
 import type { Stream } from '../../../src/core/stream.js';
 import { uses } from '../../../src/core/uses.js';
-import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { Operation } from '../../../src/core/operation.js';
+import { Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 
 function pair(): { readonly home: Fixture; readonly away: Fixture } {
@@ -103,6 +104,33 @@ test('an array that another device wrote is read after that, on a stream of its 
   away.channel.completeAll();
   home.progress.wake();
   expect(await read).toHaveLength(4);
+});
+
+test('a copy of what a kernel of another device spoiled rejects with that failure, also where the numbers of both are the same', async () => {
+  for (const isNoticedByCopy of [true, false]) {
+    const { home, away } = pair();
+    const told: unknown[] = [];
+    home.core.errors.add({ next: (error) => told.push(error) });
+    const x = home.device.stream.ones(4);
+    const { slot, last } = home.device.stream.timeline;
+    const sources = x.storage.lastWrites(0, 16);
+    const ticket = visit(away.device.stream, x);
+    const copy = new Operation(away.device.stream, 'copy', ticket, undefined, 16).moves(sources, undefined);
+    home.channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED });
+    away.core.errors.add({ next: () => undefined });
+    const other = away.device.stream.timeline;
+    away.channel.fail(other.slot, { id: 1, first: 1, last: 1, status: Status.OUT_OF_MEMORY });
+    if (isNoticedByCopy) away.channel.fail(other.slot, { id: 2, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 1 });
+    home.channel.completeAll();
+    away.channel.completeAll();
+    await expect(copy.done).rejects.toMatchObject({
+      name: 'UpstreamError',
+      device: 'cpu:0',
+      cause: { name: 'LaunchError', stream: home.device.stream.label },
+    });
+    home.core.tellUnasked();
+    expect(told).toEqual([]);
+  }
 });
 
 describe('closing a device', () => {
