@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/array.js';
 import type { Stream } from '../../../src/core/stream.js';
-import { uses } from '../../../src/core/uses.js';
+import { uses as collector } from '../../../src/core/uses.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { fixture, type FakeChannel } from './fake-channel.js';
 
@@ -196,11 +196,11 @@ function orderCost(ordering: 'tracked' | 'explicit'): { readonly ns: number; rea
   const many = 20_000;
   const run = (): void => {
     for (let n = 0; n < many; n++) {
-      uses.begin(by);
-      uses.add(x.storage, 0, 16, false);
-      uses.add(y.storage, 0, 16, true);
-      uses.order('launch', 'label');
-      uses.commit(++ticket);
+      collector.begin(by);
+      collector.add(x.storage, 0, 16, false);
+      collector.add(y.storage, 0, 16, true);
+      collector.order('launch', 'label');
+      collector.commit(++ticket);
     }
   };
   for (let n = 0; n < 10; n++) run();
