@@ -45,8 +45,10 @@ export class Stretch {
       this.readbacks.put(timeline, ticket, access);
       return;
     }
-    this.readbacks = undefined;
-    if (isNeeded === undefined || (this.writes.isOnly(timeline) && this.reads.isOnly(timeline))) {
+    if (this.readbacks !== undefined) this.readbacks = undefined;
+    if (this.writes.timeline === timeline && this.writes.rest.length === 0 && this.reads.timeline === undefined) {
+      // The stream that wrote last writes again.
+    } else if (isNeeded === undefined || (this.writes.isOnly(timeline) && this.reads.isOnly(timeline))) {
       this.writes.clear();
       this.reads.clear();
     } else {

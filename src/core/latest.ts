@@ -27,7 +27,12 @@ export class Latest {
   }
 
   put(timeline: Timeline, ticket: number, access: Access): void {
-    if (this.timeline !== timeline && this.timeline !== undefined) {
+    if (this.timeline === timeline) {
+      this.ticket = ticket;
+      if (this.access !== access) this.access = access;
+      return;
+    }
+    if (this.timeline !== undefined) {
       const former: Use = { timeline: this.timeline, ticket: this.ticket, access: this.access as Access };
       this.rest = [former, ...this.rest.filter((point) => point.timeline !== timeline)];
     }
@@ -37,6 +42,7 @@ export class Latest {
   }
 
   clear(): void {
+    if (this.timeline === undefined) return;
     this.timeline = undefined;
     this.access = undefined;
     this.rest = NONE;
