@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/errors.js';
 import { CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, turn } from './fake-channel.js';
-import { SimulatedChannel, World } from './simulated.js';
+import { type SimulatedChannel, World } from './simulated.js';
 
 const MIB = 2 ** 20;
 /** The types of this project are Node's without those of the web. */
