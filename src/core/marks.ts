@@ -170,5 +170,7 @@ function freeLater(mark: Mark, { retryAfter }: LimitError): void {
     unfreed.delete(mark.core);
     for (const each of marks) free(each);
   };
-  retryAfter.then(again, again);
+  // On a turn of its own: room that is gone again must not keep the loop from making some.
+  const later = (): void => void setImmediate(again);
+  retryAfter.then(later, later);
 }
