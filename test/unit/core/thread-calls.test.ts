@@ -1,7 +1,8 @@
 // The calls that name no device or stream: which one they mean, and that nothing is kept for them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { ArgumentError, DeviceLostError, StateError } from '../../../src/core/errors.js';
+import { elapsed } from '../../../src/core/elapsed.js';
+import { ArgumentError, DeviceLostError, StateError, StreamHazardError, WaitTimeoutError } from '../../../src/core/errors.js';
 import type { Device } from '../../../src/core/device.js';
 import { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from '../../../src/core/thread-calls.js';
 import { fixture } from './fake-channel.js';
@@ -76,6 +77,36 @@ test('synchronize waits for all open devices, and takes a signal and a timeout',
   await done;
   await Promise.all([one, two].map(({ device }) => device.destroy()));
   await synchronize();
+});
+
+test('a timeout of synchronize names the devices and what keeps their streams', async () => {
+  const [one, two] = [open(), open()];
+  two.device.createStream({ label: 'slow' }).zeros(4);
+  const error: unknown = await synchronize({ timeoutMs: 1 }).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(WaitTimeoutError);
+  expect((error as WaitTimeoutError).waitingFor.map(({ stream }) => stream)).toEqual(['slow']);
+  expect((error as WaitTimeoutError).message).toContain(`${one.core.name}, ${two.core.name}`);
+});
+
+test('what synchronize and elapsed were awaited for is known to checked streams', async () => {
+  const { channel, device, progress } = open();
+  channel.answers.set('elapsed', () => 1);
+  const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+  const array = a.zeros(4);
+  const complete = (): void => {
+    channel.completeAll();
+    progress.wake();
+  };
+  complete();
+  expect(() => b.fill(array, 1)).toThrow(StreamHazardError);
+  const event = a.record({ timing: true });
+  complete();
+  await elapsed(event, event);
+  b.fill(array, 1);
+  complete();
+  expect(() => a.fill(array, 2)).toThrow(StreamHazardError);
+  await synchronize();
+  a.fill(array, 2);
 });
 
 test('a closed device is kept by nothing here', async () => {
