@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest';
 import { ArgumentError, type DeviceArray, type DType, type HostOf, type Shape } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
-import { counted, DTYPES, valueOf } from '../support/values.js';
+import { counted, DTYPES, valueOf, zerosOf } from '../support/values.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
 
@@ -40,7 +40,7 @@ export function stridedCopies(target: Target): void {
         using line = device.zeros(36, dtype) as DeviceArray;
         const every = line.view([undefined, undefined, -3]);
         stream.copy(every, source as never);
-        const plain = counted(dtype, 12).fill(0 as never) as HostOf[DType];
+        const plain = zerosOf(dtype, 12) as HostOf[DType];
         await stream.copy(plain as never, every).done;
         expect([...(plain as Iterable<number | bigint>)]).toEqual([...(source as Iterable<number | bigint>)]);
       });

@@ -274,7 +274,8 @@ export function transfers(target: Target): void {
         void look();
         return staging === 0;
       });
-      expect(locked).toBeGreaterThanOrEqual(MIB);
+      // A CPU device reaches all memory as it is, and locks none.
+      expect(locked).toBeGreaterThanOrEqual(device.info.backend === 'cpu' ? 0 : MIB);
     });
 
     for (const what of ['memory', 'pool'] as const) {

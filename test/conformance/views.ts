@@ -8,7 +8,7 @@ import { witness } from '../support/order.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import { everyIndex, modelOf, transposed, viewOf, type Slice } from '../support/strided.js';
 import type { Target } from '../support/target.js';
-import { counted, DTYPES, valueOf } from '../support/values.js';
+import { counted, DTYPES, valueOf, zerosOf } from '../support/values.js';
 import { rejectionOf, thrownBy } from '../support/wait.js';
 
 const SHAPE = [3, 4, 5] as const;
@@ -190,7 +190,7 @@ export function views(target: Target): void {
         using copy = view.clone();
         expect([copy.isContiguous, copy.shape]).toEqual([true, model.shape]);
         expect([...((await copy.read()) as Iterable<number | bigint>)]).toEqual(expected);
-        const into = source.slice(0, expected.length).fill(0 as never);
+        const into = zerosOf(dtype, expected.length);
         expect(await view.read({ into: into as never })).toBe(into);
         expect([...(into as Iterable<number | bigint>)]).toEqual(expected);
       });

@@ -30,3 +30,10 @@ export function valueOf(dtype: DType): readonly [written: number | bigint | bool
   if (dtype === 'i64' || dtype === 'u64') return [77n, 77n];
   return [101, 101];
 }
+
+/** As many zeros. */
+export function zerosOf<D extends DType>(dtype: D, length: number): HostOf<ArrayBuffer>[D] {
+  const array = counted(dtype, length);
+  new Uint8Array(array.buffer).fill(0);
+  return array;
+}
