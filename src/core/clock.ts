@@ -66,12 +66,15 @@ export class Hand {
 
   /** From now on it comes after the other's point; `clock` is the one that the point had. */
   follow(other: Hand, ticket: number, clock: Clock | undefined): void {
-    if (!areKept || this.comesAfter(other, ticket)) return;
+    if (!areKept || other === this) return;
+    const others = clock ?? other.#first;
+    // That the ticket is known says nothing of the clock: waits that need no record add to one and not to the other.
+    if (this.comesAfter(other, ticket) && this.#comesAfterAll(others)) return;
     const merged = new Map<Hand, number>();
-    for (const known of [this.clock ?? EMPTY, clock ?? other.#first]) {
+    for (const known of [this.clock ?? EMPTY, others]) {
       for (const [hand, at] of known) if (hand !== this && hand.seen < at && (merged.get(hand) ?? 0) < at) merged.set(hand, at);
     }
-    merged.set(other, ticket);
+    if (other.seen < ticket && (merged.get(other) ?? 0) < ticket) merged.set(other, ticket);
     this.clock = merged;
   }
 
@@ -85,6 +88,11 @@ export class Hand {
   start(): void {
     this.clock = this.#reachable();
     this.#first = this.clock;
+  }
+
+  #comesAfterAll(clock: Clock): boolean {
+    for (const [hand, at] of clock) if (!this.comesAfter(hand, at)) return false;
+    return true;
   }
 
   #see(ticket: number): void {
