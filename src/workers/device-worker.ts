@@ -124,7 +124,8 @@ class ControlledDevice {
       const call = binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
       send({ type: 'answered', id, value: call(this.channel, ...args) });
     } catch (error) {
-      send({ type: 'refused', id, error: encodeError(asMillraceError(error, `The call ${name} failed`, CAPABILITIES[name])) });
+      const refused = name === 'openMark' || name === 'openMemory' ? asUnopened(error) : error;
+      send({ type: 'refused', id, error: encodeError(asMillraceError(refused, `The call ${name} failed`, CAPABILITIES[name])) });
     }
   }
 
@@ -173,6 +174,15 @@ function asMillraceError(error: unknown, what: string, capability: string = ''):
     default:
       return status === undefined ? error : new LaunchError('ERR_MILLRACE_LAUNCH', `${what}: ${message}`, facts);
   }
+}
+
+/** What the driver does not open belongs to somebody who is not there. */
+function asUnopened(error: unknown): unknown {
+  const { status, driverStatus, message } = error as NativeFailure;
+  if (status !== Status.LAUNCH_FAILED) return error;
+  const help = ['The process that gave the handle must run, and still have what it is of, on the same GPU.'];
+  const what = `The handle of another process cannot be opened: ${message}`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, help, { driverStatus, cause: error });
 }
 
 function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
