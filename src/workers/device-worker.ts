@@ -176,10 +176,19 @@ function asMillraceError(error: unknown, what: string, capability: string = ''):
   }
 }
 
+/** Refusals that say nothing of the handle. */
+const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
+  Status.STATE,
+  Status.UNSUPPORTED,
+  Status.UNAVAILABLE,
+  Status.OUT_OF_MEMORY,
+  Status.DEVICE_LOST,
+]);
+
 /** What the driver does not open belongs to somebody who is not there. */
 function asUnopened(error: unknown): unknown {
   const { status, driverStatus, message } = error as NativeFailure;
-  if (status !== Status.LAUNCH_FAILED) return error;
+  if (driverStatus === undefined || NOT_THE_HANDLE.has(status)) return error;
   const help = ['The process that gave the handle must run, and still have what it is of, on the same GPU.'];
   const what = `The handle of another process cannot be opened: ${message}`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, help, { driverStatus, cause: error });
