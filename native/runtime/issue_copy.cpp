@@ -57,7 +57,9 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
     CopyEnd& end = n == 0 ? dst : src;
     end.home = homes[n].get();
     if (end.home == nullptr || end.home == this) continue;
-    if (&end.home->backend() != &backend_) return FailMalformed(stream, ticket);
+    // Host memory is anybody's; device memory is reached by its own backend alone.
+    const bool is_device = end.space == static_cast<uint16_t>(MemorySpace::kDevice);
+    if (is_device && &end.home->backend() != &backend_) return FailMalformed(stream, ticket);
     if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access_mutex());
     if (end.home->LostStatus() != StatusCode::kOk || end.home->device() == nullptr) end.home = nullptr;
   }

@@ -234,6 +234,20 @@ MR_TEST(ends_on_devices_of_two_backends_are_no_copy) {
   MR_EXPECT(rig.Failures(a).at(0).status.code() == StatusCode::kInternal);
 }
 
+MR_TEST(host_memory_of_a_device_of_another_backend_is_copied) {
+  RecordingBackend backend;
+  RecordingBackend stranger;
+  Rig rig(backend, 0);
+  Rig strange(stranger, 0);
+  std::array<std::byte, 16> host{};
+  MR_EXPECT(strange.channel->RegisterHost(Handle(0), host, true).ok());
+  const uint32_t a = rig.Stream();
+  rig.Alloc(a, Handle(0), 16);
+  const Ticket copied = rig.Copy(a, {rig, Handle(0)}, {strange, Handle(0), MemorySpace::kHost}, 16);
+  MR_EXPECT(rig.Completes(a, copied));
+  MR_EXPECT(rig.Failures(a).empty());
+}
+
 MR_TEST(a_device_keeps_its_memory_until_copies_of_others_ended) {
   RecordingBackend backend;
   Pair pair(backend);
