@@ -193,9 +193,7 @@ void Channel::Finish() {
     StreamState& stream = *streams_[n].load();
     CollectFaults(stream);  // Their slots go with the device.
     stream.faults.Clear();
-    stream.SetNativeHandle(std::nullopt);
-    stream.DropKept();
-    stream.pumped.reset();
+    stream.Forget();
     stream.WakeAll();  // Waiters hold their channels, this one too.
   }
   host_.TakeAll().ForEach([&](HostEntry& entry) {

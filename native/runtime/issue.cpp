@@ -109,8 +109,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     std::lock_guard lock(access_mutex_);
     stream.backend.reset();
   }
-  stream.SetNativeHandle(std::nullopt);
-  stream.DropKept();
+  stream.Forget();
   stream.doomed_by = 0;
   std::erase_if(pending_frees_, [&](const auto& pending) { return pending.first == &stream; });
   stream.CompleteOnHost(ticket);

@@ -56,10 +56,11 @@ void ForeignUses::Await() {
     // A channel that is gone has ended its work. One that is here is asked now and then: nobody wakes this thread any
     // more, and whoever waits for its end has a deadline.
     while (const std::shared_ptr<Channel> user = use.user.lock()) {
-      if (user->LostStatus() == StatusCode::kDeviceLost || stream->Completed() >= use.until) break;
+      if (user->LostStatus() == StatusCode::kDeviceLost) break;
       {
         std::lock_guard lock(user->access_mutex());
-        if (stream->backend == nullptr) break;
+        // A stream that ended, alone or with its device, was drained; its slot may be gone.
+        if (stream->backend == nullptr || stream->Completed() >= use.until) break;
         if (stream->Issued() >= use.until && !stream->backend->Resolve(use.until).ok()) break;
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -53,6 +53,14 @@ void StreamState::Keep(Ticket ticket, std::shared_ptr<void> object) {
   kept_.emplace_back(ticket, std::move(object));
 }
 
+void StreamState::Forget() {
+  kept_.clear();
+  pumped.reset();
+  std::lock_guard lock(mutex_);
+  released_.clear();
+  native_handle_.reset();
+}
+
 void StreamState::ReleaseHold(Ticket ticket) {
   std::lock_guard lock(mutex_);
   if (ticket > Issued()) released_.push_back(ticket);
@@ -65,7 +73,7 @@ bool StreamState::TakeRelease(Ticket ticket) {
   return is_released;
 }
 
-void StreamState::SetNativeHandle(std::optional<uint64_t> handle) {
+void StreamState::SetNativeHandle(uint64_t handle) {
   std::lock_guard lock(mutex_);
   native_handle_ = handle;
 }

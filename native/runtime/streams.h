@@ -84,8 +84,8 @@ class StreamState final : public hal::ProgressSink {
   void DropDeferred(size_t bytes);
   /// Keeps `object` until the ticket completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
-  /// The stream ended, and its backend's stream with it.
-  void DropKept() { kept_.clear(); }
+  /// The backend's stream ended; so does what belonged to it.
+  void Forget();
 
   // ── Any thread. ──
   alignas(64) FailureLog failures;
@@ -126,7 +126,7 @@ class StreamState final : public hal::ProgressSink {
   [[nodiscard]] bool TakeRelease(Ticket ticket);
 
   /// The driver's handle while there is a stream; nothing before and after. Set by the channel. Thread: any.
-  void SetNativeHandle(std::optional<uint64_t> handle);
+  void SetNativeHandle(uint64_t handle);
   [[nodiscard]] std::optional<uint64_t> NativeHandle();
 
  private:

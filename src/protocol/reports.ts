@@ -30,14 +30,14 @@ export interface BackendReport {
 
 /** One interval of failed tickets of one stream. */
 export interface FailureRecord {
-  /** Unique within the device and never 0. */
+  /** Unique within the process and never 0: memory of one device can be spoiled by a failure on another. */
   readonly id: number;
   readonly first: number;
   readonly last: number;
   readonly status: Status;
   readonly driverStatus: number;
   readonly note: string;
-  /** UPSTREAM: the id of the failure that spoiled the memory, which other streams may have had; else 0. */
+  /** UPSTREAM: the id of the failure that spoiled the memory, which other streams, of any device, may have had; else 0. */
   readonly cause: number;
   /** OUT_OF_MEMORY. */
   readonly requestedBytes: number;

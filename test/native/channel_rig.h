@@ -27,9 +27,9 @@ std::span<const std::byte> Bytes(const T& record) {
 class Rig {
  public:
   explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
-      : timeline_(protocol::kMaxStreams) {
+      : timeline_(std::make_shared<std::vector<protocol::TimelineSlot>>(protocol::kMaxStreams)) {
     auto opened = Registry::Instance().Open(
-        backend, {.ordinal = ordinal, .timeline = timeline_, .max_pending = max_pending, .memory = nullptr});
+        backend, {.ordinal = ordinal, .timeline = *timeline_, .max_pending = max_pending, .memory = timeline_});
     MR_CHECK(opened.ok());
     channel = opened.value();
     device = backend.devices.back();
@@ -157,7 +157,7 @@ class Rig {
   CallLog* log = nullptr;
 
  private:
-  std::vector<protocol::TimelineSlot> timeline_;
+  std::shared_ptr<std::vector<protocol::TimelineSlot>> timeline_;
 };
 
 }  // namespace millrace::testing

@@ -1,0 +1,186 @@
+// The addon's functions called as the workers and the core call them, on the CPU device and from one thread.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
+import type { Binding } from '../../../src/native/binding.js';
+import { loadBinding } from '../../../src/native/load.js';
+import { Encoder } from '../../../src/protocol/encoder.js';
+import {
+  AllocKind,
+  HandleKind,
+  IPC_HANDLE_BYTES,
+  MAX_STREAMS,
+  MarkKind,
+  MemorySpace,
+  PeerRoute,
+  PeerWhat,
+  Status,
+  TimelineSlot,
+} from '../../../src/protocol/protocol.gen.js';
+
+const PAGE = 4096;
+const GENERATION = 1 << 22;
+
+const binding: Binding = loadBinding();
+const encoder = new Encoder();
+let channel = 0;
+let stream = 0;
+
+/** A handle whose index nobody has. */
+const handle = (kind: HandleKind): number => binding.reserveHandles(channel, kind, 1) + GENERATION;
+
+function submit(bytes: number): number {
+  const ticket = binding.submit(channel, bytes);
+  expect(ticket).toBeGreaterThan(0);
+  return ticket;
+}
+
+/** Until the stream has come so far: asks the addon, which is all that a thread without a port can do. */
+async function reached(ticket: number): Promise<void> {
+  while (binding.arm(channel, stream, ticket) === false) await new Promise(setImmediate);
+}
+
+function open(): number {
+  const [timelineBytes, arenaBytes] = [MAX_STREAMS * TimelineSlot.BYTE_SIZE, 2 ** 20];
+  const timeline = growableSharedBuffer(timelineBytes, timelineBytes);
+  const arena = growableSharedBuffer(PAGE, arenaBytes);
+  const views = [new Uint8Array(timeline, 0, timelineBytes), new Uint8Array(arena, 0, PAGE)] as const;
+  const opened = binding.openDevice('cpu', 0, ...views, arenaBytes, 1000);
+  binding.attach(opened);
+  return opened;
+}
+
+async function close(opened: number): Promise<void> {
+  binding.detach(opened);
+  await binding.closeDevice(opened);
+}
+
+function alloc(bytes: number, kind: AllocKind = AllocKind.POOL): { readonly memory: number; readonly made: number } {
+  const memory = handle(HandleKind.MEMORY);
+  return { memory, made: submit(encoder.alloc(stream, memory, bytes, kind)) };
+}
+
+const failing = (status: Status): unknown => expect.objectContaining({ status });
+const thrown = (call: () => unknown): unknown => {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+};
+
+beforeAll(() => {
+  binding.openPort(encoder.block, () => {});
+  channel = open();
+  stream = binding.reserveStream(channel);
+  expect(binding.streamHandle(channel, stream)).toBeUndefined();
+  submit(encoder.streamCreate(stream, 0));
+});
+
+afterAll(async () => {
+  submit(encoder.streamDestroy(stream));
+  await close(channel);
+  binding.closePort();
+});
+
+describe('owner', () => {
+  test('a hold waits until it is released', async () => {
+    const held = submit(encoder.hold(stream));
+    const after = submit(encoder.nop(stream));
+    while (binding.stats(channel).parked.length === 0) await new Promise(setImmediate);
+    expect(binding.stats(channel).parked).toEqual([{ stream, reason: 'host', deferred: 2 }]);
+    binding.releaseHold(channel, stream, held);
+    await reached(after);
+    expect(binding.failures(channel, stream, 0)).toEqual([]);
+  });
+
+  test('native handles are numbers of this process once there is something', async () => {
+    const { memory, made } = alloc(64);
+    await reached(made);
+    expect(binding.streamHandle(channel, stream)).toEqual(expect.any(BigInt));
+    expect(binding.memoryAddress(channel, memory)).toEqual(expect.any(BigInt));
+    await reached(submit(encoder.free(stream, memory)));
+    expect(binding.memoryAddress(channel, memory)).toBeUndefined();
+    expect(binding.memoryAddress(1e6, memory)).toBeUndefined();
+  });
+
+  test('staging memory is counted apart', async () => {
+    const { memory, made } = alloc(48, AllocKind.STAGING);
+    await reached(made);
+    expect(binding.stats(channel)).toMatchObject({ liveBytes: 48, stagingBytes: 48, pinnedBytes: 0 });
+    await reached(submit(encoder.free(stream, memory)));
+    expect(binding.stats(channel)).toMatchObject({ liveBytes: 0, stagingBytes: 0 });
+  });
+
+  test('an ordinary buffer is registered as well as a shared one', async () => {
+    const [from, to] = [new Uint8Array(new ArrayBuffer(32), 8, 16).fill(5), new Uint8Array(new SharedArrayBuffer(16))];
+    const handles = [from, to].map((bytes) => {
+      const host = handle(HandleKind.HOST);
+      binding.registerHost(channel, host, bytes, false);
+      return host;
+    });
+    const { memory } = alloc(16);
+    submit(encoder.copy(stream, channel, MemorySpace.DEVICE, memory, 0, channel, MemorySpace.HOST, handles[0]!, 0, 16));
+    submit(encoder.copy(stream, channel, MemorySpace.HOST, handles[1]!, 0, channel, MemorySpace.DEVICE, memory, 0, 16));
+    await reached(submit(encoder.free(stream, memory)));
+    expect([...to]).toEqual([...from]);
+    for (const host of handles) binding.unregisterHost(channel, host);
+    expect(binding.failures(channel, stream, 0)).toEqual([]);
+  });
+
+  test('marks have handles of their own', async () => {
+    const mark = handle(HandleKind.MARK);
+    submit(encoder.mark(stream, mark, MarkKind.TIMING));
+    await reached(submit(encoder.markFree(stream, mark)));
+    expect(thrown(() => binding.elapsed(channel, mark, mark))).toEqual(failing(Status.STATE));
+    expect(() => binding.reserveHandles(channel, 4 as HandleKind, 1)).toThrow(TypeError);
+  });
+});
+
+describe('control', () => {
+  test('the pool tells its use', () => {
+    const stats = binding.poolStats(channel);
+    expect(Object.keys(stats).toSorted()).toEqual(['free', 'reserved', 'reservedHigh', 'total', 'used', 'usedHigh']);
+    expect(stats.total).toBeGreaterThan(0);
+    const before = binding.releaseThreshold(channel);
+    binding.setReleaseThreshold(channel, 2 ** 20);
+    expect(binding.releaseThreshold(channel)).toBe(2 ** 20);
+    binding.setReleaseThreshold(channel, before);
+    binding.trimPool(channel, 0);
+    binding.resetHighWater(channel);
+  });
+
+  test('a device is its own peer, and tries the road to another once', async () => {
+    expect(binding.peerState(channel, 0, PeerWhat.POOL)).toEqual({ canGrant: true, isGranted: true });
+    binding.setPeer(channel, 0, PeerWhat.MEMORY, true);
+    const other = open();
+    expect(binding.probePeer(channel, other)).toBe(PeerRoute.DIRECT);
+    await close(other);
+    expect(thrown(() => binding.probePeer(channel, other))).toEqual(failing(Status.STATE));
+  });
+
+  test('two timing marks compare, and none is there before it is recorded', async () => {
+    const [start, end] = [handle(HandleKind.MARK), handle(HandleKind.MARK)];
+    submit(encoder.mark(stream, start, MarkKind.TIMING));
+    expect(thrown(() => binding.elapsed(channel, start, end))).toEqual(failing(Status.STATE));
+    await reached(submit(encoder.mark(stream, end, MarkKind.TIMING)));
+    expect(binding.elapsed(channel, start, end)).toBeGreaterThanOrEqual(0);
+    expect(binding.elapsed(channel, end, start)).toBe(-binding.elapsed(channel, start, end));
+  });
+
+  test('the CPU device has nothing for other processes', () => {
+    const ipc = new Uint8Array(IPC_HANDLE_BYTES);
+    expect(thrown(() => binding.exportMark(channel, handle(HandleKind.MARK)))).toEqual(failing(Status.UNSUPPORTED));
+    expect(thrown(() => binding.openMark(channel, handle(HandleKind.MARK), ipc))).toEqual(failing(Status.UNSUPPORTED));
+    expect(thrown(() => binding.openMemory(channel, handle(HandleKind.MEMORY), ipc, 16))).toEqual(failing(Status.UNSUPPORTED));
+    expect(thrown(() => binding.exportMemory(channel, handle(HandleKind.MEMORY)))).toEqual(failing(Status.STATE));
+  });
+
+  test('wrong arguments and devices of other threads are refused', () => {
+    expect(() => binding.openMark(channel, 1, new Uint8Array(IPC_HANDLE_BYTES - 1))).toThrow(TypeError);
+    expect(() => binding.setReleaseThreshold(channel, -1)).toThrow(TypeError);
+    expect(() => binding.peerState(channel, 0, 2 as PeerWhat)).toThrow(TypeError);
+    expect(() => binding.setPeer(channel, 0, PeerWhat.POOL, 1 as unknown as boolean)).toThrow(TypeError);
+    expect(thrown(() => binding.poolStats(1e6))).toEqual(failing(Status.STATE));
+  });
+});
