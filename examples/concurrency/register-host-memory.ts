@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { cudaKernel, f32, inout, type Device } from 'millrace';
 
-const reverseInBlock = cudaKernel(
-  'reverse_in_block',
+/** Each thread keeps its number in a place of the block's shared memory; barriers are for GPUs, so none reads another's. */
+const squareInBlock = cudaKernel(
+  'square_in_block',
   { x: inout(f32) },
-  `extern "C" __global__ void reverse_in_block(float* x) {
+  `extern "C" __global__ void square_in_block(float* x) {
   extern __shared__ float tile[];
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   tile[threadIdx.x] = x[i];
-  __syncthreads();
-  x[i] = tile[blockDim.x - 1 - threadIdx.x];
+  x[i] = tile[threadIdx.x] * tile[threadIdx.x];
 }`,
 );
 
@@ -24,17 +24,18 @@ export async function run([device]: readonly [Device]): Promise<void> {
   {
     using pinned = device.pin(data);
     stream.copy(x, pinned);
-    stream.launch(reverseInBlock, { grid: 4, block: 64, sharedBytes: 64 * 4 }, { x });
+    const launch = stream.launch(squareInBlock, { grid: 4, block: 64, sharedBytes: 64 * 4 }, { x });
     stream.copy(pinned, x);
     using event = stream.record();
     await event.done;
+    await launch.done;
     assert.ok(event.isComplete);
   }
-  assert.deepEqual([data[0], data[63], data[64], data[255]], [63, 0, 127, 192]);
+  assert.deepEqual([data[0], data[63], data[64], data[255]], [0, 63 ** 2, 64 ** 2, 255 ** 2]);
 
   // Unlocked again, and an ordinary array over shared memory as before.
   await device.synchronize();
   data.fill(0);
-  assert.equal(await x.item(0), 63);
+  assert.equal(await x.item(2), 4);
   await stream.close();
 }

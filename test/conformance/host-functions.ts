@@ -287,6 +287,7 @@ export function hostFunctions(target: Target): void {
       await using latch = await latchOf(target, stream);
       const fill = stream.fill(x, 1);
       const event = stream.record();
+      await latch.reached.done;
       const options = { timeoutMs: 25 };
       const waits = [
         () => fill.synchronize(options),
@@ -336,9 +337,16 @@ export function hostFunctions(target: Target): void {
         Stream,
       ];
       const opened = gate();
-      const operation = held.hold(() => opened.promise, { timeoutMs: HOLD_MS, label: 'the hold' });
+      let isCalled = false;
+      const stand = (): Promise<void> => {
+        isCalled = true;
+        return opened.promise;
+      };
+      const operation = held.hold(stand, { timeoutMs: HOLD_MS, label: 'the hold' });
       await using latch = await latchOf(target, busy);
       waiting.waitEvent(busy.record());
+      await latch.reached.done;
+      await eventually('the hold stands', () => isCalled);
       await witness({ device });
       const seen = (label: string) => device.inspect().streams.find((one) => one.stream === label);
       expect(seen('busy')?.current).toMatchObject({ kind: 'launch', label: 'latch' });

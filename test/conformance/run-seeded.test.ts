@@ -15,7 +15,7 @@ for (let seed = first; seed <= last; seed++) {
     name: `cpu, seed ${seed}`,
     spec: 'cpu:0',
     supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
-    programs: 20,
+    programs: 10,
     open: (options) => {
       seeded();
       return openDevice('cpu:0', options);

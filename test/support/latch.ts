@@ -12,6 +12,8 @@ export function turnsOf(target: Target): number {
 }
 
 export interface Latch {
+  /** What comes right before the held launch: when it is done, the stream is at the latch. */
+  readonly reached: Operation;
   /** The held launch. */
   readonly operation: Operation;
   /** Lets the stream go on. */
@@ -30,7 +32,7 @@ export async function hold(target: Target, stream: Stream, ...needed: readonly K
   const control = device.createStream({ ordering: 'explicit', label: 'latch control' });
   const flag = control.zeros(1, 'i32');
   const expired = control.zeros(1, 'i32');
-  stream.waitStream(control);
+  const reached = stream.waitStream(control);
   const operation = stream.launch(latchKernel, { grid: 1, block: 1 }, { flag, expired, turns: turnsOf(target) });
   let isOpen = false;
   const open = (): void => {
@@ -39,6 +41,7 @@ export async function hold(target: Target, stream: Stream, ...needed: readonly K
     control.fill(flag, 1);
   };
   return {
+    reached,
     operation,
     open,
     async [Symbol.asyncDispose](): Promise<void> {
