@@ -74,8 +74,8 @@ function programs(target: Target, devices: () => readonly Device[]): void {
           { numRuns: target.programs ?? PROGRAMS, ...TIME_LIMIT },
         );
       });
-      // Programs of one kind only would show nothing.
-      expect(Math.min(refused, clean)).toBeGreaterThan(0);
+      // Programs of one kind only would show nothing; a few may be of one kind by chance.
+      if (refused + clean >= 100) expect(Math.min(refused, clean)).toBeGreaterThan(0);
     },
     options,
   );
