@@ -233,7 +233,7 @@ export function timing(target: Target): void {
         device.stream.fill(x, 4321);
         device.stream.record(event);
         const child = await runChild(`import { openDevice } from 'millrace';
-          await using device = await openDevice(${JSON.stringify(target.spec)});
+          const device = await openDevice(${JSON.stringify(target.spec)});
           const bytes = (text) => Uint8Array.from(Buffer.from(text, 'base64'));
           const event = await device.openIpcEvent(bytes(${JSON.stringify(Buffer.from(eventHandle).toString('base64'))}));
           const x = await device.openIpcArray(bytes(${JSON.stringify(Buffer.from(arrayHandle).toString('base64'))}), 4, 'i32');
@@ -241,7 +241,8 @@ export function timing(target: Target): void {
           await event.done;
           console.log(String(await x.read()));
           x[Symbol.dispose]();
-          event[Symbol.dispose]();`);
+          event[Symbol.dispose]();
+          await device.close();`);
         expect([child.code, child.stdout.trim(), child.stderr]).toEqual([0, '4321,4321,4321,4321', '']);
       },
       { unless: !target.supports.interprocess && 'no other process reaches events and memory of this device' },
