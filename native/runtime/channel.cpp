@@ -146,6 +146,12 @@ std::optional<uint64_t> Channel::StreamHandle(uint32_t stream) {
 }
 
 std::optional<uint64_t> Channel::MemoryAddress(uint32_t handle) {
+  // An allocation may complete a moment before its handle is bound; whoever heard of it asks in that moment.
+  constexpr auto kLongestWait = std::chrono::milliseconds(1);
+  const auto until = std::chrono::steady_clock::now() + kLongestWait;
+  while (allocating_.load(std::memory_order_acquire) == handle && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
   const std::optional<MemoryRef> found = memory_.Look(handle);
   if (!found || (*found)->address == nullptr) return std::nullopt;
   return reinterpret_cast<uintptr_t>((*found)->address);

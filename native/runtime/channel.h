@@ -92,7 +92,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   void ReleaseHold(uint32_t stream, Ticket ticket);
   /// The driver's stream; nothing until it was made.
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
-  /// Where memory is on the device; nothing until it was made.
+  /// Where memory is on the device; nothing until it was made. Waits for no more than the end of its very record.
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle);
   void Hold(bool on);
 
@@ -191,6 +191,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueDestroy(StreamState& stream, Ticket ticket);
   Outcome IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
   Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
@@ -276,6 +277,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> staging_bytes_{0};
   std::atomic<uint64_t> pinned_bytes_{0};
+  std::atomic<uint32_t> allocating_{0};  // The handle whose memory is being made right now.
 
   alignas(64) Bell bell_;
   std::atomic<bool> has_notices_{false};

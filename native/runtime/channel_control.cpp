@@ -136,7 +136,9 @@ Status Channel::OpenMark(uint32_t mark, const IpcHandle& ipc) {
   auto entry = std::make_shared<MarkEntry>();
   entry->mark = std::move(opened).value();
   entry->kind = MarkKind::kInterprocess;
-  Post([this, mark, entry = std::move(entry)] { marks_.Bind(mark, entry); });
+  RunOnChannel([&] {
+    if (!is_shut_) marks_.Bind(mark, std::move(entry));
+  });
   return {};
 }
 
@@ -160,10 +162,10 @@ Result<IpcHandle> Channel::ExportMemory(uint32_t memory) {
 Status Channel::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes) {
   auto opened = WithDevice([&](hal::Device& device) { return device.OpenMemory(ipc, bytes); });
   const Status status = opened.status();
-  Post([this, memory, bytes, opened = std::make_shared<Result<std::unique_ptr<hal::Memory>>>(std::move(opened))] {
-    if (memory_.Find(memory) != nullptr) return;
-    if (opened->ok()) {
-      BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(*opened).value());
+  RunOnChannel([&] {
+    if (is_shut_ || memory_.Find(memory) != nullptr) return;
+    if (status.ok()) {
+      BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(opened).value());
     } else {
       auto entry = std::make_shared<MemoryEntry>();
       entry->bytes = bytes;

@@ -27,36 +27,50 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, NoStream());
   if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) return AllocByPump(stream, ticket, record);
+  allocating_.store(record.handle, std::memory_order_relaxed);
+  const Outcome outcome = AllocFromPool(stream, ticket, record);
+  allocating_.store(0, std::memory_order_release);
+  return outcome;
+}
+
+Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
   auto allocated = stream.backend->Allocate(ticket, record.bytes);
+  if (allocated.status().code() == StatusCode::kOutOfMemory) {
+    if (WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
+    // What was being freed may have come back since it was asked.
+    allocated = stream.backend->Allocate(ticket, record.bytes);
+  }
   if (allocated.ok()) {
     BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());
     return Outcome::kIssued;
   }
-  if (allocated.status().code() == StatusCode::kOutOfMemory && WaitsForFrees(stream))
-    return Park(stream, ParkReason::kMemory);
   return FailAlloc(stream, ticket, record, allocated.status());
 }
 
 Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
-  if (stream.pumped == nullptr) {
-    const auto make = [device = device_.get(), bytes = record.bytes](PumpedRecord& pumped) {
-      auto made = device->AllocateInterprocess(bytes);
-      if (made.ok()) pumped.memory = std::move(made).value();
-      pumped.status = made.status();
-    };
-    return PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(), make);
+  bool is_last_try = false;
+  if (stream.pumped != nullptr) {
+    if (!stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
+    const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
+    if (pumped->memory != nullptr) {
+      BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
+      CloseTicket(stream, ticket);
+      return Outcome::kIssued;
+    }
+    const bool has_no_room = pumped->status.code() == StatusCode::kOutOfMemory;
+    if (has_no_room && WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
+    // What was being freed may have come back since it was asked.
+    if (!has_no_room || pumped->is_last_try) return FailAlloc(stream, ticket, record, pumped->status);
+    is_last_try = true;
   }
-  if (!stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
-  const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
-  if (pumped->memory != nullptr) {
-    BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
-    CloseTicket(stream, ticket);
-    return Outcome::kIssued;
-  }
-  // It is asked for once more when frees ended.
-  if (pumped->status.code() == StatusCode::kOutOfMemory && WaitsForFrees(stream))
-    return Park(stream, ParkReason::kMemory);
-  return FailAlloc(stream, ticket, record, pumped->status);
+  auto pumped = std::make_shared<PumpedRecord>();
+  pumped->is_last_try = is_last_try;
+  return PumpFor(stream, ParkReason::kMemory, std::move(pumped),
+                 [device = device_.get(), bytes = record.bytes](PumpedRecord& made) {
+                   auto memory = device->AllocateInterprocess(bytes);
+                   made.status = memory.status();
+                   if (memory.ok()) made.memory = std::move(memory).value();
+                 });
 }
 
 Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,

@@ -17,6 +17,7 @@ struct PumpedRecord {
   bool is_done = false;
   Status status;
   std::unique_ptr<hal::Memory> memory;  // Of an allocation.
+  bool is_last_try = false;             // No free was under way when it was begun.
   MemoryRef written;                    // Device memory that a copy writes.
   bool is_whole = false;                // All of it.
 };

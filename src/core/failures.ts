@@ -77,6 +77,9 @@ interface Found {
   readonly book: FailureBook;
 }
 
+/** The thread's books: a failure on one device may be the cause of one on another, and ids are the process's. */
+const books: Set<WeakRef<FailureBook>> = new Set();
+
 export class FailureBook {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
@@ -93,6 +96,8 @@ export class FailureBook {
     this.#errors = errors;
     this.#timelines = timelines;
     this.#context = context;
+    for (const book of books) if (book.deref() === undefined) books.delete(book);
+    books.add(new WeakRef(this));
   }
 
   get hasUntold(): boolean {
@@ -132,7 +137,10 @@ export class FailureBook {
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
     const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, withoutParts(operation)));
     const found = this.#find(timeline, ticket, operation.sources);
-    if (found !== undefined) found.book.#markTold(found.record.id);
+    if (found !== undefined) {
+      this.#markTold(found.record.id);
+      for (const id of [found.record.id, found.record.cause]) found.book.#markTold(id);
+    }
     return failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
   }
 
@@ -156,12 +164,19 @@ export class FailureBook {
   #find(timeline: Timeline, ticket: number, sources: readonly Point[] = []): Found | undefined {
     const own = timeline.failureAt(ticket);
     if (own !== undefined && own.cause === 0) return { record: own, book: this };
-    const found = this.#findSource(sources);
-    // What failed on another device is in that device's book; here it would be a number that means something else.
-    if (own === undefined || (found !== undefined && found.book !== this)) return found;
-    // Another stream's failure, which nobody may have looked for yet.
-    if (!this.#entries.has(own.cause)) for (const other of this.#timelines) this.note(other);
-    return { record: own, book: this };
+    const book = own && this.#bookOf(own.cause);
+    if (own !== undefined && book !== undefined) return { record: own, book };
+    return this.#findSource(sources) ?? (own && { record: own, book: this });
+  }
+
+  /** Whose streams had the failure, which nobody may have looked for yet. */
+  #bookOf(cause: number): FailureBook | undefined {
+    for (const book of [this, ...[...books].map((other) => other.deref())]) {
+      if (book === undefined) continue;
+      if (!book.#entries.has(cause)) for (const timeline of book.#timelines) book.note(timeline);
+      if (book.#entries.has(cause)) return book;
+    }
+    return undefined;
   }
 
   /** A kernel's fault is reported when it has run: a copy issued before that took what the kernel left. */
@@ -170,7 +185,9 @@ export class FailureBook {
       const book = timeline.book ?? this;
       book.note(timeline);
       const first = timeline.failureAt(ticket);
-      if (first !== undefined) return { record: { ...first, status: Status.UPSTREAM, cause: first.cause || first.id }, book };
+      if (first === undefined) continue;
+      const record = { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
+      return { record, book: book.#bookOf(record.cause) ?? book };
     }
     return undefined;
   }

@@ -227,6 +227,27 @@ MR_TEST(memory_for_other_processes_waits_for_frees_too) {
   MR_EXPECT(failures[0].requested_bytes == 60 && failures[0].free_bytes == 40);
 }
 
+MR_TEST(memory_that_came_back_while_the_pump_was_refused_is_asked_for_again) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  backend.controls.free_bytes = 100;
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(0), 80)) && rig.Completes(b, 1));
+  backend.controls.completes_at_once = false;
+  const Ticket freed = rig.Free(a, Handle(0));
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(a)->Issued() == freed; }));
+  // The answer is given before the free ends, and heard after it.
+  backend.controls.answer.is_shut = true;
+  const Ticket made = rig.Alloc(b, Handle(1), 60, AllocKind::kInterprocess);
+  MR_EXPECT(Eventually([&] { return backend.controls.answer.waiting.load() == 1; }));
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(freed);
+  backend.controls.answer.is_shut = false;
+  MR_EXPECT(rig.Completes(b, made));
+  MR_EXPECT(rig.Failures(b).empty());
+}
+
 MR_TEST(many_streams_share_the_pump_and_lose_nothing) {
   RecordingBackend backend;
   backend.controls.needs_locked_memory = true;

@@ -105,6 +105,7 @@ struct BackendControls {
     }
   };
   Gate pump;
+  Gate answer;  // On the way back from a refusal.
   Gate probe;
   std::atomic<int> refuse_pump{0};  // The next so many calls of the pump fail.
   std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
@@ -303,7 +304,10 @@ class RecordingDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override {
     controls_.log.Add("allocates " + std::to_string(bytes));
     controls_.pump.Pass();
-    if (bytes > controls_.free_bytes.load()) return Status(StatusCode::kOutOfMemory, "no room");
+    if (bytes > controls_.free_bytes.load()) {
+      controls_.answer.Pass();
+      return Status(StatusCode::kOutOfMemory, "no room");
+    }
     controls_.free_bytes.fetch_sub(bytes);
     return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
   }

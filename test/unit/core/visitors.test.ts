@@ -106,7 +106,7 @@ test('an array that another device wrote is read after that, on a stream of its 
   expect(await read).toHaveLength(4);
 });
 
-test('a copy of what a kernel of another device spoiled rejects with that failure, also where the numbers of both are the same', async () => {
+test('a copy of what a kernel of another device spoiled rejects with that failure, not with one of its own device', async () => {
   for (const isNoticedByCopy of [true, false]) {
     const { home, away } = pair();
     const told: unknown[] = [];
@@ -119,7 +119,7 @@ test('a copy of what a kernel of another device spoiled rejects with that failur
     home.channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED });
     away.core.errors.add({ next: () => undefined });
     const other = away.device.stream.timeline;
-    away.channel.fail(other.slot, { id: 1, first: 1, last: 1, status: Status.OUT_OF_MEMORY });
+    away.channel.fail(other.slot, { id: 3, first: 1, last: 1, status: Status.OUT_OF_MEMORY });
     if (isNoticedByCopy) away.channel.fail(other.slot, { id: 2, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 1 });
     home.channel.completeAll();
     away.channel.completeAll();
