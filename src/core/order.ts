@@ -7,11 +7,16 @@ import { DeviceLostError, LimitError, StateError } from './errors.js';
 import type { HandleTable } from './handles.js';
 import type { WaitCause } from './operation-log.js';
 import type { Storage } from './storage.js';
-import type { Timeline } from './timeline.js';
+import type { Point, Timeline } from './timeline.js';
+
+/** Frees that wait for different streams at the same time; further ones share them, which delays nothing but memory. */
+const MAX_RECLAIMERS = 4;
 
 export class OrderBook {
   readonly #core: DeviceCore;
   readonly #memory: HandleTable;
+  readonly #reclaimers: Timeline[] = [];
+  #turn = 0;
   /** Disposed while the device had no room for the record. */
   #unfreed: Storage[] = [];
   /** Streams of other devices that use memory of this one, and their last tickets that do. */
@@ -50,8 +55,9 @@ export class OrderBook {
     const core = this.#core;
     if (core.state === 'closed' || core.state === 'lost') return;
     try {
-      const timeline = this.#streamOf(storage);
-      for (const use of storage.uses()) this.wait(timeline, use.timeline, use.ticket);
+      const uses = [...storage.uses()];
+      const timeline = this.#freeingStream(uses);
+      for (const use of uses) this.wait(timeline, use.timeline, use.ticket);
       this.freeOn(timeline, storage.handle);
     } catch (error) {
       // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
@@ -99,9 +105,29 @@ export class OrderBook {
     for (const withdraw of withdrawals) withdraw();
   }
 
-  /** A stream of the device itself that used it, the last one if it is; else the default stream. */
-  #streamOf(storage: Storage): Timeline {
-    for (const { timeline } of storage.uses()) if (this.#core.timelines.has(timeline) && !timeline.isEnding) return timeline;
-    return this.#core.home as Timeline;
+  /** A stream of the device that comes after the uses as it is, one of those that used it if possible. */
+  #freeingStream(uses: readonly Point[]): Timeline {
+    const isOwn = (timeline: Timeline): boolean => this.#core.timelines.has(timeline) && !timeline.isEnding;
+    const user = uses.find(({ timeline }) => isOwn(timeline) && isBehind(timeline, uses));
+    if (user !== undefined) return user.timeline;
+    const home = this.#core.home as Timeline;
+    return isBehind(home, uses) ? home : this.#reclaimer();
   }
+
+  /** A stream that no program made, for a free that has to wait: on one of the program's streams, later work would wait as well. */
+  #reclaimer(): Timeline {
+    const idle = this.#reclaimers.find((timeline) => timeline.isComplete);
+    if (idle !== undefined) return idle;
+    if (this.#reclaimers.length === MAX_RECLAIMERS) return this.#reclaimers[this.#turn++ % MAX_RECLAIMERS] as Timeline;
+    const made = this.#core.openTimeline(`frees-${this.#reclaimers.length + 1}`, 0);
+    this.#reclaimers.push(made);
+    return made;
+  }
+}
+
+/** Does later work of the stream come after all of these already? */
+function isBehind(timeline: Timeline, uses: readonly Point[]): boolean {
+  return uses.every(({ timeline: other, ticket }) => {
+    return other === timeline || other.hasReached(ticket) || timeline.hand.hasWaited(other.hand, ticket);
+  });
 }

@@ -137,6 +137,23 @@ export function arrays(target: Target): void {
       await reader.close();
     });
 
+    rule('S304', 'disposing an array that a held stream uses holds up no other stream', async () => {
+      const { device } = chapter;
+      const [maker, reader] = [device.createStream(), device.createStream()];
+      using copied = device.zeros(4, 'i32');
+      using after = maker.zeros(4, 'i32');
+      await device.synchronize();
+      await using latch = await hold(target, reader);
+      const x = maker.full(4, 5, 'i32');
+      reader.copy(copied, x);
+      x[Symbol.dispose]();
+      await Promise.all([maker.fill(after, 6).done, device.stream.fill(device.zeros(4, 'i32'), 7).done]);
+      expect(latch.operation.isComplete).toBe(false);
+      latch.open();
+      expect(await copied.read()).toEqual(new Int32Array([5, 5, 5, 5]));
+      await Promise.all([maker.close(), reader.close()]);
+    });
+
     rule('S305', 'a disposed array is refused at the call; disposing again does nothing', async () => {
       const { device } = chapter;
       const x = device.zeros(4, 'f32');

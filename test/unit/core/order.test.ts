@@ -7,8 +7,12 @@ import { fixture, type FakeChannel, turn } from './fake-channel.js';
 
 /** The waits that a stream submitted: which stream, up to which ticket. */
 function waits(channel: FakeChannel, stream: Stream): { readonly target: number; readonly ticket: number }[] {
+  return waitsOn(channel, stream.timeline.slot);
+}
+
+function waitsOn(channel: FakeChannel, slot: number): { readonly target: number; readonly ticket: number }[] {
   return channel.records
-    .filter((record) => record.opcode === 'WAIT' && record.stream === stream.timeline.slot)
+    .filter((record) => record.opcode === 'WAIT' && record.stream === slot)
     .map(({ view }) => ({ target: view.getUint32(WaitRecord.TARGET, true), ticket: Number(view.getBigUint64(WaitRecord.TICKET, true)) }));
 }
 
@@ -140,16 +144,26 @@ describe('tracked', () => {
 });
 
 describe('explicit', () => {
-  test('inserts nothing between streams, and a free waits all the same', () => {
+  test('inserts nothing between streams, and a free waits all the same, on neither of them', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
     const x = a.ones(4);
     b.fill(x, 2);
     a.fill(x, 3);
     expect([...waits(channel, a), ...waits(channel, b)]).toEqual([]);
-    const other = point(b);
+    const [last, other] = [point(a), point(b)];
     x[Symbol.dispose]();
-    expect(waits(channel, a)).toEqual([other]);
+    const free = channel.records.at(-1)!;
+    expect(free.opcode).toBe('FREE');
+    expect([...waits(channel, a), ...waits(channel, b)]).toEqual([]);
+    expect(new Set(waitsOn(channel, free.stream))).toEqual(new Set([last, other]));
+    // The next one that has to wait takes another stream, and one that need not stays on its own.
+    const y = a.ones(4);
+    b.fill(y, 2);
+    y[Symbol.dispose]();
+    expect(channel.records.at(-1)!.stream).not.toBe(free.stream);
+    const z = a.ones(4);
+    z[Symbol.dispose]();
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: a.timeline.slot });
   });
 });
