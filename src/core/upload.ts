@@ -94,7 +94,8 @@ function uploadDetached<T>(core: DeviceCore, { buffer, byteOffset, byteLength }:
     stage.cancel();
     throw error;
   }
-  stage.keep(detached(buffer as ArrayBuffer), byteOffset);
+  // Posting it to the worker detaches it; detaching it here first would cost as much again.
+  stage.keep(buffer as ArrayBuffer, byteOffset);
   stage.giveBack();
   return submitted;
 }
