@@ -125,9 +125,7 @@ export class FakeChannel implements Channel {
     return new Promise((resolve, reject) => this.builds.set(handle, { resolve, reject }));
   }
 
-  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
-    // As when it is posted to a worker.
-    if (buffer instanceof ArrayBuffer) structuredClone(buffer, { transfer: [buffer] });
+  register(handle: number, _buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     this.registered.push({ handle, byteOffset, byteLength, isLocked });
   }
 
