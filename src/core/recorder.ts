@@ -7,7 +7,7 @@ import { ArrayFactory } from './array-factory.js';
 import { areClocksKept, keepClocks } from './clock.js';
 import type { CopyOptions } from './copy.js';
 import type { Device } from './device.js';
-import type { DeviceCore, StreamSite } from './device-core.js';
+import type { DeviceCore } from './device-core.js';
 import type { DType, HostOf, ScalarInput } from './dtype.js';
 import type { OperationKind } from './errors.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
@@ -29,7 +29,7 @@ import { submitTransfer } from './transfer.js';
 import { AllocKind, MemorySpace } from '../protocol/protocol.gen.js';
 
 /** Operations in the order of the calls; `Stream` says what else they throw. */
-export abstract class Recorder extends ArrayFactory implements StreamSite {
+export abstract class Recorder extends ArrayFactory {
   readonly device: Device;
   readonly label: string;
   readonly ordering: Ordering;
