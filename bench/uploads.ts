@@ -34,7 +34,7 @@ async function roadsOf(device: Device): Promise<Road[]> {
   const ordinary = new Float32Array(bytes / 4);
   await device.stream.copy(dst, pinned).done;
   return [
-    { what: 'page-locked', prepare: () => pinned.data as F32, submit: ({ stream }) => stream.copy(dst, pinned) },
+    { what: 'page-locked', prepare: () => pinned.data, submit: ({ stream }) => stream.copy(dst, pinned) },
     { what: 'snapshot at the call', prepare: () => ordinary, submit: ({ stream }, data) => stream.copy(dst, data) },
     {
       what: 'handed over (transfer)',
