@@ -34,7 +34,7 @@ export interface HostBlock {
   readonly handle: number;
   /** Where it starts in what `handle` names. */
   readonly handleOffset: number;
-  /** Cut from the arena: its size there, or 0 for a buffer of its own. */
+  /** Cut from the arena or a slab: its size there, or 0 for a buffer of its own. */
   readonly cutBytes: number;
   readonly chunk: Chunk | undefined;
 }
@@ -246,7 +246,7 @@ export class HostArena {
   }
 
   #release(block: HostBlock): void {
-    if (block.chunk === undefined) {
+    if (block.cutBytes === 0) {
       // The device lets go of the pages before the buffer can be collected: the worker holds it until then. What is
       // asked of the worker later, such as locking the same pages again, comes after.
       this.#locked.delete(block);
@@ -257,7 +257,7 @@ export class HostArena {
     } else if (block.cutBytes <= LARGEST_SMALL) {
       this.#smallStack(Math.log2(block.cutBytes)).push(block);
     } else {
-      this.#insert({ chunk: block.chunk, start: block.byteOffset, bytes: block.cutBytes });
+      this.#insert({ chunk: block.chunk as Chunk, start: block.byteOffset, bytes: block.cutBytes });
     }
   }
 

@@ -281,3 +281,19 @@ test('page-locked memory that an unfinished copy needs is not used again, whatev
   core.arena.reclaim();
   expect(device.pinned(MIB, 'u8').data.byteOffset).toBe(byteOffset);
 });
+
+test('small blocks are used again where the arena is full too, and keep the memory that they share', () => {
+  const { channel, device } = fixture();
+  const large = Array.from({ length: 16 }, () => device.pinned(4 * MIB, 'u8'));
+  const one = device.pinned(1024, 'u8');
+  const other = device.pinned(1024, 'u8');
+  expect(one.data.buffer).not.toBe(channel.arena);
+  expect(other.data.buffer).toBe(one.data.buffer);
+  one[Symbol.dispose]();
+  expect(channel.unregistered).toEqual([]);
+  const again = device.pinned(1024, 'u8');
+  expect(again.data.buffer).toBe(other.data.buffer);
+  expect(again.data.byteOffset).not.toBe(other.data.byteOffset);
+  for (const array of [...large, other, again]) array[Symbol.dispose]();
+  expect(channel.unregistered).toEqual([]);
+});
