@@ -112,9 +112,12 @@ export class Storage {
   }
 }
 
-/** Is it nothing to wait for any more? To those who keep clocks, only once the program has seen that it has finished. */
+/**
+ * Is it nothing to wait for any more? To those who keep clocks, only once the program has seen that it has finished. A device that was
+ * destroyed still runs what it has.
+ */
 function isFinished({ timeline, ticket }: Use): boolean {
-  return areClocksKept() ? timeline.hand.seen >= ticket : timeline.hasReached(ticket);
+  return timeline.hasReached(ticket) && (!areClocksKept() || timeline.hand.seen >= ticket);
 }
 
 /** Will later work of this stream come after the use, as far as is known at once? */
