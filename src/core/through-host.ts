@@ -13,6 +13,16 @@ const PIECE_BYTES = 32 * 2 ** 20;
 const MAX_PIECES = 64;
 const RECORDS_OF_A_PIECE = 2;
 
+/** Records on each of the two streams. */
+export function recordsThroughHost(byteLength: number): number {
+  return Math.ceil(byteLength / pieceOf(byteLength)) * RECORDS_OF_A_PIECE;
+}
+
+function pieceOf(byteLength: number): number {
+  return Math.max(PIECE_BYTES, Math.ceil(byteLength / MAX_PIECES));
+}
+
+/** After room was reserved. */
 export function submitThroughHost(
   relay: Relay,
   leaving: StreamSite,
@@ -21,9 +31,8 @@ export function submitThroughHost(
   src: Region,
   byteLength: number,
 ): void {
-  const pieceBytes = Math.max(PIECE_BYTES, Math.ceil(byteLength / MAX_PIECES));
+  const pieceBytes = pieceOf(byteLength);
   const pieces = Math.ceil(byteLength / pieceBytes);
-  relay.reserve(pieces * RECORDS_OF_A_PIECE);
   // The device that cares whether memory is page-locked.
   const { core } = leaving.core.channel.backend === 'cuda' ? src.storage : dst.storage;
   const stages = Array.from({ length: Math.min(2, pieces) }, () => HostStage.locked(core, Math.min(pieceBytes, byteLength)));

@@ -12,7 +12,7 @@ import { Landing } from './landing.js';
 import { probePeer } from './probe.js';
 import { type Elements, isOnDevice, type Region } from './region.js';
 import { Relay, submitArrange, submitMove } from './relay.js';
-import { submitThroughHost } from './through-host.js';
+import { recordsThroughHost, submitThroughHost } from './through-host.js';
 import type { Point } from './timeline.js';
 import { checkTransfer, detached, HostStage, upload } from './upload.js';
 
@@ -134,7 +134,7 @@ function submitRelayed(relay: Relay, dst: Region, src: Region, elements: Element
   const gathering = src.strides === undefined ? undefined : relay.on(from);
   const scattering = dst.strides === undefined ? undefined : relay.on(to);
   const [leaving, arriving] = isForeign ? [relay.near(from), relay.near(to)] : [undefined, relay.near(isOnDevice(dst) ? to : from)];
-  relay.reserve(RELAY_RECORDS);
+  relay.reserve(RELAY_RECORDS + (isForeign ? recordsThroughHost(byteLength) : 0));
 
   let [near, far] = [src, dst];
   if (gathering !== undefined) {

@@ -287,6 +287,20 @@ describe('a copy that takes several records', () => {
   });
 
   // Another thread may take the room that was there.
+  test('is refused before its first record, and goes where the device holds fewer operations than it takes', () => {
+    const world = new World();
+    const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
+    const [x, y] = [one.device.empty([2, 40 * 2 ** 20], 'u8'), other.device.empty([40 * 2 ** 20, 2], 'u8')];
+    const before = world.channels.map(({ records }) => records.length);
+    // Room for the arrangement, not for the pieces.
+    world.channels[0]!.pendingRecords = 84;
+    expect(() => one.device.stream.copy(y, x.transpose())).toThrow(LimitError);
+    expect(world.channels[0]!.records).toHaveLength(before[0]!);
+    world.channels[0]!.pendingRecords = 0;
+    Object.assign(world.channels[0]!, { maxPending: 8 });
+    one.device.stream.copy(y, x.transpose());
+  });
+
   test.each(Array.from({ length: 12 }, (_, accepts) => [accepts] as const))(
     'and is refused after %i records leaves no memory behind',
     async (accepts) => {
