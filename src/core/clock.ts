@@ -37,9 +37,14 @@ export class Hand {
     if (!areKept) hands.add(this);
   }
 
-  /** Its stream has finished and is closed, or is lost: whatever stands after it, nothing is left to wait for. */
+  /** Its stream has finished and is closed: whatever stands after it, nothing is left to wait for. */
   end(): void {
     for (const [other, ticket] of this.clock ?? this.#reachable()) other.#see(ticket);
+    this.lose();
+  }
+
+  /** Its stream is lost: nothing is left to wait for, and of what it waited for nothing is known. */
+  lose(): void {
     this.seen = Number.POSITIVE_INFINITY;
     this.clock = areKept ? EMPTY : undefined;
     this.#waited.clear();

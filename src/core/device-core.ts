@@ -299,7 +299,7 @@ export class DeviceCore {
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
-      timeline.hand.end();
+      timeline.hand.lose();
     }
     this.#slots.tell();
     this.#endTables();

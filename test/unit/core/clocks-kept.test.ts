@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { StreamHazardError } from '../../../src/core/errors.js';
 import { uses } from '../../../src/core/uses.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 describe('what is kept', () => {
@@ -63,4 +65,37 @@ describe('what is kept', () => {
     // It is still known that somebody wrote there.
     expect(x.storage.lastWrites(0, 4)).toHaveLength(1);
   });
+});
+
+test('a device that is lost or destroyed tells nothing of what its streams waited for', async () => {
+  const kept = fixture(new FakeChannel(1));
+  const gone = fixture(new FakeChannel(2), kept.progress);
+  const [a, b] = ['a', 'b'].map((label) => kept.device.createStream({ label, ordering: 'checked' })) as [Stream, Stream];
+  const x = a.ones(4);
+  b.waitStream(a);
+  using y = x.clone(b);
+  // Neither of these has finished.
+  const [writing, reading] = [a.timeline.last, b.timeline.last];
+  const visitor = gone.device.createStream({ ordering: 'checked' });
+  visitor.waitStream(b);
+  await gone.device.destroy();
+  const c = kept.device.createStream({ ordering: 'checked' });
+  expect(() => c.fill(x, 1)).toThrow(StreamHazardError);
+  expect([a.timeline.hand.seen >= writing, b.timeline.hand.seen >= reading]).toEqual([false, false]);
+  expect(y.isDisposed).toBe(false);
+});
+
+test('memory that a destroyed device still reads is freed after that', async () => {
+  const kept = fixture(new FakeChannel(1));
+  const gone = fixture(new FakeChannel(2), kept.progress);
+  const [a, b] = [kept.device.createStream({ ordering: 'checked' }), kept.device.createStream()];
+  const x = a.ones(4);
+  const visitor = gone.device.createStream();
+  visitor.copy(gone.device.empty(4), x);
+  await gone.device.destroy();
+  using y = x.clone(b);
+  x[Symbol.dispose]();
+  const waits = kept.channel.records.filter(({ opcode }) => opcode === 'WAIT').map(({ view }) => view.getUint32(WaitRecord.DEVICE, true));
+  expect(waits).toContain(2);
+  expect(y.isDisposed).toBe(false);
 });
