@@ -274,7 +274,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
    */
   close(): Promise<void> {
-    const refused = refuseHeldEnd(this.#streams.keys());
+    const refused = refuseHeldEnd(this.core.timelines) ?? this.core.orders.refuseVisitors();
     if (refused !== undefined) return Promise.reject(refused);
     if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
     return this.#end(() => this.#close());

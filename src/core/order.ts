@@ -5,6 +5,7 @@ import type { Clock } from './clock.js';
 import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, LimitError, StateError } from './errors.js';
 import type { HandleTable } from './handles.js';
+import { refuseHeld } from './held.js';
 import type { WaitCause } from './operation-log.js';
 import type { Storage } from './storage.js';
 import type { Point, Timeline } from './timeline.js';
@@ -87,6 +88,15 @@ export class OrderBook {
       for (const [visitor, last] of this.#visitors) if (visitor.hasReached(last)) this.#visitors.delete(visitor);
     }
     this.#visitors.set(timeline, ticket);
+  }
+
+  /** Why the running function may not wait for `visitorsLeft`. */
+  refuseVisitors(): StateError | undefined {
+    for (const [timeline, ticket] of this.#visitors) {
+      const refused = refuseHeld(timeline, ticket);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
   }
 
   /** Resolves when no stream of another device uses memory of this one any more, or this one is lost. */
