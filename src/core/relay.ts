@@ -88,7 +88,10 @@ export class Relay {
 
   /** Throws a hazard that the given stream has with these, before anything is submitted. */
   check(dst: Region, src: Region): void {
-    if (this.#given.ordering === 'checked') begin(this.#given, dst, src, this.#label);
+    if (this.#given.ordering !== 'checked') return;
+    begin(this.#given, dst, src, this.#label);
+    // What that submitted stands before the first step too, and its clock is the one to follow.
+    this.#last = this.#given.timeline.here();
   }
 
   /** The given stream comes after the last step; the ticket by which everything has finished. */

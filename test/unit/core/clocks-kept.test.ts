@@ -99,3 +99,13 @@ test('memory that a destroyed device still reads is freed after that', async () 
   expect(waits).toContain(2);
   expect(y.isDisposed).toBe(false);
 });
+
+test('a copy on another device knows what its stream has waited for, with timing too', () => {
+  const home = fixture(new FakeChannel(1));
+  const away = fixture(new FakeChannel(2, 'cuda'), home.progress, 'cuda:0');
+  const maker = away.device.createStream({ ordering: 'checked' });
+  const [x, y] = [maker.ones([4, 4]), maker.ones([4, 4])];
+  const stream = home.device.createStream({ ordering: 'checked', timing: true });
+  stream.waitStream(maker);
+  expect(() => stream.copy(y, x.transpose())).not.toThrow();
+});
