@@ -93,7 +93,8 @@ export class OwnedLane {
       this.#arrays.set(key, { memory, array });
       return array;
     }
-    // Freed behind the work that still uses it.
+    // Freed behind the work that still uses it, and forgotten, since the larger one may be refused.
+    this.#arrays.delete(key);
     known?.memory[Symbol.dispose]();
     const memory = this.#stream.empty(sizes, dtype);
     this.#arrays.set(key, { memory, array: memory });
@@ -106,6 +107,7 @@ export class OwnedLane {
     const sizes = typeof shape === 'number' ? [shape] : shape;
     const known = this.#pinned.get(key);
     if (known && known.dtype === dtype && hasShape(known, sizes)) return known;
+    this.#pinned.delete(key);
     known?.[Symbol.dispose]();
     const made = this.#device.pinned(sizes, dtype);
     this.#pinned.set(key, made);
@@ -120,11 +122,19 @@ export class OwnedLane {
     }
     for (const [key, { memory, array: known }] of this.#arrays) {
       if (known !== array) continue;
-      this.#arrays.delete(key);
-      if (memory === array) return array;
+      if (memory === array) {
+        this.#arrays.delete(key);
+        return array;
+      }
       // A view does not own its memory: the receiver gets a copy that does, made behind what still writes the view.
       const copy = this.#stream.empty(known.shape, known.dtype);
-      this.#stream.copy(copy, known);
+      try {
+        this.#stream.copy(copy, known);
+      } catch (error) {
+        copy[Symbol.dispose]();
+        throw error;
+      }
+      this.#arrays.delete(key);
       memory[Symbol.dispose]();
       return copy as A;
     }
