@@ -369,8 +369,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   async #destroy(reason: unknown): Promise<void> {
-    this.#owner.release();
     this.#lose(reason);
+    // Lost, it is let go by all who opened it: opened again, it is another one.
+    this.#owner.release();
     await this.core.channel.close();
   }
 
