@@ -125,7 +125,8 @@ export class DeviceCore {
   /** Throws LimitError unless so many records of the stream would be taken now; more than the device ever holds need all of it. */
   checkRoom(timeline: Timeline, records: number): void {
     const { maxPending } = this.channel;
-    if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending) throw refusalOf(this, Status.LIMIT, timeline.label);
+    if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending)
+      throw refusalOf(this, Status.LIMIT, timeline.label);
   }
 
   /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */

@@ -369,6 +369,26 @@ describe('a copy that takes several records', () => {
     expect(told).toEqual([]);
   });
 
+  test.each([false, true])('to another backend spoils what it wrote (from a stream of a third device: %s)', async (isThird) => {
+    const world = new World();
+    const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0'), world.add('cpu', 'cpu:1')];
+    const [x, y] = [one.device.zeros(24, 'i16'), other.device.zeros(24, 'i16')];
+    const operation = (isThird ? third : one).device.stream.copy(y, x);
+    const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
+    const leaving = one.channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
+    one.channel.fail(leaving.stream, { id: 1, first: leaving.ticket, last: leaving.ticket, status: Status.UPSTREAM, cause: 9 });
+    await world.settle();
+    await failed;
+    const read = expect(y.read()).rejects.toMatchObject({ name: 'UpstreamError' });
+    const copied = expect(other.device.stream.copy(new Int16Array(24), y).done).rejects.toMatchObject({ name: 'UpstreamError' });
+    await world.settle();
+    await Promise.all([read, copied]);
+    other.device.stream.fill(y, 1);
+    const healed = y.read();
+    await world.settle();
+    expect(await healed).toEqual(new Int16Array(24).fill(1));
+  });
+
   test('asks once for the road between two devices, and warns when it is not direct', async () => {
     const warnings: Error[] = [];
     const hear = (warning: Error): void => void warnings.push(warning);

@@ -26,7 +26,7 @@ describe('a refused array', () => {
     expect(pinned.length).toBe(4);
   });
 
-  it('that is detached stays the lane\'s, and nothing is left of its copy', () => {
+  it("that is detached stays the lane's, and nothing is left of its copy", () => {
     const { channel, lane } = open();
     lane.array('x', 8);
     const front = lane.array('x', 4);
