@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, type MillraceError, StateError, WaitTimeoutError } from '../../../src/core/errors.js';
 import type { Stream } from '../../../src/core/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
+import { type Fixture, fixture, turn } from './fake-channel.js';
 
 function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
@@ -353,39 +353,6 @@ describe('a wait inside of a hold', () => {
     await later;
     expect(seen).toHaveLength(2);
     for (const error of seen) expect(error).toBeInstanceOf(StateError);
-  });
-
-  test('for a device whose streams wait for it unseen, or which it keeps memory of, is refused and closes nothing', async () => {
-    const home = fixture(new FakeChannel(1));
-    const away = fixture(new FakeChannel(2, 'cuda'), home.progress, 'cuda:0');
-    const { stream } = home.device;
-    const x = away.device.zeros([4, 4]);
-    const refused: unknown[] = [];
-    stream.hold(async () => void refused.push(await rejectionOf(away.device.close())), { timeoutMs: 10_000 });
-    const held = stream.timeline.last;
-    // A stream of the other device that no program made does a part of it.
-    stream.copy(x, x.transpose().clone().transpose());
-    const helper = [...away.core.timelines].find(({ label }) => label.startsWith('copies-'))!;
-    away.channel.completeAll();
-    away.channel.complete(helper.slot, 1);
-    await reach(home, stream, held - 1);
-    expect(refused).toEqual([expect.any(StateError)]);
-    expect([away.device.state, helper.isComplete]).toEqual(['open', false]);
-  });
-
-  test('for a device whose memory a held stream is to use is refused', async () => {
-    const home = fixture(new FakeChannel(1));
-    const away = fixture(new FakeChannel(2), home.progress, 'cpu:1');
-    const { stream } = home.device;
-    const x = away.device.zeros(4);
-    const refused: unknown[] = [];
-    stream.hold(async () => void refused.push(await rejectionOf(away.device.close())), { timeoutMs: 10_000 });
-    const held = stream.timeline.last;
-    stream.copy(x, new Float32Array(4));
-    away.channel.completeAll();
-    await reach(home, stream, held - 1);
-    expect(refused).toEqual([expect.any(StateError)]);
-    expect(away.device.state).toBe('open');
   });
 
   test('retryAfter of a full device is refused where nothing but what is held moves', async () => {

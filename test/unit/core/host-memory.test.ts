@@ -294,6 +294,7 @@ test('small blocks are used again where the arena is full too, and keep the memo
   const again = device.pinned(1024, 'u8');
   expect(again.data.buffer).toBe(other.data.buffer);
   expect(again.data.byteOffset).not.toBe(other.data.byteOffset);
-  for (const array of [...large, other, again]) array[Symbol.dispose]();
+  for (const array of [other, again]) array[Symbol.dispose]();
   expect(channel.unregistered).toEqual([]);
+  expect(large.every(({ isDisposed }) => !isDisposed)).toBe(true);
 });

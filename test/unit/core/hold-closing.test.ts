@@ -1,0 +1,58 @@
+// Closing a device inside a hold that its streams, or those that use its memory, wait for.
+import { describe, expect, test } from 'vitest';
+import { StateError } from '../../../src/core/errors.js';
+import type { Stream } from '../../../src/core/stream.js';
+import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
+
+function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+/** The device reaches a ticket, and everything that hangs on it is heard. */
+async function reach({ channel, progress }: Fixture, stream: Stream, ticket = stream.timeline.last): Promise<void> {
+  channel.complete(stream.timeline.slot, ticket);
+  await settle(progress);
+}
+
+async function settle(progress: Fixture['progress']): Promise<void> {
+  progress.wake();
+  for (let n = 0; n < 5; n++) await turn();
+}
+
+describe('a wait inside of a hold', () => {
+  test('for a device whose streams wait for it unseen, or which it keeps memory of, is refused and closes nothing', async () => {
+    const home = fixture(new FakeChannel(1));
+    const away = fixture(new FakeChannel(2, 'cuda'), home.progress, 'cuda:0');
+    const { stream } = home.device;
+    const x = away.device.zeros([4, 4]);
+    const refused: unknown[] = [];
+    stream.hold(async () => void refused.push(await rejectionOf(away.device.close())), { timeoutMs: 10_000 });
+    const held = stream.timeline.last;
+    // A stream of the other device that no program made does a part of it.
+    stream.copy(x, x.transpose().clone().transpose());
+    const helper = [...away.core.timelines].find(({ label }) => label.startsWith('copies-'))!;
+    away.channel.completeAll();
+    away.channel.complete(helper.slot, 1);
+    await reach(home, stream, held - 1);
+    expect(refused).toEqual([expect.any(StateError)]);
+    expect([away.device.state, helper.isComplete]).toEqual(['open', false]);
+  });
+
+  test('for a device whose memory a held stream is to use is refused', async () => {
+    const home = fixture(new FakeChannel(1));
+    const away = fixture(new FakeChannel(2), home.progress, 'cpu:1');
+    const { stream } = home.device;
+    const x = away.device.zeros(4);
+    const refused: unknown[] = [];
+    stream.hold(async () => void refused.push(await rejectionOf(away.device.close())), { timeoutMs: 10_000 });
+    const held = stream.timeline.last;
+    stream.copy(x, new Float32Array(4));
+    away.channel.completeAll();
+    await reach(home, stream, held - 1);
+    expect(refused).toEqual([expect.any(StateError)]);
+    expect(away.device.state).toBe('open');
+  });
+});
