@@ -141,10 +141,7 @@ export class WorkerChannel implements Channel {
   }
 
   build(handle: number, build: BuildSpec): Promise<BuildReport> {
-    return new Promise((resolve, reject) => {
-      this.#builds.set(handle, { resolve, reject });
-      post(this.#worker, { type: 'build', handle, build });
-    });
+    return this.#expect(this.#builds, handle, { type: 'build', handle, build });
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
@@ -157,21 +154,12 @@ export class WorkerChannel implements Channel {
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
-    return new Promise((resolve, reject) => {
-      this.#collects.set(handle, { resolve, reject });
-      post(this.#worker, { type: 'collect', handle });
-    });
+    return this.#expect(this.#collects, handle, { type: 'collect', handle });
   }
 
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
-    // Nobody is there to answer.
-    if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
     const id = ++this.#lastAsked;
-    const answer = new Promise<unknown>((resolve, reject) => {
-      this.#asked.set(id, { resolve, reject });
-      post(this.#worker, { type: 'ask', id, name, args });
-    });
-    return this.holdLoop(answer) as Promise<ReturnType<ControlCalls[K]>>;
+    return this.holdLoop(this.#expect(this.#asked, id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
   }
 
   releaseHold(stream: number, ticket: number): void {
@@ -187,10 +175,7 @@ export class WorkerChannel implements Channel {
   }
 
   unregister(handle: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#unregisters.set(handle, { resolve, reject });
-      post(this.#worker, { type: 'unregister', handle });
-    });
+    return this.#expect(this.#unregisters, handle, { type: 'unregister', handle });
   }
 
   async holdLoop<T>(promise: Promise<T>): Promise<T> {
@@ -208,6 +193,15 @@ export class WorkerChannel implements Channel {
       post(this.#worker, { type: 'close' });
     }
     await this.holdLoop(this.#exited);
+  }
+
+  #expect<T>(pending: Map<number, Settling<T>>, id: number, message: ToWorker): Promise<T> {
+    // Nobody is there to answer.
+    if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
+    return new Promise((resolve, reject) => {
+      pending.set(id, { resolve, reject });
+      post(this.#worker, message);
+    });
   }
 
   get #device(): string {
