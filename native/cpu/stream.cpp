@@ -31,9 +31,11 @@ std::atomic_ref<uint64_t> Word(uint64_t& word) {
 
 }  // namespace
 
-StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
+StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool,
+                       std::shared_ptr<const Withdrawn> withdrawn)
     : Runnable(request.priority),
       pool_(std::move(pool)),
+      withdrawn_(std::move(withdrawn)),
       disorder_(pool_->disorder()),
       slot_(request.slot),
       sink_(request.sink) {
@@ -142,8 +144,8 @@ bool StreamCore::RunItem(Driver driver) {
                           RunFill(fill);
                           return true;
                         },
-                        [](Copy& copy) {
-                          RunCopy(copy);
+                        [this](Copy& copy) {
+                          RunCopy(copy, *withdrawn_);
                           return true;
                         },
                         [](Free& free) {
@@ -232,7 +234,7 @@ Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint
   if (bytes < kSweepBytes) {
     core_->Submit(ticket, copy);
   } else {
-    core_->Submit(ticket, std::make_shared<SpreadCopy>(copy, core_->priority()));
+    core_->Submit(ticket, std::make_shared<SpreadCopy>(copy, core_->priority(), core_->withdrawn()));
   }
   return {};
 }

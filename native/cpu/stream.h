@@ -49,10 +49,11 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   using Parts = std::shared_ptr<Spread>;
   using Work = std::variant<Nop, Fill, Copy, Free, Wait, Stamp, Parts>;
 
-  StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
+  StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool, std::shared_ptr<const Withdrawn> withdrawn);
 
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
+  [[nodiscard]] const std::shared_ptr<const Withdrawn>& withdrawn() const { return withdrawn_; }
   /// Waits until nobody drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` was accepted already. Thread: any.
@@ -87,6 +88,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
 
   const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<const Withdrawn> withdrawn_;
   Disorder* const disorder_;  // The pool's; null but in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "hal/status.h"
 
@@ -54,7 +55,8 @@ void RunFill(const Fill& fill) {
   }
 }
 
-void RunCopy(const Copy& copy) {
+void RunCopy(const Copy& copy, const Withdrawn& withdrawn) {
+  if (withdrawn.Has(copy.dst, copy.bytes) || withdrawn.Has(copy.src, copy.bytes)) return;
   if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
 }
 
@@ -68,11 +70,15 @@ void SpreadFill::RunBlocks(uint64_t first, uint64_t end) {
   RunFill({fill_.dst + first * kBlockBytes, fill_.element_bytes, fill_.pattern, count});
 }
 
-SpreadCopy::SpreadCopy(const Copy& copy, int32_t priority) : Spread(BlockCount(copy.bytes), priority), copy_(copy) {}
+SpreadCopy::SpreadCopy(const Copy& copy, int32_t priority, std::shared_ptr<const Withdrawn> withdrawn)
+    : Spread(BlockCount(copy.bytes), priority), copy_(copy), withdrawn_(std::move(withdrawn)) {}
 
 void SpreadCopy::RunBlocks(uint64_t first, uint64_t end) {
-  const uint64_t begin = first * kBlockBytes;
-  RunCopy({copy_.dst + begin, copy_.src + begin, std::min(end * kBlockBytes, copy_.bytes) - begin});
+  // One by one, so that a copy of any size ends soon after its memory was withdrawn.
+  for (uint64_t block = first; block < end; ++block) {
+    const uint64_t begin = block * kBlockBytes;
+    RunCopy({copy_.dst + begin, copy_.src + begin, std::min(kBlockBytes, copy_.bytes - begin)}, *withdrawn_);
+  }
 }
 
 }  // namespace millrace::cpu

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "cpu/spread.h"
+#include "cpu/withdrawn.h"
 
 namespace millrace::cpu {
 
@@ -31,7 +33,8 @@ struct Copy {
 };
 
 void RunFill(const Fill& fill);
-void RunCopy(const Copy& copy);
+/// Nothing, when either side was withdrawn.
+void RunCopy(const Copy& copy, const Withdrawn& withdrawn);
 
 class SpreadFill final : public Spread {
  public:
@@ -45,12 +48,13 @@ class SpreadFill final : public Spread {
 
 class SpreadCopy final : public Spread {
  public:
-  SpreadCopy(const Copy& copy, int32_t priority);
+  SpreadCopy(const Copy& copy, int32_t priority, std::shared_ptr<const Withdrawn> withdrawn);
   [[nodiscard]] bool IsLight() const override { return false; }
 
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;
   const Copy copy_;
+  const std::shared_ptr<const Withdrawn> withdrawn_;
 };
 
 }  // namespace millrace::cpu

@@ -35,6 +35,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hal/caps.h"
 #include "hal/status.h"
@@ -209,6 +210,10 @@ class Device {
   /// Thread: control. May take long.
   virtual Status RegisterHost(std::span<std::byte> range) = 0;
   virtual Status UnregisterHost(std::span<std::byte> range) = 0;
+  /// The owner of this host memory ends and takes it along: queued work that has not begun leaves it alone. Nothing is
+  /// submitted afterwards. Pages that a driver locked stay with the driver, so only devices that reach host memory by
+  /// themselves have something to do. Thread: any, once.
+  virtual void WithdrawHost(std::vector<std::span<std::byte>> ranges) { static_cast<void>(ranges); }
   /// Memory for fault reports, which kernels and the host both see at the same address. Thread: control or channel.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateFaultSlots(uint32_t count) = 0;
   /// Bytes free now, for error messages. Thread: channel.

@@ -78,6 +78,13 @@ class SharedTable {
     return found == nullptr ? std::nullopt : std::optional<T>(*found);
   }
 
+  /// `visit(object)` for everything there is. Thread: any.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    std::lock_guard lock(mutex_);
+    table_.ForEach(visit);
+  }
+
   /// Wakes everybody who waits for a handle: it may never come. Thread: any.
   void WakeAll() {
     std::unordered_map<uint32_t, Waiters> waits;

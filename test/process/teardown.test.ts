@@ -1,6 +1,6 @@
 // Every way a process or a thread can end while the device works. Ends are asserted by exit code and signal: a crash in a
 // native thread shows as SIGSEGV or SIGABRT, a hang as SIGKILL from the harness.
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
@@ -52,4 +52,13 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
       expect(Number(slowest?.split(' ')[1])).toBeLessThan(2000);
     });
   }
+});
+
+// A GPU's driver keeps the pages that it copies; a CPU device reads and writes JavaScript's own memory.
+describe.each(['transfer', 'shared'])('cpu, %s', (mode) => {
+  test('worker.terminate of an owner whose copies stand behind a long kernel', async () => {
+    const ending = await runProgram('terminate-uploads', [mode, '3']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['works']);
+  }, 60_000);
 });
