@@ -137,10 +137,10 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, uint64
                                                .src_device = src.home->device_.get(),
                                                .bytes = bytes,
                                                .route = *route});
-    if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
   } else {
     status = stream.backend->Copy(ticket, dst.address, src.address, bytes);
   }
+  if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   NoteForeignUse(stream, ticket, dst, src);
   if (dst.IsWhole(bytes)) (*dst.entry)->spoil.Overwrite();
@@ -208,6 +208,7 @@ Channel::Outcome Channel::EndPumpedCopy(StreamState& stream, Ticket ticket) {
   const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
   MemoryRef* const written = &pumped->written;
   const std::span<MemoryRef* const> outputs(&written, pumped->written == nullptr ? 0 : 1);
+  if (pumped->status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
   if (!pumped->status.ok()) return FailDriver(stream, ticket, pumped->status, 0, outputs);
   if (pumped->is_whole) pumped->written->spoil.Overwrite();
   CloseTicket(stream, ticket);

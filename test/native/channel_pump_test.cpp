@@ -113,6 +113,21 @@ MR_TEST(a_pumped_copy_that_fails_spoils_and_one_that_does_not_heals) {
   MR_EXPECT(rig.Failures(pump.a).size() == 2);
 }
 
+MR_TEST(a_pumped_copy_of_a_lost_device_fails_of_that) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  PumpRig other(backend, 1);
+  // What a backend says of the device at the other end.
+  backend.controls.pump_refusal = StatusCode::kUpstream;
+  backend.controls.refuse_pump = 1;
+  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
+  MR_EXPECT(pump.rig->Completes(pump.a, copied));
+  const auto failures = pump.rig->Failures(pump.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost && failures[0].cause == 0);
+  MR_EXPECT(pump.rig->channel->LostStatus() == StatusCode::kOk);
+}
+
 MR_TEST(a_channel_that_is_given_up_takes_nothing_away_under_its_pump) {
   RecordingBackend backend;
   PumpRig pump(backend);

@@ -108,6 +108,7 @@ struct BackendControls {
   Gate answer;  // On the way back from a refusal.
   Gate probe;
   std::atomic<int> refuse_pump{0};  // The next so many calls of the pump fail.
+  std::atomic<StatusCode> pump_refusal{StatusCode::kLaunchFailed};
   std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
   std::atomic<bool> refuse_probe{false};
   std::atomic<int> live_marks{0};
@@ -208,7 +209,7 @@ class RecordingStream final : public hal::Stream {
     controls_.pump.Pass();
     if (controls_.refuse_pump.load() > 0) {
       controls_.refuse_pump.fetch_sub(1);
-      return Status(StatusCode::kLaunchFailed, "refused by the test", 8);
+      return Status(controls_.pump_refusal.load(), "refused by the test", 8);
     }
     constexpr uint64_t kPretended = 1 << 24;
     if (bytes < kPretended) std::memcpy(dst, src, bytes);
