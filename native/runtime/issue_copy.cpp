@@ -163,9 +163,11 @@ Channel::Outcome Channel::FailGone(StreamState& stream, Ticket ticket, std::span
 Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
                                   std::function<void(PumpedRecord&)> work) {
   stream.pumped = record;
+  stream.is_pumping.store(true);
   // The channel outlives its pump's work.
-  pump_.Do([this, index = stream.index(), record = std::move(record), work = std::move(work)] {
+  pump_.Do([this, &stream, index = stream.index(), record = std::move(record), work = std::move(work)] {
     work(*record);
+    stream.is_pumping.store(false);
     Post([this, index, record] {
       record->is_done = true;
       WakeStream(index);

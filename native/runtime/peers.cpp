@@ -56,7 +56,8 @@ void ForeignUses::Await() {
     // A channel that is gone has ended its work. One that is here is asked now and then: nobody wakes this thread any
     // more, and whoever waits for its end has a deadline.
     while (const std::shared_ptr<Channel> user = use.user.lock()) {
-      if (user->LostStatus() == StatusCode::kDeviceLost) break;
+      // A lost device does nothing any more; its pump may still be moving bytes.
+      if (user->LostStatus() == StatusCode::kDeviceLost && !stream->is_pumping.load()) break;
       {
         std::lock_guard lock(user->access_mutex());
         // A stream that ended, alone or with its device, was drained; its slot may be gone.

@@ -92,6 +92,7 @@ class StreamState final : public hal::ProgressSink {
   FaultWatch faults;
   std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by whoever asks what is going on.
   std::atomic<bool> is_watched{false};              // On the watcher's list.
+  std::atomic<bool> is_pumping{false};              // The pump has something of it to do, or does it.
   std::atomic<bool> is_notified{false};             // On its channel's list of streams to go on with.
 
   [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }

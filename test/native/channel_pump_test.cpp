@@ -186,6 +186,23 @@ MR_TEST(a_device_keeps_memory_that_the_pump_of_another_uses) {
   MR_EXPECT(pump.rig->Failures(pump.a).empty());
 }
 
+MR_TEST(a_device_keeps_memory_that_the_pump_of_a_lost_one_still_uses) {
+  RecordingBackend backend;
+  PumpRig pump(backend);
+  PumpRig other(backend, 1);
+  backend.controls.pump.is_shut = true;
+  pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
+  MR_EXPECT(pump.IsPumping());
+  pump.rig->channel->MarkLost(Status(StatusCode::kDeviceLost, "by the test"));
+  std::thread closing([&] { other.rig->channel->Close(); });
+  MR_EXPECT(pump.rig->Logs("ends b0"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  MR_EXPECT(backend.controls.log.Find("closes b") == -1);
+  backend.controls.pump.is_shut = false;
+  closing.join();
+  MR_EXPECT(backend.controls.log.Find("closes b") >= 0);
+}
+
 MR_TEST(a_channel_closes_after_what_its_pump_has_to_do) {
   RecordingBackend backend;
   PumpRig pump(backend);
