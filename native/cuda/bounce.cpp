@@ -6,6 +6,7 @@
 
 #include "cuda/context_scope.h"
 #include "cuda/driver_errors.h"
+#include "cuda/own_streams.h"
 
 namespace millrace::cuda {
 
@@ -42,9 +43,7 @@ void Bounce::Dismantle(Leg& leg) {
   }
   if (leg.context->is_lost()) return;
   const ContextScope scope(leg.context->handle());
-  if (leg.stream != nullptr) {
-    std::ignore = leg.context->Check(Cuda().cuStreamDestroy(leg.stream), "destroying a stream");
-  }
+  if (leg.stream != nullptr) OwnStreams().GiveBack(*leg.context, leg.stream);
   if (leg.done != nullptr) std::ignore = leg.context->Check(Cuda().cuEventDestroy(leg.done), "destroying an event");
 }
 
@@ -99,7 +98,10 @@ Result<Bounce::Leg*> Bounce::LegOf(Context& own, const std::shared_ptr<Context>&
     const ContextScope scope(context->handle());
     status = check(scope.code(), "making the context current");
     if (status.ok()) {
-      status = check(Cuda().cuStreamCreateWithPriority(&leg.stream, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+      Result<CUstream> hidden = OwnStreams().Take(*context, 0);
+      status = hidden.status();
+      if (status.code() == StatusCode::kDeviceLost) status = kLostEnd;
+      if (status.ok()) leg.stream = hidden.value();
     }
     if (status.ok()) status = check(Cuda().cuEventCreate(&leg.done, CU_EVENT_DISABLE_TIMING), "creating an event");
   }

@@ -1,10 +1,61 @@
 #include "cuda/own_streams.h"
 
+#include <algorithm>
+#include <tuple>
+
 namespace millrace::cuda {
 
 StreamSet& OwnStreams() {
   static auto* streams = new StreamSet;  // Never destroyed: native threads may outlive every static object.
   return *streams;
+}
+
+Result<CUstream> StreamSet::Take(Context& context, int32_t priority) {
+  MR_TRY(context.Alive());
+  Result<CUstream> kept = TakeKept(context, priority);
+  if (!kept.ok() || kept.value() != nullptr) return kept;
+  CUstream stream = nullptr;
+  MR_TRY(
+      context.Check(Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority), "creating a stream"));
+  const std::lock_guard lock(mutex_);
+  made_[stream] = {next_number_++, priority};
+  return stream;
+}
+
+Result<CUstream> StreamSet::TakeKept(Context& context, int32_t priority) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Kept>& closed = closed_[context.ordinal()];
+  for (auto each = closed.begin(); each != closed.end(); ++each) {
+    if (each->made.priority != priority) continue;
+    if (Cuda().cuStreamQuery(each->stream) != CUDA_SUCCESS) continue;
+    const CUstream stream = each->stream;
+    closed.erase(each);
+    return stream;
+  }
+  return static_cast<CUstream>(nullptr);
+}
+
+void StreamSet::GiveBack(Context& context, CUstream stream) {
+  if (context.is_lost()) return;  // Nothing of it is given back or used again.
+  CUstream surplus = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<Kept>& closed = closed_[context.ordinal()];
+    const Kept kept = {made_.at(stream), stream};
+    const auto later = [](const Kept& a, const Kept& b) { return a.made.number < b.made.number; };
+    closed.insert(std::ranges::upper_bound(closed, kept, later), kept);
+    if (closed.size() > kMostKept) {
+      surplus = closed.back().stream;
+      closed.pop_back();
+      made_.erase(surplus);
+    }
+  }
+  if (surplus != nullptr) std::ignore = context.Check(Cuda().cuStreamDestroy(surplus), "destroying a stream");
+}
+
+bool StreamSet::Has(CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  return made_.contains(stream);
 }
 
 Status CheckForeign(Context& context, CUstream handle) {

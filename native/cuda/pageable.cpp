@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "cuda/context_scope.h"
+#include "cuda/own_streams.h"
 
 namespace millrace::cuda {
 
@@ -31,7 +32,7 @@ Pageable::~Pageable() {
   for (std::thread& thread : threads_) thread.join();
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
-  if (hidden_ != nullptr) std::ignore = context_->Check(Cuda().cuStreamDestroy(hidden_), "destroying a stream");
+  if (hidden_ != nullptr) OwnStreams().GiveBack(*context_, hidden_);
   for (Lane& lane : lanes_) {
     for (Slot& slot : lane.slots) {
       if (slot.event == nullptr) continue;
@@ -56,8 +57,9 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
     const ContextScope scope(context_->handle());
     MR_TRY(context_->Check(scope.code(), "making the context current"));
     if (!stream && hidden_ == nullptr) {
-      MR_TRY(
-          context_->Check(Cuda().cuStreamCreateWithPriority(&hidden_, CU_STREAM_NON_BLOCKING, 0), "creating a stream"));
+      Result<CUstream> hidden = OwnStreams().Take(*context_, 0);
+      MR_TRY(hidden.status());
+      hidden_ = hidden.value();
     }
     call.stream = stream.value_or(hidden_);
     // The driver knows nothing of memory that is not page-locked.

@@ -7,6 +7,7 @@
 #include "cuda/bounce.h"
 #include "cuda/context_scope.h"
 #include "cuda/memory.h"
+#include "cuda/own_streams.h"
 #include "cuda/peers.h"
 
 namespace millrace::cuda {
@@ -26,8 +27,9 @@ class Place {
   Status Open() {
     const ContextScope scope(context().handle());
     MR_TRY(context().Check(scope.code(), "making the context current"));
-    MR_TRY(context().Check(Cuda().cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
-                           "creating a stream for a probe"));
+    Result<CUstream> stream = OwnStreams().Take(context(), 0);
+    MR_TRY(stream.status());
+    stream_ = stream.value();
     Result<std::unique_ptr<Memory>> memory = Memory::Allocate(end_.context, stream_, kProbeBytes, is_pooled_);
     MR_TRY(memory.status());
     memory_ = std::move(memory).value();
@@ -38,7 +40,7 @@ class Place {
     if (stream_ == nullptr || context().is_lost()) return;
     const ContextScope scope(context().handle());
     if (memory_ != nullptr) std::ignore = memory_->Free(stream_);
-    std::ignore = context().Check(Cuda().cuStreamDestroy(stream_), "destroying a stream");
+    OwnStreams().GiveBack(context(), stream_);
   }
 
   Place(const Place&) = delete;

@@ -33,16 +33,15 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
     handle = reinterpret_cast<CUstream>(*request.foreign);
     MR_TRY(CheckForeign(context, handle));
   } else {
-    MR_TRY(context.Check(Cuda().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, request.priority),
-                         "creating a stream"));
-    OwnStreams().Add(handle);
+    Result<CUstream> own = OwnStreams().Take(context, request.priority);
+    MR_TRY(own.status());
+    handle = own.value();
   }
   return std::unique_ptr<hal::Stream>(
       new Stream(std::move(support), handle, request.foreign.has_value(), request.slot, word));
 }
 
 Stream::~Stream() {
-  if (!is_foreign_) OwnStreams().Remove(handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
   if (scope.code() != CUDA_SUCCESS) return;
@@ -54,8 +53,8 @@ Stream::~Stream() {
                        "waiting for the timeline word");
   }
   if (word_event_ != nullptr) std::ignore = context_.Check(Cuda().cuEventDestroy(word_event_), "destroying an event");
-  if (!is_foreign_) std::ignore = context_.Check(Cuda().cuStreamDestroy(handle_), "destroying a stream");
   events_.Destroy();
+  if (!is_foreign_) OwnStreams().GiveBack(context_, handle_);
 }
 
 template <typename Call>

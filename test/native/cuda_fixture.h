@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cuda/backend.h"
+#include "fake_controls.h"
 #include "testing.h"
 
 namespace millrace::testing {
@@ -87,6 +88,19 @@ inline bool Finish(hal::Stream& stream, Ticket ticket) {
     auto completed = stream.Resolve(ticket);
     return completed.ok() && completed.value() >= ticket;
   });
+}
+
+/// All the closed streams that the backend would use again, on the fake driver.
+inline std::vector<std::unique_ptr<hal::Stream>> TakeKept(Opened& opened) {
+  std::vector<std::unique_ptr<hal::Stream>> taken;
+  FailCalls("cuStreamCreateWithPriority:0:2");
+  for (;;) {
+    auto stream = opened.device->CreateStream({.priority = 0, .slot = &opened.slots[3], .sink = nullptr});
+    if (!stream.ok()) break;
+    taken.push_back(std::move(stream).value());
+  }
+  FailCalls("");
+  return taken;
 }
 
 /// A kernel that holds a stream until `Open`.

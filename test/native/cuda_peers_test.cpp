@@ -275,6 +275,7 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
   const hal::PeerCopy copy = {
       one.memory->address(), one.opened.device.get(), zero.memory->address(), zero.opened.device.get(), kBytes,
       PeerRoute::kStaged};
+  const std::vector<std::unique_ptr<hal::Stream>> others = TakeKept(one.opened);
   zero.Bind();
   // The hidden stream comes first, then the block; both stay once they are there.
   for (const char* failure :
