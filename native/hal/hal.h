@@ -142,13 +142,14 @@ class Stream {
   /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory, which no element shares.
   virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                              std::span<const StridedAxis> axes) = 0;
+  /// `dst` is memory of this device.
   virtual Status FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                              std::span<const StridedAxis> axes) = 0;
   /// One end is device memory, the other host memory that is not page-locked: through staging memory of the backend.
   /// Returns when the bytes are there and takes no ticket. Everything the stream was given before is complete, and it
   /// is given nothing meanwhile. Thread: pump. Blocks.
   virtual Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
-  /// `element_bytes` is 1, 2, 4 or 8; `dst` is aligned to it.
+  /// `dst` is memory of this device, aligned to `element_bytes`: 1, 2, 4 or 8.
   virtual Status Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) = 0;
   /// Later work runs after `other`, a stream of this backend that has already accepted `until`, completed it. `other`
   /// may belong to another device and another channel thread, so its bookkeeping for this call is locked. kUpstream:

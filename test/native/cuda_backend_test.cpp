@@ -323,7 +323,9 @@ MR_TEST(FaultSlotsAreZeroAndSharedByAddress) {
   for (uint64_t i = 0; i < slots.value()->bytes(); ++i) set += slots.value()->address()[i] != std::byte{0};
   MR_EXPECT_EQ(set, 0);
   auto stream = opened.NewStream(0);
-  MR_EXPECT(stream->Fill(1, slots.value()->address(), 4, 7, 1).ok());
+  Pinned host(*opened.device, 4);
+  *host.As<unsigned>() = 7;
+  MR_EXPECT(stream->Copy(1, slots.value()->address(), host.data, 4).ok());
   MR_REQUIRE(Finish(*stream, 1));
   MR_EXPECT_EQ(static_cast<int>(slots.value()->address()[0]), 7);
 }

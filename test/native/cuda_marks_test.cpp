@@ -75,26 +75,30 @@ MR_TEST(AnInterprocessMarkIsRecordedAgainAndAgain) {
   auto first = opened.NewStream(0);
   auto second = opened.NewStream(1);
   Gate gate(opened);
-  Pinned host(*opened.device, 16);
+  Pinned host(*opened.device, 4);
   auto mark = NewMark(opened, MarkKind::kInterprocess);
+  auto memory = first->Allocate(1, 4);
+  MR_REQUIRE(memory.ok());
+  std::byte* const address = memory.value()->address();
   // Never recorded: no reason to wait.
   MR_REQUIRE(second->WaitMark(1, *mark).ok());
   MR_EXPECT(Finish(*second, 1));
-  MR_REQUIRE(first->Record(1, *mark).ok());
-  MR_REQUIRE(Finish(*first, 1));
-  MR_REQUIRE(gate.Launch(*first, 2).ok());
-  MR_REQUIRE(first->Fill(3, host.data, 4, 7, 1).ok());
-  MR_REQUIRE(first->Record(4, *mark).ok());
+  MR_REQUIRE(first->Record(2, *mark).ok());
+  MR_REQUIRE(Finish(*first, 2));
+  MR_REQUIRE(gate.Launch(*first, 3).ok());
+  MR_REQUIRE(first->Fill(4, address, 4, 7, 1).ok());
+  MR_REQUIRE(first->Record(5, *mark).ok());
   // The last record counts.
   MR_REQUIRE(second->WaitMark(2, *mark).ok());
-  MR_REQUIRE(second->Copy(3, host.data + 8, host.data, 4).ok());
+  MR_REQUIRE(second->Copy(3, host.data, address, 4).ok());
   MR_EXPECT_EQ(second->Resolve(3).value(), 1u);
   gate.Open();
   MR_REQUIRE(Finish(*second, 3));
-  MR_EXPECT_EQ(host.As<unsigned>()[2], 7u);
+  MR_EXPECT_EQ(*host.As<unsigned>(), 7u);
   const auto measured = opened.device->Elapsed(*mark, *mark).status();
   MR_EXPECT_EQ(Code(measured), static_cast<int>(StatusCode::kArgument));
-  MR_EXPECT(Finish(*first, 4));
+  MR_REQUIRE(first->Free(6, std::move(memory).value()).ok());
+  MR_EXPECT(Finish(*first, 6));
 }
 
 MR_TEST(ThePoolTellsWhatIsUsedAndKept) {
@@ -163,24 +167,27 @@ MR_TEST(AForeignStreamIsUsedAndLeftAlone) {
   Opened opened(0);
   cuda::CUstream theirs = nullptr;
   MR_REQUIRE(cuda::Cuda().cuStreamCreateWithPriority(&theirs, cuda::CU_STREAM_NON_BLOCKING, 0) == cuda::CUDA_SUCCESS);
-  Gate gate(opened);
-  Pinned host(*opened.device, 64);
+  Pinned host(*opened.device, 8);
+  cuda::CUdeviceptr memory = 0;
+  MR_REQUIRE(cuda::Cuda().cuMemAlloc(&memory, 4) == cuda::CUDA_SUCCESS);
+  const auto* const address = reinterpret_cast<const std::byte*>(memory);
   {
     auto wrapped = Wrap(opened, reinterpret_cast<uintptr_t>(theirs));
     MR_REQUIRE(wrapped.ok());
     hal::Stream& stream = *wrapped.value();
     MR_EXPECT_EQ(stream.NativeHandle(), reinterpret_cast<uintptr_t>(theirs));
     // Work of ours follows theirs, and theirs ours, in the order of the calls.
-    const auto address = reinterpret_cast<cuda::CUdeviceptr>(host.data);
-    MR_REQUIRE(cuda::Cuda().cuMemsetD32Async(address, 5, 1, theirs) == cuda::CUDA_SUCCESS);
-    MR_REQUIRE(stream.Copy(1, host.data + 8, host.data, 4).ok());
-    MR_REQUIRE(cuda::Cuda().cuMemsetD32Async(address, 6, 1, theirs) == cuda::CUDA_SUCCESS);
+    MR_REQUIRE(cuda::Cuda().cuMemsetD32Async(memory, 5, 1, theirs) == cuda::CUDA_SUCCESS);
+    MR_REQUIRE(stream.Copy(1, host.data, address, 4).ok());
+    MR_REQUIRE(cuda::Cuda().cuMemsetD32Async(memory, 6, 1, theirs) == cuda::CUDA_SUCCESS);
+    MR_REQUIRE(stream.Copy(2, host.data + 4, address, 4).ok());
     MR_REQUIRE(stream.Signal().ok());
-    MR_EXPECT(Finish(stream, 1));
-    MR_EXPECT_EQ(host.As<unsigned>()[2], 5u);
+    MR_EXPECT(Finish(stream, 2));
+    MR_EXPECT_EQ(host.As<unsigned>()[0], 5u);
+    MR_EXPECT_EQ(host.As<unsigned>()[1], 6u);
   }
   MR_EXPECT(cuda::Cuda().cuStreamSynchronize(theirs) == cuda::CUDA_SUCCESS);
-  MR_EXPECT_EQ(host.As<unsigned>()[0], 6u);
+  MR_EXPECT(cuda::Cuda().cuMemFree(memory) == cuda::CUDA_SUCCESS);
   MR_EXPECT(cuda::Cuda().cuStreamDestroy(theirs) == cuda::CUDA_SUCCESS);
 }
 
@@ -208,12 +215,13 @@ MR_TEST(LettingGoOfAForeignStreamWaitsForOurWordAlone) {
 MR_TEST(TheDefaultStreamIsNamedByZero) {
   Opened opened(0);
   Pinned host(*opened.device, 8);
+  host.As<unsigned>()[0] = 9;
   auto wrapped = Wrap(opened, 0);
   MR_REQUIRE(wrapped.ok());
   MR_EXPECT_EQ(wrapped.value()->NativeHandle(), 0u);
-  MR_REQUIRE(wrapped.value()->Fill(1, host.data, 4, 9, 1).ok());
+  MR_REQUIRE(wrapped.value()->Copy(1, host.data + 4, host.data, 4).ok());
   MR_EXPECT(Finish(*wrapped.value(), 1));
-  MR_EXPECT_EQ(*host.As<unsigned>(), 9u);
+  MR_EXPECT_EQ(host.As<unsigned>()[1], 9u);
 }
 
 MR_TEST(StreamsThatMayNotBeWrappedAreRefused) {

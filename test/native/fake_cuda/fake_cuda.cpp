@@ -9,7 +9,7 @@
 //
 // It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or an event of
 // another context is refused, and memory that the driver was never told about cannot be copied (a real driver would
-// stage it and block the caller).
+// stage it and block the caller). A fill of host memory blocks the caller, as it does there.
 //
 // This file: the process, devices, contexts and streams.
 #include <algorithm>

@@ -75,12 +75,23 @@ bool IsKnown(CUdeviceptr address, uint64_t bytes) {
   return world.Find(address, bytes) != world.ranges.end();
 }
 
+/// Whether these bytes are the host's, page-locked.
+bool IsHost(CUdeviceptr address, uint64_t bytes) {
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  const auto found = world.Find(address, bytes);
+  return found != world.ranges.end() && !found->second.IsDevice();
+}
+
 template <typename T>
 CUresult Memset(Device* device, CUdeviceptr dst, T value, size_t count, cuda::CUstream stream) {
   MR_STREAM(queue, stream, device);
   if (dst % sizeof(T) != 0 || !Reaches(*device, dst, count * sizeof(T))) return cuda::CUDA_ERROR_INVALID_VALUE;
   PushWork(*queue, [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
-  return cuda::CUDA_SUCCESS;
+  // As a real driver does: the caller waits until the stream has come that far.
+  if (!IsHost(dst, count * sizeof(T))) return cuda::CUDA_SUCCESS;
+  queue->PushPoint()->Await();
+  return static_cast<CUresult>(device->lost.load());
 }
 
 }  // namespace
