@@ -59,17 +59,32 @@ Status Context::Check(CUresult code, const char* note) {
   return IsSticky(code) ? Lose(code, note) : FromDriver(code, note);
 }
 
-Status Context::CheckIpc(CUresult code, const char* note) {
+Status Context::CheckExport(CUresult code, const char* note) {
   const auto driver_code = static_cast<int32_t>(code);
   switch (code) {
     case CUDA_ERROR_NOT_FOUND:
-    case CUDA_ERROR_INVALID_CONTEXT:
       return {StatusCode::kUnsupported, note, driver_code};
     case CUDA_ERROR_INVALID_VALUE:
     case CUDA_ERROR_INVALID_HANDLE:
       return {StatusCode::kArgument, note, driver_code};
     default:
       return Check(code, note);
+  }
+}
+
+Status Context::CheckOpening(CUresult code, const char* note) {
+  if (code == CUDA_SUCCESS || IsSticky(code)) return Check(code, note);
+  const auto driver_code = static_cast<int32_t>(code);
+  switch (code) {
+    case CUDA_ERROR_NOT_FOUND:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_NOT_SUPPORTED:
+      return {StatusCode::kUnsupported, note, driver_code};
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return {StatusCode::kOutOfMemory, note, driver_code};
+    default:
+      // Which code a bad handle gives depends on the driver, and on how far the driver got with it.
+      return {StatusCode::kArgument, note, driver_code};
   }
 }
 

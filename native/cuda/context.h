@@ -40,9 +40,13 @@ class Context {
   /// The Status of a driver call, remembering a loss. Every result of a call in this context passes here. Thread: any.
   Status Check(CUresult code, const char* note);
 
-  /// As Check, for calls about other processes: kUnsupported where there are none (a missing function, or a handle that
-  /// this very process made), kArgument for a handle that names nothing. Thread: any.
-  Status CheckIpc(CUresult code, const char* note);
+  /// As Check, for exports to other processes: kUnsupported where there are none (a missing function), kArgument for
+  /// what cannot be exported. Thread: any.
+  Status CheckExport(CUresult code, const char* note);
+
+  /// As Check, for opening what another process exported: kUnsupported also for a handle that this very process made,
+  /// kArgument for one that names nothing. Thread: any.
+  Status CheckOpening(CUresult code, const char* note);
 
   /// Asks the driver whether the context still works, without waiting for it. Thread: any.
   Status Ask();

@@ -59,7 +59,7 @@ Result<std::unique_ptr<hal::Mark>> Mark::Open(std::shared_ptr<TimedEvents> event
   CUipcEventHandle theirs;
   std::memcpy(&theirs, handle.data(), handle.size());
   CUevent event = nullptr;
-  MR_TRY(context.CheckIpc(Cuda().cuIpcOpenEventHandle(&event, theirs), "opening an event of another process"));
+  MR_TRY(context.CheckOpening(Cuda().cuIpcOpenEventHandle(&event, theirs), "opening an event of another process"));
   return std::unique_ptr<hal::Mark>(new Mark(std::move(events), MarkKind::kInterprocess, event));
 }
 
@@ -82,7 +82,7 @@ Result<hal::IpcHandle> Mark::Export() const {
   const ContextScope scope(context.handle());
   MR_TRY(context.Check(scope.code(), "making the context current"));
   CUipcEventHandle ours;
-  MR_TRY(context.CheckIpc(Cuda().cuIpcGetEventHandle(&ours, event_), "exporting an event to other processes"));
+  MR_TRY(context.CheckExport(Cuda().cuIpcGetEventHandle(&ours, event_), "exporting an event to other processes"));
   hal::IpcHandle handle;
   std::memcpy(handle.data(), &ours, handle.size());
   return handle;

@@ -42,8 +42,8 @@ Result<std::unique_ptr<Memory>> Memory::Open(std::shared_ptr<Context> context, c
   CUipcMemHandle theirs;
   std::memcpy(&theirs, handle.data(), handle.size());
   CUdeviceptr address = 0;
-  MR_TRY(context->CheckIpc(Cuda().cuIpcOpenMemHandle(&address, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-                           "opening memory of another process"));
+  MR_TRY(context->CheckOpening(Cuda().cuIpcOpenMemHandle(&address, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                               "opening memory of another process"));
   return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, Origin::kOpened));
 }
 
@@ -55,7 +55,7 @@ Result<hal::IpcHandle> Memory::Export() const {
   const ContextScope scope(context_->handle());
   MR_TRY(context_->Check(scope.code(), "making the context current"));
   CUipcMemHandle ours;
-  MR_TRY(context_->CheckIpc(Cuda().cuIpcGetMemHandle(&ours, address_), "exporting memory to other processes"));
+  MR_TRY(context_->CheckExport(Cuda().cuIpcGetMemHandle(&ours, address_), "exporting memory to other processes"));
   hal::IpcHandle handle;
   std::memcpy(handle.data(), &ours, handle.size());
   return handle;

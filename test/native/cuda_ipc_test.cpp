@@ -207,6 +207,21 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
   const hal::IpcHandle nothing = {};
   MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(StatusCode::kArgument));
   MR_EXPECT_EQ(Code(opened.device->OpenMark(nothing).status()), static_cast<int>(StatusCode::kArgument));
+  if (OnFake()) {
+    // Whatever a driver says of a handle that names nothing; and what is not about the handle.
+    const struct {
+      const char* code;
+      StatusCode expected;
+    } rows[] = {{"1", StatusCode::kArgument},      {"101", StatusCode::kArgument},   {"205", StatusCode::kArgument},
+                {"304", StatusCode::kArgument},    {"400", StatusCode::kArgument},   {"2", StatusCode::kOutOfMemory},
+                {"801", StatusCode::kUnsupported}, {"500", StatusCode::kUnsupported}};
+    for (const auto& row : rows) {
+      FailCalls((std::string("cuIpcOpenMemHandle:0:") + row.code + ",cuIpcOpenEventHandle:0:" + row.code).c_str());
+      MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(row.expected));
+      MR_EXPECT_EQ(Code(opened.device->OpenMark(nothing).status()), static_cast<int>(row.expected));
+    }
+    FailCalls("");
+  }
   // Never freed: it goes with its object.
   auto forgotten = opened.device->AllocateInterprocess(0);
   MR_REQUIRE(forgotten.ok());

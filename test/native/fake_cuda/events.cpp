@@ -152,7 +152,7 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
   std::memcpy(&said, &handle, sizeof(said));
   if (said.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
   void* const mapped = MapTheirs(said.process, said.file, sizeof(SharedEvent));
-  if (mapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (mapped == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
   const std::lock_guard lock(GetWorld().mutex);
   auto* made =
       new Event{*device, GetWorld().next_number++, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, {}, nullptr};
