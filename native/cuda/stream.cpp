@@ -321,9 +321,11 @@ Ticket Stream::Completed() const noexcept {
 Result<Ticket> Stream::Resolve(Ticket wanted) {
   MR_TRY(context_.Alive());
   if (const Ticket completed = Completed(); completed >= wanted) return completed;
+  // Words are far apart, so that once somebody has waited for a while, the events tell how far the stream came.
+  const bool is_long = long_wait_.IsOver(wanted);
   // The word for this very ticket comes by itself: a question costs more than looking again, and holds up the channel.
   // A word for a later ticket may come much later.
-  if (signalled_.load(std::memory_order_acquire) == wanted) return Completed();
+  if (!is_long && signalled_.load(std::memory_order_acquire) == wanted) return Completed();
   const ContextScope scope(context_.handle());
   MR_TRY(context_.Check(scope.code(), "making the context current"));
 
@@ -332,8 +334,23 @@ Result<Ticket> Stream::Resolve(Ticket wanted) {
   bool is_complete = false;
   MR_TRY(Ask(wanted, &is_complete));
   if (is_complete) RaiseHostWord(wanted);
+  if (is_long && !is_complete) MR_TRY(LookBelow(wanted));
   events_.Recycle(Completed());
   return Completed();
+}
+
+Status Stream::LookBelow(Ticket ticket) {
+  Ticket low = Completed();  // Complete.
+  Ticket high = ticket;      // Not complete.
+  // The next one first: a stream that is held answers with that alone.
+  for (Ticket next = low + 1; next < high; next = low + (high - low + 1) / 2) {
+    bool is_complete = false;
+    MR_TRY(Ask(next, &is_complete));
+    (is_complete ? low : high) = next;
+    if (high - low <= 1) break;
+  }
+  RaiseHostWord(low);
+  return {};
 }
 
 Status Stream::Check() {

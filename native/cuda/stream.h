@@ -15,6 +15,7 @@
 #include "cuda/bounce.h"
 #include "cuda/context.h"
 #include "cuda/event_table.h"
+#include "cuda/long_wait.h"
 #include "cuda/module.h"
 #include "cuda/pageable.h"
 #include "cuda/reaper.h"
@@ -87,6 +88,8 @@ class Stream final : public hal::Stream {
   Status WaitFor(Stream& other, hal::Ticket until);
   /// Whether a ticket's event has happened. Call with `mutex_` held and the context current.
   Status Ask(hal::Ticket ticket, bool* is_complete);
+  /// Finds the last complete ticket below one that is not. Call with `mutex_` held and the context current.
+  Status LookBelow(hal::Ticket ticket);
   void RaiseHostWord(hal::Ticket completed) noexcept;
 
   const StreamSupport support_;
@@ -96,6 +99,7 @@ class Stream final : public hal::Stream {
   protocol::TimelineSlot* const slot_;
   const CUdeviceptr word_;
 
+  LongWait long_wait_;                     // Of those who call Resolve.
   std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
 
   CUevent word_event_ = nullptr;  // Channel only. Of a foreign stream: behind the last write of the word.

@@ -146,45 +146,6 @@ MR_TEST(ModulesThatDoNotFitAreRefused) {
                static_cast<int>(StatusCode::kCompile));
 }
 
-// Rules 3 and 4: interior tickets are seen behind slower work, and the host's word alone shows them.
-MR_TEST(ResolveFindsInteriorTickets) {
-  Opened opened(0);
-  auto stream = opened.NewStream(1);
-  Gate gate(opened);
-  for (Ticket ticket = 41; ticket <= 60; ++ticket) MR_REQUIRE(stream->Nop(ticket).ok());
-  MR_REQUIRE(gate.Launch(*stream, 61).ok());
-  for (Ticket ticket = 62; ticket <= 80; ++ticket) MR_REQUIRE(stream->Nop(ticket).ok());
-
-  MR_EXPECT(Finish(*stream, 60));
-  auto behind = stream->Resolve(80);
-  MR_REQUIRE(behind.ok());
-  MR_EXPECT_EQ(behind.value(), 60u);
-  MR_EXPECT_EQ(opened.slots[1].device_word, 0u);
-  MR_EXPECT_EQ(opened.slots[1].host_word, 60u);
-  // Asked about a ticket it knows to be complete, it does not go further.
-  MR_EXPECT_EQ(stream->Resolve(3).value(), 60u);
-  gate.Open();
-  MR_EXPECT(Finish(*stream, 70));
-  MR_EXPECT(Finish(*stream, 80));
-  MR_EXPECT_EQ(opened.slots[1].host_word, 80u);
-}
-
-MR_TEST(SignalMakesTheStreamWriteItsWord) {
-  Opened opened(0);
-  auto stream = opened.NewStream(2);
-  Gate gate(opened);
-  MR_EXPECT(stream->Signal().ok());
-  MR_REQUIRE(gate.Launch(*stream, 1).ok());
-  MR_REQUIRE(stream->Nop(2).ok());
-  MR_EXPECT(stream->Signal().ok());
-  MR_EXPECT(stream->Signal().ok());
-  MR_EXPECT_EQ(stream->Completed(), 0u);
-  gate.Open();
-  MR_EXPECT(Eventually([&] { return stream->Completed() == 2; }));
-  MR_EXPECT_EQ(std::atomic_ref(opened.slots[2].device_word).load(), 2u);
-  MR_EXPECT_EQ(opened.slots[2].host_word, 0u);
-}
-
 MR_TEST(WaitOrdersTwoStreamsOfOneDevice) {
   Opened opened(0);
   auto first = opened.NewStream(0);
@@ -268,35 +229,6 @@ MR_TEST(WaitOrdersTwoChannelThreads) {
   MR_EXPECT_EQ(wrong.load(), 0);
   MR_EXPECT_EQ(*reinterpret_cast<float*>(shared), 2.0f * kRounds);
   std::free(shared);
-}
-
-// Rule 4, with the watcher's questions beside the channel's calls.
-MR_TEST(ProgressOnlyGrowsWhileAWatcherAsks) {
-  Opened opened(0);
-  auto stream = opened.NewStream(3);
-  constexpr Ticket kLast = 4000;
-  std::atomic<Ticket> issued{0};
-  std::atomic<int> wrong{0};
-  std::thread watcher([&] {
-    for (Ticket seen = 0; seen < kLast;) {
-      const Ticket limit = issued.load(std::memory_order_acquire);
-      auto resolved = stream->Resolve(limit);
-      if (!resolved.ok() || resolved.value() < seen || resolved.value() > issued.load()) {
-        ++wrong;
-        return;
-      }
-      seen = resolved.value();
-    }
-  });
-  for (Ticket ticket = 1; ticket <= kLast && wrong.load() == 0; ++ticket) {
-    while (ticket > stream->Completed() + protocol::kStreamWindow) std::this_thread::yield();
-    // Published before the call: the watcher may only ask about tickets, never learn of one too early.
-    issued.store(ticket, std::memory_order_release);
-    if (!stream->Nop(ticket).ok()) ++wrong;
-    if (ticket % protocol::kMarkEvery == 0 && !stream->Signal().ok()) ++wrong;
-  }
-  watcher.join();
-  MR_EXPECT_EQ(wrong.load(), 0);
 }
 
 MR_TEST(OutOfMemoryIsSaidAndPasses) {
