@@ -18,6 +18,10 @@ constexpr uint64_t kSmallestBlock = 4 << 20;
 constexpr uint64_t kLargestBlock = 64 << 20;
 constexpr uint64_t kChunksPerCopy = 64;
 
+constexpr uint64_t BlockFor(uint64_t bytes) {
+  return std::clamp(bytes / kChunksPerCopy, kSmallestBlock, kLargestBlock);
+}
+
 constexpr Status kLostEnd(StatusCode::kUpstream, "copying from or to a lost device");
 
 }  // namespace
@@ -53,8 +57,7 @@ Status Bounce::Copy(const std::shared_ptr<Context>& own, CUstream stream, End ds
   MR_TRY(down.status());
   Result<Leg*> up = LegOf(*own, dst.context);
   MR_TRY(up.status());
-  const uint64_t wanted = std::clamp(bytes / kChunksPerCopy, std::min(bytes, kSmallestBlock), kLargestBlock);
-  MR_TRY(Reserve(own, wanted));
+  MR_CHECK(HasRoom(bytes));
   const LockedBlock& block = *blocks_.back();
   const auto middle = reinterpret_cast<CUdeviceptr>(block.data());
   for (uint64_t offset = 0; offset < bytes; offset += block.bytes()) {
@@ -73,10 +76,14 @@ Status Bounce::CopyThere(const std::shared_ptr<Context>& own, CUstream stream, c
   return Step(*own, stream, leg.value(), dst, src, bytes);
 }
 
-Status Bounce::Reserve(const std::shared_ptr<Context>& own, uint64_t bytes) {
-  if (!blocks_.empty() && blocks_.back()->bytes() >= bytes) return {};
+bool Bounce::HasRoom(uint64_t bytes) const {
+  return bytes == 0 || (!blocks_.empty() && blocks_.back()->bytes() >= BlockFor(bytes));
+}
+
+Status Bounce::MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes) {
+  if (HasRoom(bytes)) return {};
   // An earlier copy may still use the block there is.
-  Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(own, std::max(bytes, kSmallestBlock));
+  Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(own, BlockFor(bytes));
   MR_TRY(block.status());
   blocks_.push_back(std::move(block).value());
   return {};

@@ -48,6 +48,8 @@ class Stream final : public hal::Stream {
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
+  [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bounce_.HasRoom(bytes); }
+  Status MakeStaging(uint64_t bytes) override { return bounce_.MakeRoom(support_.context, bytes); }
   Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override;
   Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
@@ -103,7 +105,7 @@ class Stream final : public hal::Stream {
   std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
 
   CUevent word_event_ = nullptr;  // Channel only. Of a foreign stream: behind the last write of the word.
-  Bounce bounce_;                 // Channel only.
+  Bounce bounce_;                 // Channel, and the pump while the stream is given nothing.
 
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.

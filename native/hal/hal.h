@@ -139,6 +139,11 @@ class Stream {
   /// Between devices of this backend. The devices are open until the call returns, the memory until the ticket is
   /// completed; the channel sees to both.
   virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;
+  /// Whether the stream has the staging memory for a CopyPeer of so many bytes by the staged route. Thread: channel.
+  [[nodiscard]] virtual bool HasStaging(uint64_t) const { return true; }
+  /// Makes that memory, before the first such copy and before one that needs more. The stream is given nothing
+  /// meanwhile. Thread: pump. Blocks.
+  virtual Status MakeStaging(uint64_t) { return {}; }
   /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory, which no element shares.
   virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                              std::span<const StridedAxis> axes) = 0;

@@ -217,6 +217,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
   Outcome CopyByPump(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src);
   Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
+  Outcome StageByPump(StreamState& stream, uint64_t bytes);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyEnd& dst, const CopyEnd& src);
   /// Gives the record to the pump and parks the stream until `work` is done with it.
   Outcome PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,

@@ -44,7 +44,8 @@ struct Channel::CopyEnd {
 Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
-  if (stream.pumped != nullptr) return EndPumpedCopy(stream, ticket);
+  if (stream.pumped != nullptr && !stream.pumped->is_staging) return EndPumpedCopy(stream, ticket);
+  if (stream.pumped != nullptr && !stream.pumped->is_done) return Park(stream, ParkReason::kPeer);
   CopyEnd dst{.home = this, .space = record.dst_space, .handle = record.dst_handle, .offset = record.dst_offset};
   CopyEnd src{.home = this, .space = record.src_space, .handle = record.src_handle, .offset = record.src_offset};
   if (record.dst_device == id_ && record.src_device == id_) return CopyBetween(stream, ticket, record.bytes, dst, src);
@@ -109,6 +110,7 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, uint64_t byte
 }
 
 Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src) {
+  const std::shared_ptr<PumpedRecord> staging = std::exchange(stream.pumped, nullptr);
   for (CopyEnd* end : {&dst, &src}) {
     const Sight sight = FindEnd(stream, *end, bytes);
     if (sight == Sight::kMalformed) return FailMalformed(stream, ticket);
@@ -131,6 +133,10 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, uint64
     auto route = std::optional(protocol::PeerRoute::kDirect);
     if (dst.home != src.home) route = dst.home->roads_.Find(src.home->id(), shared_from_this(), stream.index());
     if (!route) return ParkFor(stream, *dst.home, ParkReason::kPeer);
+    if (*route == protocol::PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
+      if (staging == nullptr) return StageByPump(stream, bytes);
+      return FailDriver(stream, ticket, staging->status, 0, outputs);
+    }
     status = stream.backend->CopyPeer(ticket, {.dst = dst.address,
                                                .dst_device = dst.home->device_.get(),
                                                .src = src.address,
@@ -203,6 +209,15 @@ Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, uint64_
                      done += count;
                    }
                  });
+}
+
+Channel::Outcome Channel::StageByPump(StreamState& stream, uint64_t bytes) {
+  auto record = std::make_shared<PumpedRecord>();
+  record->is_staging = true;
+  SignalDirty();  // Nothing reaches the stream while it is pumped.
+  return PumpFor(
+      stream, ParkReason::kPeer, std::move(record),
+      [backend = stream.backend.get(), bytes](PumpedRecord& made) { made.status = backend->MakeStaging(bytes); });
 }
 
 Channel::Outcome Channel::EndPumpedCopy(StreamState& stream, Ticket ticket) {

@@ -18,6 +18,7 @@ struct PumpedRecord {
   Status status;
   std::unique_ptr<hal::Memory> memory;  // Of an allocation.
   bool is_last_try = false;             // No free was under way when it was begun.
+  bool is_staging = false;              // Staging memory for a copy that the channel queues afterwards.
   MemoryRef written;                    // Device memory that a copy writes.
   bool is_whole = false;                // All of it.
 };

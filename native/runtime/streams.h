@@ -53,7 +53,7 @@ enum class ParkReason : uint8_t {
   kMemory,  // Out of memory while frees are pending.
   kDrain,   // It is being destroyed and drains first.
   kHold,    // Its owner runs something meanwhile.
-  kPeer,    // The road between two devices was not tried yet.
+  kPeer,    // The road between two devices was not tried yet, or has no staging memory.
   kPump,    // Bytes of host memory that is not page-locked are on their way.
 };
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);

@@ -96,6 +96,49 @@ MR_TEST(copies_of_a_pair_wait_until_its_road_was_tried_and_no_other_record_does)
   MR_EXPECT(backend.controls.log.Find(Line("b0", known, "copy b from a")) >= 0);
 }
 
+MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) {
+  RecordingBackend backend;
+  Pair pair(backend);
+  backend.controls.route = PeerRoute::kStaged;
+  pair.Probe();
+  const uint32_t other = pair.first.Stream();
+  pair.first.Alloc(pair.a, Handle(0), 64);
+  pair.second.Alloc(pair.b, Handle(0), 64);
+  const auto copy = [&](uint64_t bytes) {
+    return pair.first.Copy(pair.a, {pair.first, Handle(0)}, {pair.second, Handle(0)}, bytes);
+  };
+  backend.controls.pump.is_shut = true;
+  const Ticket copied = copy(16);
+  const Ticket after = pair.first.Nop(pair.a).ticket;
+  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 1; }));
+  MR_EXPECT(pair.first.Parks(pair.a, ParkReason::kPeer));
+  // The channel goes on meanwhile, and a wake for nothing changes nothing.
+  pair.first.channel->WakeStream(pair.a);
+  MR_EXPECT(pair.first.Completes(other, pair.first.Nop(other).ticket));
+  MR_EXPECT(pair.first.Completed(pair.a) < copied);
+  backend.controls.pump.is_shut = false;
+  MR_EXPECT(pair.first.Completes(pair.a, after));
+  CallLog& log = backend.controls.log;
+  MR_EXPECT(log.Find("a0 stages 16") >= 0);
+  MR_EXPECT(log.Find(Line("a0", copied, "copy a from b staged")) > log.Find("a0 stages 16"));
+  // What is there is used; a copy that needs more has it made.
+  MR_EXPECT(pair.first.Completes(pair.a, copy(8)));
+  MR_EXPECT(log.Find("a0 stages 8") == -1);
+  backend.controls.refuse_pump = 1;
+  const Ticket failed = copy(32);
+  MR_EXPECT(pair.first.Completes(pair.a, failed));
+  MR_EXPECT(log.Find("a0 stages 32") >= 0);
+  MR_EXPECT(log.Find(Line("a0", failed, "copy a from b staged")) == -1);
+  const auto failures = pair.first.Failures(pair.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].first == failed && failures[0].status.code() == StatusCode::kOutOfMemory);
+  // The next one tries again, and a whole overwrite heals what the failed one left.
+  MR_EXPECT(pair.first.Completes(pair.a, copy(64)));
+  MR_EXPECT(log.Find("a0 stages 64") >= 0);
+  MR_EXPECT(pair.first.Completes(pair.a, pair.first.Copy(pair.a, Handle(0), Handle(0), 16)));
+  MR_EXPECT(pair.first.Failures(pair.a).size() == 1);
+}
+
 MR_TEST(a_road_that_cannot_be_tried_leads_through_the_host) {
   RecordingBackend backend;
   RecordingBackend stranger;

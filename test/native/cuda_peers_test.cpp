@@ -136,6 +136,7 @@ void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes
   MR_REQUIRE(gate.Launch(*on.stream, ++on.ticket).ok());
   const hal::PeerCopy copy = {
       to.memory->address(), to.opened.device.get(), from.memory->address(), from.opened.device.get(), bytes, route};
+  if (route == PeerRoute::kStaged && !on.stream->HasStaging(bytes)) MR_REQUIRE(on.stream->MakeStaging(bytes).ok());
   MR_REQUIRE(on.stream->CopyPeer(++on.ticket, copy).ok());
   const Ticket copied = on.ticket;
   MR_EXPECT(on.stream->Resolve(copied).value() < copied);
@@ -209,6 +210,7 @@ MR_TEST(StagedCopiesKeepTheStreamsOrder) {
   const hal::PeerCopy copy = {
       one.memory->address(), one.opened.device.get(), zero.memory->address(), zero.opened.device.get(), kBytes,
       PeerRoute::kStaged};
+  MR_REQUIRE(zero.stream->MakeStaging(kBytes).ok());
   for (uint64_t round = 1; round <= 20; ++round) {
     zero.Bind();
     MR_REQUIRE(zero.stream->Fill(++zero.ticket, zero.memory->address(), 1, round, kBytes).ok());
@@ -277,16 +279,23 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
       PeerRoute::kStaged};
   const std::vector<std::unique_ptr<hal::Stream>> others = TakeKept(one.opened);
   zero.Bind();
-  // The hidden stream comes first, then the block; both stay once they are there.
-  for (const char* failure :
-       {"cuStreamCreateWithPriority:1:2", "cuMemHostAlloc:1:2", "cuMemcpyAsync:3:1", "cuMemcpyAsync:4:1"}) {
+  FailCalls("cuMemHostAlloc:1:2");
+  MR_EXPECT_EQ(Code(zero.stream->MakeStaging(kBytes)), static_cast<int>(StatusCode::kOutOfMemory));
+  FailCalls("");
+  MR_EXPECT(!zero.stream->HasStaging(1) && zero.stream->HasStaging(0));
+  MR_REQUIRE(zero.stream->MakeStaging(kBytes).ok());
+  MR_EXPECT(zero.stream->HasStaging(kBytes) && !zero.stream->HasStaging(uint64_t{1} << 40));
+  // The hidden stream comes first, and stays once it is there. No block is made by the channel.
+  for (const char* failure : {"cuStreamCreateWithPriority:1:2", "cuMemcpyAsync:3:1", "cuMemcpyAsync:4:1"}) {
     FailCalls(failure);
     MR_REQUIRE(!zero.stream->CopyPeer(++zero.ticket, copy).ok());
     FailCalls("");
     MR_EXPECT(zero.stream->Nop(zero.ticket).ok());
     MR_REQUIRE(Finish(*zero.stream, zero.ticket));
   }
+  FailCalls("cuMemHostAlloc:0:2");
   MR_EXPECT(zero.stream->CopyPeer(++zero.ticket, copy).ok());
+  FailCalls("");
   MR_EXPECT(Finish(*zero.stream, zero.ticket));
 }
 

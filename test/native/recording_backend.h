@@ -196,6 +196,17 @@ class RecordingStream final : public hal::Stream {
   Status Check() override { return {}; }
 
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
+  [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bytes <= staging_; }
+  Status MakeStaging(uint64_t bytes) override {
+    controls_.log.Add(name_ + " stages " + std::to_string(bytes));
+    controls_.pump.Pass();
+    if (controls_.refuse_pump.load() > 0) {
+      controls_.refuse_pump.fetch_sub(1);
+      return Status(StatusCode::kOutOfMemory, "refused by the test");
+    }
+    staging_ = bytes;
+    return {};
+  }
   Status CopyStrided(hal::Ticket ticket, std::byte*, const std::byte*, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override {
     return Take(ticket, "copy by " + std::to_string(element_bytes) + Show(axes));
@@ -258,6 +269,7 @@ class RecordingStream final : public hal::Stream {
   std::mutex telling_;  // Held while the sink is told; the stream does not end meanwhile.
   std::mutex mutex_;
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
+  uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
 };
 
 class RecordingKernel final : public hal::Kernel {};
