@@ -58,11 +58,11 @@ bool Channel::DrainNotices() {
 }
 
 bool Channel::DrainRing() {
-  if (is_held_.load(std::memory_order_acquire)) return false;
   uint32_t read = 0;
   for (; read < protocol::kMarkEvery; ++read) {
     const std::span<const std::byte> bytes = ring_.Front();
-    if (bytes.empty()) break;
+    // Looked at after the record was found: what was submitted on a held channel is not read.
+    if (bytes.empty() || is_held_.load(std::memory_order_acquire)) break;
     protocol::RecordHeader header;
     MR_CHECK(RecordReader::ReadHeader(bytes, header));  // Submit let it through.
     const auto record = bytes.first(header.size);
