@@ -19,7 +19,9 @@ test('rxjs and piscina are loaded when they are first used', () => {
   const states = run(`
     const { createCpuPool, cpuTasks, overlap, openDevice } = await import('millrace');
     const device = await openDevice('cpu');
-    await device.ones(4).read();
+    const ones = device.ones(4);
+    await ones.read();
+    ones[Symbol.dispose]();
     const states = [[isLoaded('rxjs'), isLoaded('piscina')]];
     const results = overlap(device, [1], {}, (item) => Promise.resolve(item));
     states.push([isLoaded('rxjs'), isLoaded('piscina')]);
