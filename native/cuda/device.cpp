@@ -162,7 +162,8 @@ void Device::Close() {
     const ContextScope scope(context_->handle());
     if (scope.code() == CUDA_SUCCESS) {
       std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
-      support_.reaper->Sweep();
+      // There is none where opening failed half way.
+      if (support_.reaper != nullptr) support_.reaper->Sweep();
       // The context stays, but what the pool kept goes back to the device.
       if (support_.has_pools) std::ignore = pool_.Trim(0);
     }

@@ -41,6 +41,15 @@ MR_TEST(AFailedCallLeavesItsTicketOpen) {
   MR_EXPECT(Finish(*stream, 4));
 }
 
+MR_TEST(OpeningThatFailsHalfWayLeavesTheDeviceToBeOpenedAgain) {
+  alignas(4096) static TimelineSlot slots[64];
+  FailCalls("cuMemHostRegister:1:2");
+  const auto failed = Cuda().Open(1, slots);
+  MR_EXPECT_EQ(static_cast<int>(failed.status().code()), static_cast<int>(StatusCode::kOutOfMemory));
+  FailCalls("");
+  MR_EXPECT(Cuda().Open(1, slots).ok());
+}
+
 // Rule 9.
 MR_TEST(AFaultLosesTheDevice) {
   Opened healthy(1);

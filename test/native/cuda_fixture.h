@@ -28,6 +28,11 @@ inline hal::Backend& Cuda() {
   return *backend;
 }
 
+/// The driver keeps what a lost device had registered: nobody may get the same memory again.
+inline bool IsLost(const hal::Device& device) {
+  return device.FreeBytes() == 0;
+}
+
 /// Host memory that is page-locked for a device as long as this lives, with a page to itself.
 struct Pinned {
   Pinned(hal::Device& device, size_t size) : device(device), bytes(size) {
@@ -38,7 +43,7 @@ struct Pinned {
   }
   ~Pinned() {
     MR_CHECK(device.UnregisterHost({data, bytes}).ok());
-    std::free(data);
+    if (!IsLost(device)) std::free(data);
   }
   template <typename T>
   T* As() {
@@ -61,9 +66,10 @@ struct Opened {
     MR_CHECK(device->BindChannelThread().ok());
   }
   ~Opened() {
+    const bool is_lost = IsLost(*device);
     device->Close();
     device.reset();
-    std::free(slots);
+    if (!is_lost) std::free(slots);
   }
 
   std::unique_ptr<hal::Stream> NewStream(int slot, int priority = 0) {
