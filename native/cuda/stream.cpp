@@ -300,6 +300,10 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
+  // Behind work that takes long, words fill the driver's launch queue as launches do, and a full one blocks the
+  // channel. Who waits has the events; the channel signals again when it looks how the stream is.
+  Ticket& word = words_[words_written_ % words_.size()];
+  if (word > Completed()) return {};
   // The event comes first: once the word is on its way, its end must be seen.
   if (is_foreign_ && word_event_ == nullptr) {
     MR_TRY(context_.Check(Cuda().cuEventCreate(&word_event_, CU_EVENT_DISABLE_TIMING), "creating an event"));
@@ -307,6 +311,8 @@ Status Stream::Signal() {
   MR_TRY(context_.Check(Cuda().cuStreamWriteValue64(handle_, word_, last, CU_STREAM_WRITE_VALUE_DEFAULT),
                         "writing the timeline word"));
   signalled_.store(last, std::memory_order_release);
+  word = last;
+  ++words_written_;
   if (!is_foreign_) return {};
   const CUresult code = Cuda().cuEventRecord(word_event_, handle_);
   return code == CUDA_SUCCESS ? Status() : context_.Lose(code, "recording an event");

@@ -8,6 +8,7 @@
 // `Wait` of another channel reads this stream's table; both take `mutex_`. No call here holds two streams' mutexes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -101,7 +102,10 @@ class Stream final : public hal::Stream {
   protocol::TimelineSlot* const slot_;
   const CUdeviceptr word_;
 
-  LongWait long_wait_;                     // Of those who call Resolve.
+  LongWait long_wait_;  // Of those who call Resolve.
+  // Thread: channel. Words that may be on their way at once, by their tickets; the oldest is overwritten.
+  std::array<hal::Ticket, 64> words_ = {};
+  uint64_t words_written_ = 0;
   std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
 
   CUevent word_event_ = nullptr;  // Channel only. Of a foreign stream: behind the last write of the word.

@@ -171,7 +171,8 @@ class Stream {
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
   /// Makes the timeline word reach the last accepted ticket by itself. Called when the stream's backlog empties, every
-  /// kMarkEvery records, and when somebody asks. A backend that reports each record anyway does nothing.
+  /// kMarkEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too much on
+  /// its way may do nothing this time, and one that reports each record anyway never does.
   virtual Status Signal() = 0;
 
   /// The last completed ticket known without asking the device. Thread: any.

@@ -124,6 +124,8 @@ bool Channel::PollUnfinished() {
         MarkLost(status);
         return false;
       }
+      // It may have had too many words on their way when it was signalled last.
+      if (const Status status = stream.backend->Signal(); status.code() == StatusCode::kDeviceLost) MarkLost(status);
     }
     // Told also when there was nothing to ask: the device may have written its word since somebody asked for a wake.
     const Ticket completed = stream.Completed();

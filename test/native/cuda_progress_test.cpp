@@ -32,6 +32,26 @@ MR_TEST(ResolveFindsInteriorTickets) {
   MR_EXPECT_EQ(opened.slots[1].host_word, 80u);
 }
 
+// Records that come one by one behind a stalled stream are signalled one by one; the driver's launch queue must not
+// fill.
+MR_TEST(WordsOnTheirWayAreBounded) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Gate gate(opened);
+  MR_REQUIRE(gate.Launch(*stream, 1).ok());
+  constexpr Ticket kLast = 400;
+  if (OnFake()) FailCalls("cuStreamWriteValue64:65:1");
+  for (Ticket ticket = 2; ticket <= kLast; ++ticket) {
+    MR_REQUIRE(stream->Nop(ticket).ok());
+    MR_REQUIRE(stream->Signal().ok());
+  }
+  if (OnFake()) FailCalls("");
+  gate.Open();
+  MR_EXPECT(Finish(*stream, kLast));
+  MR_REQUIRE(stream->Signal().ok());
+  MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[0].device_word).load() == kLast; }));
+}
+
 // What nobody asked about by its own ticket is told too, once somebody has waited for a later one for a while: also for
 // one whose word is on its way.
 MR_TEST(ALongWaitTellsHowFarTheStreamCame) {
