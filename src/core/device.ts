@@ -14,6 +14,7 @@ import { DeviceEvent } from './event.js';
 import type { EventOptions } from './event-options.js';
 import { ForeignStreams } from './foreign-streams.js';
 import { refuseHeldEnd } from './held.js';
+import { HiddenStreams } from './hidden-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
 import type { Kernel, Shape } from './kernel.js';
@@ -81,9 +82,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly peers: PeerAccess;
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
-  readonly #readers: Stream[] = [];
+  readonly #readers: HiddenStreams<Stream> = new HiddenStreams(
+    MAX_READERS,
+    (reader: Stream) => reader.timeline.isComplete,
+    (nth) => this.#makeStream(nth === 1 ? 'readback' : `readback-${nth}`, { priority: 0, ordering: 'tracked', timing: false }),
+  );
   readonly #foreign: ForeignStreams = new ForeignStreams();
-  #readsMade = 0;
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
@@ -308,13 +312,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
     const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
     if ((areReached && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
-    const idle = this.#readers.find((reader) => reader.timeline.isComplete);
-    if (idle !== undefined) return idle;
-    if (this.#readers.length === MAX_READERS) return this.#readers[this.#readsMade++ % MAX_READERS] as Stream;
-    const label = this.#readers.length === 0 ? 'readback' : `readback-${this.#readers.length + 1}`;
-    const made = this.#makeStream(label, { priority: 0, ordering: 'tracked', timing: false });
-    this.#readers.push(made);
-    return made;
+    return this.#readers.take();
   }
 
   /** @internal */

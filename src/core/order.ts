@@ -5,6 +5,7 @@ import type { Clock } from './clock.js';
 import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, LimitError, StateError } from './errors.js';
 import type { HandleTable } from './handles.js';
+import { type HiddenStreams, hiddenTimelines } from './hidden-streams.js';
 import { refuseHeld } from './held.js';
 import type { WaitCause } from './operation-log.js';
 import type { Storage } from './storage.js';
@@ -16,8 +17,8 @@ const MAX_RECLAIMERS = 4;
 export class OrderBook {
   readonly #core: DeviceCore;
   readonly #memory: HandleTable;
-  readonly #reclaimers: Timeline[] = [];
-  #turn = 0;
+  /** For frees that have to wait: on one of the program's streams, later work would wait as well. */
+  readonly #reclaimers: HiddenStreams<Timeline>;
   /** Disposed while the device had no room for the record. */
   #unfreed: Storage[] = [];
   /** Streams of other devices that use memory of this one, and their last tickets that do. */
@@ -26,6 +27,7 @@ export class OrderBook {
   constructor(core: DeviceCore, memory: HandleTable) {
     this.#core = core;
     this.#memory = memory;
+    this.#reclaimers = hiddenTimelines(core, MAX_RECLAIMERS, 'frees');
   }
 
   /** Later records of `timeline` come after a point of another stream, of any device, as the program asked. False: they already do. */
@@ -121,17 +123,7 @@ export class OrderBook {
     const user = uses.find(({ timeline }) => isOwn(timeline) && isBehind(timeline, uses));
     if (user !== undefined) return user.timeline;
     const home = this.#core.home as Timeline;
-    return isBehind(home, uses) ? home : this.#reclaimer();
-  }
-
-  /** A stream that no program made, for a free that has to wait: on one of the program's streams, later work would wait as well. */
-  #reclaimer(): Timeline {
-    const idle = this.#reclaimers.find((timeline) => timeline.isComplete);
-    if (idle !== undefined) return idle;
-    if (this.#reclaimers.length === MAX_RECLAIMERS) return this.#reclaimers[this.#turn++ % MAX_RECLAIMERS] as Timeline;
-    const made = this.#core.openTimeline(`frees-${this.#reclaimers.length + 1}`, 0);
-    this.#reclaimers.push(made);
-    return made;
+    return isBehind(home, uses) ? home : this.#reclaimers.take();
   }
 }
 

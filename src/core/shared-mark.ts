@@ -5,6 +5,7 @@
 import { MarkKind } from '../protocol/protocol.gen.js';
 import type { DeviceCore } from './device-core.js';
 import { StateError } from './errors.js';
+import { type HiddenStreams, hiddenTimelines } from './hidden-streams.js';
 import { Mark, MarkCell } from './marks.js';
 import type { Point, Timeline } from './timeline.js';
 import type { WaitOptions } from './wait.js';
@@ -88,16 +89,10 @@ export class SharedMark {
 /** Waits for other processes at the same time, each on a stream of its own; further ones share them. */
 const MAX_MEETINGS = 8;
 
-const meetings: WeakMap<DeviceCore, { readonly timelines: Timeline[]; turn: number }> = new WeakMap();
+const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();
 
 function idleTimeline(core: DeviceCore): Timeline {
   let known = meetings.get(core);
-  if (known === undefined) meetings.set(core, (known = { timelines: [], turn: 0 }));
-  const { timelines } = known;
-  const idle = timelines.find((timeline) => timeline.isComplete);
-  if (idle !== undefined) return idle;
-  if (timelines.length === MAX_MEETINGS) return timelines[known.turn++ % MAX_MEETINGS] as Timeline;
-  const made = core.openTimeline(`interprocess-${timelines.length + 1}`, 0);
-  timelines.push(made);
-  return made;
+  if (known === undefined) meetings.set(core, (known = hiddenTimelines(core, MAX_MEETINGS, 'interprocess')));
+  return known.take();
 }
