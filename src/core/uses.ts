@@ -57,8 +57,7 @@ export class Uses {
 
   #order(site: StreamSite, kind: OperationKind, label: string | undefined): void {
     try {
-      this.#access = accessOf(site, kind, label);
-      if (site.ordering === 'checked') this.#check(site);
+      if (site.ordering === 'checked') this.#check(site, kind, label);
       this.#wait(site);
     } catch (error) {
       this.#drop();
@@ -91,20 +90,22 @@ export class Uses {
   }
 
   /** Before anything is submitted. */
-  #check(site: StreamSite): void {
+  #check(site: StreamSite, kind: OperationKind, label: string | undefined): void {
+    // Looking for the call site costs more than a launch: only a refusal needs it before the record stands.
+    const access = (): Access => accessOf(site, kind, label);
     for (let i = 0; i < this.#count; i++) {
       const isWrite = this.#writes[i] as boolean;
       this.#visit(i, ({ writes, reads }) => {
-        this.#checkAfter(site, i, writes, true);
-        if (isWrite) this.#checkAfter(site, i, reads, false);
+        this.#checkAfter(site, i, writes, true, access);
+        if (isWrite) this.#checkAfter(site, i, reads, false, access);
       });
     }
   }
 
-  #checkAfter({ core, timeline }: StreamSite, i: number, earlier: Latest, isWrite: boolean): void {
+  #checkAfter({ core, timeline }: StreamSite, i: number, earlier: Latest, isWrite: boolean, access: () => Access): void {
     for (const use of earlier) {
       if (timeline.hand.comesAfter(use.timeline.hand, use.ticket)) continue;
-      const second = { timeline, access: this.#access as Access, isWrite: this.#writes[i] as boolean };
+      const second = { timeline, access: access(), isWrite: this.#writes[i] as boolean };
       throw hazardError(this.#storages[i] as Storage, core.name, { timeline: use.timeline, access: use.access, isWrite }, second);
     }
   }
