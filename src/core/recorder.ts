@@ -1,6 +1,7 @@
 // What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
 // to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
 // Thread: the one that made it.
+import { allocate } from './allocation.js';
 import { checkBytes } from './arguments.js';
 import { DeviceArray } from './array.js';
 import { ArrayFactory } from './array-factory.js';
@@ -23,10 +24,10 @@ import { Operation } from './operation.js';
 import { takeId } from './operation-log.js';
 import type { OperationTimer } from './operation-timer.js';
 import type { PinnedArray } from './pinned.js';
-import { type Ordering, Storage } from './storage.js';
+import type { Ordering } from './storage.js';
 import type { Point, Timeline } from './timeline.js';
 import { submitTransfer } from './transfer.js';
-import { AllocKind, MemorySpace } from '../protocol/protocol.gen.js';
+import { AllocKind } from '../protocol/protocol.gen.js';
 
 /** Operations in the order of the calls; `Stream` says what else they throw. */
 export abstract class Recorder extends ArrayFactory {
@@ -161,19 +162,8 @@ export abstract class Recorder extends ArrayFactory {
   /** @internal */
   allocate<D extends DType>(shape: readonly number[], dtype: D, kind: AllocKind = AllocKind.POOL): DeviceArray<D> {
     this.checkOpen();
-    const { core, timeline } = this;
-    const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
-    const handle = core.takeMemoryHandle();
-    let ticket: number;
-    try {
-      // An empty array has a handle too, so that it needs no case of its own.
-      ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(bytes, 1), kind));
-    } catch (error) {
-      core.returnMemoryHandle(handle);
-      throw error;
-    }
-    const storage = new Storage(MemorySpace.DEVICE, handle, 0, bytes, core);
-    storage.make(this, ticket);
+    const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
+    const { storage, ticket } = allocate(this, bytes, kind);
     // A hazard may have to name it.
     if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);

@@ -4,12 +4,13 @@
 // Room for all records is looked for before the first one. Should a later one be refused all the same, because another
 // thread took the room, what was submitted keeps its order and its memory, and temporaries are freed.
 // Thread: owner.
-import { AllocKind, MemorySpace } from '../protocol/protocol.gen.js';
+import { AllocKind } from '../protocol/protocol.gen.js';
+import { allocate } from './allocation.js';
 import type { DeviceCore, StreamSite } from './device-core.js';
 import { LimitError } from './errors.js';
 import type { FailingPart } from './failures.js';
 import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
-import { Storage } from './storage.js';
+import type { Storage } from './storage.js';
 import type { Point } from './timeline.js';
 import { uses } from './uses.js';
 
@@ -57,18 +58,8 @@ export class Relay {
 
   /** Memory of the site's device until `end`. */
   temporary(site: StreamSite, byteLength: number): Region {
-    const { core, timeline } = site;
-    const handle = core.takeMemoryHandle();
-    let ticket: number;
-    try {
-      this.#follow(site, this.#last);
-      ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, byteLength, AllocKind.STAGING));
-    } catch (error) {
-      core.returnMemoryHandle(handle);
-      throw error;
-    }
-    const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
-    storage.make(site, ticket);
+    this.#follow(site, this.#last);
+    const { storage, ticket } = allocate(site, byteLength, AllocKind.STAGING);
     this.#temporaries.push({ site, storage });
     this.#reached(site, ticket);
     return flatRegion(storage, 0, byteLength);
