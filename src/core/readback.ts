@@ -68,12 +68,7 @@ class Landed {
   }
 
   submit(submit: (dst: Region) => Moved): Moved {
-    try {
-      return submit(this.#stage.region);
-    } catch (error) {
-      this.#stage.giveBack();
-      throw error;
-    }
+    return this.#stage.useLonger(() => submit(this.#stage.region));
   }
 
   /** Waits for the bytes, in `into` or a new buffer. The memory goes back when they are there, or when the device is done with it. */

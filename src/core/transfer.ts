@@ -62,13 +62,7 @@ function submitPlan(site: StreamSite, plan: CopyPlan, label: string | undefined,
   const sources = from.storage.lastWrites(from.start, from.end);
   if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, landing: undefined };
   const stage = HostStage.locked(from.storage.core, plan.byteLength);
-  let moved: Moved;
-  try {
-    moved = submitCopy(site, stage.region, from, plan, label);
-  } catch (error) {
-    stage.giveBack();
-    throw error;
-  }
+  const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
   return { ...moved, sources, landing: land(site, stage, dst.bytes, moved) };
 }
 

@@ -47,6 +47,16 @@ export class HostStage {
     }
   }
 
+  /** Submits what uses the memory, or gives it back. */
+  useLonger<T>(submit: () => T): T {
+    try {
+      return submit();
+    } catch (error) {
+      this.giveBack();
+      throw error;
+    }
+  }
+
   /** After everything that was submitted. */
   giveBack(): void {
     this.#core.arena.giveBack(this.#block, [...this.#storage.uses()]);
