@@ -10,6 +10,7 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from './arguments.js';
 import type { Device } from './device.js';
+import { isPromiseLike } from './promise-like.js';
 import type { Stream } from './stream.js';
 
 export interface RunOptions {
@@ -114,8 +115,4 @@ function leaveWith(leave: () => void): void {
   try {
     leave();
   } catch {}
-}
-
-function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

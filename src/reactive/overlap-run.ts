@@ -14,6 +14,7 @@ import { addAbortListener } from 'node:events';
 import type { Observable } from 'rxjs';
 import { AbortError, ArgumentError, DeviceLostError } from '../core/errors.js';
 import type { Device } from '../core/device.js';
+import { isPromiseLike } from '../core/promise-like.js';
 import type { Lane, LaneSet, OwnedLane } from './lane.js';
 import type { Meter } from './meter.js';
 import { observable, rx } from './observe.js';
@@ -298,10 +299,6 @@ function collect<R>(staged: Observable<R>, signal: AbortSignal): Promise<R[]> {
     return () => listener[Symbol.dispose]();
   });
   return lastValueFrom(race(aborted, from(staged).pipe(toArray())));
-}
-
-function isPromiseLike<R>(value: unknown): value is PromiseLike<R> {
-  return typeof (value as PromiseLike<R> | undefined)?.then === 'function';
 }
 
 function isObservableLike<R>(value: unknown): value is Observable<R> {

@@ -1,0 +1,3 @@
+export function isPromiseLike<T>(value: unknown): value is PromiseLike<T> {
+  return typeof (value as PromiseLike<T> | null | undefined)?.then === 'function';
+}
