@@ -133,8 +133,13 @@ function runProgram(steps: readonly Step[], explicit: readonly boolean[]): void 
   for (const now of steps) {
     const by = streams[now.stream]!;
     if (now.kind === 'finish') {
-      channel.complete(by.timeline.slot, by.timeline.last);
-      model.finished[now.stream] = by.timeline.last;
+      // On a device it does not finish before what it waits for.
+      for (const [slot, ticket] of closure(channel).get(`${by.timeline.slot}:${by.timeline.last}`)!) {
+        const at = index.get(slot)!;
+        if (model.finished[at]! >= ticket) continue;
+        channel.complete(slot, ticket);
+        model.finished[at] = ticket;
+      }
       continue;
     }
     if (now.kind === 'wait') {
