@@ -4,9 +4,11 @@
 //
 //   --seeds 1-1000     which seeds; 0 for none
 //   --programs 10000   how many random programs; 0 for none
-import { spawnSync } from 'node:child_process';
+//   --jobs N           runs side by side; default: one for every two cores, since the tests show that two kernels overlap
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bin } from './tools.mjs';
@@ -16,25 +18,30 @@ const KINDS = 4;
 const PROGRAMS_A_RUN = 1000;
 
 const { values } = parseArgs({
-  options: { seeds: { type: 'string', default: '1-1000' }, programs: { type: 'string', default: '10000' } },
+  options: {
+    seeds: { type: 'string', default: '1-1000' },
+    programs: { type: 'string', default: '10000' },
+    jobs: { type: 'string', default: String(Math.max(1, Math.floor(availableParallelism() / 2))) },
+  },
 });
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-soak-'));
 const failures = [];
 
 /** One run of some tests; what failed, with how to repeat it. */
-function run(what, env, args) {
-  const report = join(folder, 'report.json');
-  rmSync(report, { force: true });
+async function run(nth, { what, env, args }) {
+  const report = join(folder, `${nth}.json`);
   const started = performance.now();
   const command = ['run', ...args, '--reporter=json', `--outputFile=${report}`];
-  const { status, signal } = spawnSync(process.execPath, [bin('vitest/vitest.mjs'), ...command], {
+  const child = spawn(process.execPath, [bin('vitest/vitest.mjs'), ...command], {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'ignore', 'ignore'],
+    stdio: 'ignore',
     timeout: 30 * 60_000,
     killSignal: 'SIGKILL',
   });
+  const [status, signal] = await once(child, 'exit');
   const failed = status === 0 ? [] : failedOf(report, status ?? signal);
+  rmSync(report, { force: true });
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   const repeat = [...settings, 'npx vitest run', ...args].join(' ');
@@ -56,26 +63,44 @@ function failedOf(report, ended) {
   }
 }
 
-const [first, last = first] = values.seeds.split('-').map(Number);
-if (!Number.isInteger(first) || !Number.isInteger(last)) throw new Error(`The seeds (${values.seeds}) are not like 7 or 1-1000.`);
-for (let seed = Math.max(first, 1); first > 0 && seed <= last; seed++) {
-  run(`seed ${seed}, one device`, { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' }, ['test/conformance/run-cpu.test.ts']);
-  run(`seed ${seed}, two devices`, { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' }, ['test/conformance/run-two-cpu.test.ts']);
+function wholeNumber(name, least) {
+  const value = Number(values[name]);
+  if (!Number.isInteger(value) || value < least) throw new Error(`--${name} (${values[name]}) is not a whole number from ${least}.`);
+  return value;
 }
 
-const programs = Number(values.programs);
-if (!Number.isInteger(programs) || programs < 0) throw new Error(`The number of programs (${values.programs}) is not a whole number.`);
-for (let done = 0; done < programs; done += PROGRAMS_A_RUN) {
-  // Half of them in disorder.
-  const disorder = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
-  const each = Math.ceil(Math.min(PROGRAMS_A_RUN, programs - done) / KINDS);
-  run(`programs ${done + 1} to ${Math.min(done + PROGRAMS_A_RUN, programs)}`, { ...disorder, MILLRACE_PROGRAMS: String(each) }, [
-    'test/conformance/run-cpu.test.ts',
-    'test/conformance/run-two-cpu.test.ts',
-    '-t',
-    'random programs',
-  ]);
+function* seededRuns() {
+  const [first, last = first] = values.seeds.split('-').map(Number);
+  if (!Number.isInteger(first) || !Number.isInteger(last)) throw new Error(`The seeds (${values.seeds}) are not like 7 or 1-1000.`);
+  if (first === 0) return;
+  for (let seed = first; seed <= last; seed++) {
+    const env = { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' };
+    yield { what: `seed ${seed}, one device`, env, args: ['test/conformance/run-cpu.test.ts'] };
+    yield { what: `seed ${seed}, two devices`, env, args: ['test/conformance/run-two-cpu.test.ts'] };
+  }
 }
+
+function* programRuns() {
+  const programs = wholeNumber('programs', 0);
+  for (let done = 0; done < programs; done += PROGRAMS_A_RUN) {
+    // Half of them in disorder.
+    const disorder = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
+    const each = Math.ceil(Math.min(PROGRAMS_A_RUN, programs - done) / KINDS);
+    yield {
+      what: `programs ${done + 1} to ${Math.min(done + PROGRAMS_A_RUN, programs)}`,
+      env: { ...disorder, MILLRACE_PROGRAMS: String(each) },
+      args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-two-cpu.test.ts', '-t', 'random programs'],
+    };
+  }
+}
+
+const runs = [...programRuns(), ...seededRuns()].entries();
+// Each takes the next run as it ends one: they share the iterator.
+await Promise.all(
+  Array.from({ length: wholeNumber('jobs', 1) }, async () => {
+    for (const [nth, each] of runs) await run(nth, each);
+  }),
+);
 
 rmSync(folder, { recursive: true, force: true });
 console.log(failures.length === 0 ? 'Nothing failed.' : `${failures.length} failed.`);
