@@ -145,6 +145,10 @@ class StatementEmitter {
         return line(`${stmt.expr.kind === 'atomic' ? expressions.atomicCall(stmt.expr) : `(void)(${expressions.emit(stmt.expr)})`};`);
       case 'fence':
         return line('__threadfence();');
+      case 'barrier':
+      case 'print':
+      case 'assert':
+        throw new Error(`No text for '${stmt.kind}'.`);
       case 'if': {
         const test = expressions.emit(stmt.test);
         // The checks of the test stand before the arms, whose own must not be mixed with them.

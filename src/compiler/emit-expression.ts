@@ -10,7 +10,17 @@ import { isStable } from './ir.js';
 export const CPP_TYPE: Readonly<Record<ScalarType, string>> = { bool: 'bool', i32: 'int', u32: 'unsigned', f32: 'float', f64: 'double' };
 const AXES = ['x', 'y', 'z'] as const;
 const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
-const ATOMIC_NAMES = { add: 'atomicAdd', min: 'atomicMin', max: 'atomicMax', cas: 'atomicCAS' } as const;
+const ATOMIC_NAMES = {
+  add: 'atomicAdd',
+  sub: 'atomicSub',
+  min: 'atomicMin',
+  max: 'atomicMax',
+  and: 'atomicAnd',
+  or: 'atomicOr',
+  xor: 'atomicXor',
+  exchange: 'atomicExch',
+  cas: 'atomicCAS',
+} as const;
 
 export class ExpressionEmitter {
   readonly helpers: Set<string> = new Set();
@@ -188,9 +198,7 @@ export class ExpressionEmitter {
     if (this.#known.some((block) => block.has(key))) return;
     // A constant that is too small for every array is checked like any other: the shape is known at launch only.
     const asUnsigned = index.type === 'u32' ? text : `(unsigned)${text}`;
-    this.before.push(
-      `if (${asUnsigned} >= (unsigned)${limit}) { MR_FAULT(${array.parameter}u, ${dimension}u, ${text}, ${limit}); return; }`,
-    );
+    this.before.push(`if (${asUnsigned} >= (unsigned)${limit}) { MR_FAULT(${array.number}u, ${dimension}u, ${text}, ${limit}); return; }`);
     if (isStable(index)) this.#known.at(-1)!.add(key);
   }
 

@@ -18,12 +18,18 @@ export interface Variable {
   readonly isConst: boolean;
 }
 
+/** Whose an array is: the launch's, a block's or a thread's. */
+export type ArraySpace = 'parameter' | 'shared' | 'dynamic shared' | 'local';
+
 export interface ArrayRef {
   readonly name: string;
-  /** Position among the kernel's parameters. */
-  readonly parameter: number;
+  readonly space: ArraySpace;
+  /** What a fault report calls it: first the parameters in order, then what the body declares, in order. */
+  readonly number: number;
   readonly dtype: DType;
   readonly rank: number;
+  /** Of shared and local memory, in array order; empty where only the launch knows. */
+  readonly extents: readonly number[];
   readonly isReadOnly: boolean;
 }
 
@@ -31,7 +37,9 @@ export type Axis = 0 | 1 | 2;
 export type ThreadVector = 'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' | '<<' | '>>';
 export type ComparisonOp = '<' | '<=' | '>' | '>=' | '==' | '!=';
-export type AtomicOp = 'add' | 'min' | 'max' | 'cas';
+export type AtomicOp = 'add' | 'sub' | 'min' | 'max' | 'and' | 'or' | 'xor' | 'exchange' | 'cas';
+/** Whose threads meet at a barrier. */
+export type BarrierScope = 'warp' | 'block' | 'grid';
 
 export type Expr =
   | { readonly kind: 'const'; readonly type: ValueType; readonly value: number }
@@ -73,6 +81,11 @@ export type Stmt = { readonly at: number } & (
   | { readonly kind: 'store'; readonly array: ArrayRef; readonly indices: readonly Expr[]; readonly value: Expr }
   | { readonly kind: 'effect'; readonly expr: Expr }
   | { readonly kind: 'fence' }
+  | { readonly kind: 'barrier'; readonly scope: BarrierScope }
+  /** Numbers and words, in order. */
+  | { readonly kind: 'print'; readonly parts: readonly (string | Expr)[] }
+  /** `text` is the condition as it was written. */
+  | { readonly kind: 'assert'; readonly test: Expr; readonly text: string }
   | { readonly kind: 'if'; readonly test: Expr; readonly then: readonly Stmt[]; readonly otherwise: readonly Stmt[] }
   | {
       readonly kind: 'loop';
@@ -98,6 +111,8 @@ export interface FuncIr {
 export interface KernelIr {
   readonly name: string;
   readonly body: readonly Stmt[];
+  /** Shared and local memory that it declares, in order. */
+  readonly arrays: readonly ArrayRef[];
   /** Helpers it calls, callees first. */
   readonly funcs: readonly FuncIr[];
   /** Launch indices used: 0 to 3. */

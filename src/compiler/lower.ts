@@ -70,7 +70,15 @@ function argumentValue(name: string, param: Param, parameter: number, node: AnyN
     );
   }
   if (param.kind === 'scalar') return { kind: 'expr', expr: { kind: 'scalar', type, dtype: param.dtype, name } };
-  const array: ArrayRef = { name, parameter, dtype: param.dtype, rank: param.rank, isReadOnly: param.access === 'in' };
+  const array: ArrayRef = {
+    name,
+    space: 'parameter',
+    number: parameter,
+    dtype: param.dtype,
+    rank: param.rank,
+    extents: [],
+    isReadOnly: param.access === 'in',
+  };
   return { kind: 'array', array, indices: [] };
 }
 
@@ -99,7 +107,7 @@ export function lowerKernel(
     // An arrow without braces: its one expression is a statement.
     else lowerBody(ctx, [{ type: 'ExpressionStatement', expression: node.body, start: node.body.start, end: node.body.end }], undefined);
   });
-  return { name, body, funcs: [...context.calledFuncs], indexRank: context.indexRank };
+  return { name, body, arrays: [], funcs: [...context.calledFuncs], indexRank: context.indexRank };
 }
 
 /** A helper's body. */
