@@ -1,5 +1,5 @@
 // The public surface, and the one place that hands the reactive layer to core.
-import { installObservableFactory } from './core/observable.js';
+import { installObservableFactory } from './core/base/observable.js';
 import { observableOf } from './reactive/index.js';
 
 installObservableFactory(observableOf);
@@ -7,35 +7,35 @@ installObservableFactory(observableOf);
 export { listDevices, openDevice } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
-export type { Device, DeviceInfo, DeviceName } from './core/device.js';
-export type { DeviceSnapshot, StreamSnapshot, WaitKind } from './core/inspect.js';
-export type { MemoryPool, MemoryStats } from './core/pool.js';
-export type { PeerAccess } from './core/peers.js';
-export type { Recorder } from './core/recorder.js';
-export type { RunOptions } from './core/current.js';
-export type { HoldOptions } from './core/hold-function.js';
-export type { HostOptions } from './core/host-function.js';
-export type { Stream } from './core/stream.js';
-export type { StreamOptions } from './core/stream-options.js';
-export type { Ordering } from './core/storage.js';
-export type { DeviceArray } from './core/array.js';
-export type { AxisIndex } from './core/strides.js';
-export type { ArrayFactory, DTypeOf } from './core/array-factory.js';
-export type { PinnedArray } from './core/pinned.js';
-export type { CopyOptions } from './core/copy.js';
-export type { DeviceEvent } from './core/event.js';
-export type { EventOptions } from './core/event-options.js';
-export { elapsed } from './core/elapsed.js';
-export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/thread-calls.js';
-export type { Activity, Operation, OperationTiming } from './core/operation.js';
-export { operationsOf } from './core/iterate.js';
-export type { BatchPolicy, LossPolicy, ObservedIterator } from './core/iterate.js';
-export type { ObservableOf } from './core/observable.js';
-export type { WaitOptions } from './core/wait.js';
+export type { Device, DeviceInfo, DeviceName } from './core/faces/device.js';
+export type { DeviceSnapshot, StreamSnapshot, WaitKind } from './core/faces/inspect.js';
+export type { MemoryPool, MemoryStats } from './core/memory/pool.js';
+export type { PeerAccess } from './core/faces/peers.js';
+export type { Recorder } from './core/faces/recorder.js';
+export type { RunOptions } from './core/faces/current.js';
+export type { HoldOptions } from './core/operations/hold-function.js';
+export type { HostOptions } from './core/operations/host-function.js';
+export type { Stream } from './core/faces/stream.js';
+export type { StreamOptions } from './core/faces/stream-options.js';
+export type { Ordering } from './core/memory/storage.js';
+export type { DeviceArray } from './core/faces/array.js';
+export type { AxisIndex } from './core/elements/strides.js';
+export type { ArrayFactory, DTypeOf } from './core/faces/array-factory.js';
+export type { PinnedArray } from './core/faces/pinned.js';
+export type { CopyOptions } from './core/faces/copy.js';
+export type { DeviceEvent } from './core/faces/event.js';
+export type { EventOptions } from './core/events/event-options.js';
+export { elapsed } from './core/faces/elapsed.js';
+export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/faces/thread-calls.js';
+export type { Activity, Operation, OperationTiming } from './core/operations/operation.js';
+export { operationsOf } from './core/operations/iterate.js';
+export type { BatchPolicy, LossPolicy, ObservedIterator } from './core/operations/iterate.js';
+export type { ObservableOf } from './core/base/observable.js';
+export type { WaitOptions } from './core/waits/wait.js';
 
-export { bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from './core/dtype.js';
-export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInput } from './core/dtype.js';
-export { inout, input, output } from './core/kernel.js';
+export { bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from './core/elements/dtype.js';
+export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInput } from './core/elements/dtype.js';
+export { inout, input, output } from './core/kernels/kernel.js';
 export type {
   Access,
   ArgOf,
@@ -51,7 +51,7 @@ export type {
   Params,
   Rank,
   Shape,
-} from './core/kernel.js';
+} from './core/kernels/kernel.js';
 export {
   AbortError,
   ArgumentError,
@@ -70,9 +70,9 @@ export {
   UnsupportedError,
   UpstreamError,
   WaitTimeoutError,
-} from './core/errors.js';
-export type { HazardSite, LostReason, OperationInfo, OperationKind } from './core/errors.js';
-export type { CompilerDiagnostic } from './core/build.js';
+} from './core/base/errors.js';
+export type { HazardSite, LostReason, OperationInfo, OperationKind } from './core/base/errors.js';
+export type { CompilerDiagnostic } from './core/channel/build.js';
 
 export { kernel } from './compiler/kernel.js';
 export { cudaKernel } from './compiler/cuda-kernel.js';

@@ -1,5 +1,5 @@
 // What an owner asks its device's worker, because the driver may take its time: the pool, peers, marks, other
-// processes. src/core/control.ts says what each is. Each may block.
+// processes. src/core/channel/control.ts says what each is. Each may block.
 #pragma once
 
 #include <node_api.h>

@@ -3,7 +3,7 @@
 // Thread: the device's worker, one builder for a device. Nothing here blocks it: compilers are child processes, or run
 // on threads of the addon. Two builds of one text at once become one.
 import { createHash } from 'node:crypto';
-import type { BuildSpec } from '../core/build.js';
+import type { BuildSpec } from '../core/channel/build.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
 import { KernelCache } from './cache.js';
 import type { KernelCompiler } from './compiler.js';

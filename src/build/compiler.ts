@@ -1,5 +1,5 @@
 // What the builder asks of a compiler, whichever device it builds for.
-import type { BuildSpec } from '../core/build.js';
+import type { BuildSpec } from '../core/channel/build.js';
 
 export interface KernelCompiler {
   /** For people: 'g++ 12.2.0'. */

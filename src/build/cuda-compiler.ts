@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BuildSpec } from '../core/build.js';
+import type { BuildSpec } from '../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from './diagnostics.js';
 import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';

@@ -5,7 +5,7 @@
 // or a file that is gone) keeps the guess.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { SourceMapping } from '../core/build.js';
+import type { SourceMapping } from '../core/channel/build.js';
 
 /** `mapping` with the lines where `source` really stands, when it was only guessed and can be found. */
 export function locate(source: string, mapping: SourceMapping): SourceMapping {

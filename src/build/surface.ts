@@ -3,8 +3,8 @@
 // A kernel runs as a plain loop over its threads, so nothing in it can wait for a neighbour: barriers and warp
 // primitives are refused by name before the compiler is asked, which would only say "not declared". So is what has no
 // counterpart outside a GPU.
-import type { BuildSpec } from '../core/build.js';
-import type { CompileError } from '../core/errors.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import type { CompileError } from '../core/base/errors.js';
 import { compileError } from './diagnostics.js';
 import type { Token } from './text.js';
 

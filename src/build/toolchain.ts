@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { arch, cpus } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { UnavailableError } from '../core/errors.js';
+import { UnavailableError } from '../core/base/errors.js';
 import { runCompiler } from './run-compiler.js';
 
 export interface Toolchain {

@@ -1,7 +1,7 @@
 // Checks of what `kernel`, `func` and `cudaKernel` are given, apart from the text itself.
-import { badArgument } from '../core/arguments.js';
-import { isDType } from '../core/dtype.js';
-import type { Params } from '../core/kernel.js';
+import { badArgument } from '../core/base/arguments.js';
+import { isDType } from '../core/elements/dtype.js';
+import type { Params } from '../core/kernels/kernel.js';
 
 export const IDENTIFIER: RegExp = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 const ACCESS: readonly unknown[] = ['in', 'out', 'inout'];

@@ -1,7 +1,7 @@
 // cudaKernel(): CUDA C++ text with a typed parameter list. The list is compared with the text here, where a mistake has
 // the user's stack; the text itself is checked by the device's compiler when it is built.
-import type { BuildSpec } from '../core/build.js';
-import { type Kernel, MADE, type Param, type Params } from '../core/kernel.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import { type Kernel, MADE, type Param, type Params } from '../core/kernels/kernel.js';
 import { checkName, checkParams, IDENTIFIER, refuseArgument } from './arguments.js';
 import { findEntry, type TextEntry, type TextParameter, withoutComments } from './cuda-signature.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from './diagnostics.js';

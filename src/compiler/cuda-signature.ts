@@ -2,7 +2,7 @@
 //
 // It is no C++ parser: what it cannot read (templates, typedefs, structs, macros) it calls unknown, and leaves to the
 // real compiler. What it can read, it reads right.
-import type { DType } from '../core/dtype.js';
+import type { DType } from '../core/elements/dtype.js';
 
 export interface TextParameter {
   /** As it stands in the text. */

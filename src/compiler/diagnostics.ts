@@ -1,7 +1,7 @@
 // Errors in kernel text: a code, a place, a sentence, a hint, and a frame cut from the user's function.
 //
 // Codes: K0xx text and parsing, K1xx names, K2xx types, K3xx syntax outside the language, K4xx barriers.
-import { CompileError } from '../core/errors.js';
+import { CompileError } from '../core/base/errors.js';
 
 /** Where `kernel()` was called, from the stack: undefined members are not known. */
 export interface CallSite {

@@ -2,8 +2,8 @@
 //
 // Arguments follow the 'shaped' convention: an array is its pointer and one int a dimension; three extents come last,
 // then, in checked kernels, the launch's fault slot and word. Threads beyond the extents leave at once.
-import type { DType } from '../core/dtype.js';
-import type { Params } from '../core/kernel.js';
+import type { DType } from '../core/elements/dtype.js';
+import type { Params } from '../core/kernels/kernel.js';
 import { CPP_TYPE, ExpressionEmitter, funcName, indented, sanitized } from './emit-expression.js';
 import type { FuncIr, KernelIr, ScalarType, Stmt } from './ir.js';
 import { FAULT_PRELUDE, helperLines } from './prelude.js';

@@ -2,7 +2,7 @@
 //
 // What cannot stand inside an expression goes before it, as statements: an index check that leaves the kernel, an atomic
 // whose result is used, the arm of a `?:` that must not run. `before` collects them in the order of evaluation.
-import type { DType } from '../core/dtype.js';
+import type { DType } from '../core/elements/dtype.js';
 import { BUILTINS } from './builtins.js';
 import type { ArrayRef, Expr, ScalarType, ThreadVector, ValueType, Variable } from './ir.js';
 import { isStable } from './ir.js';

@@ -1,5 +1,5 @@
 // func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
-import type { DType, Scalar } from '../core/dtype.js';
+import type { DType, Scalar } from '../core/elements/dtype.js';
 import { refuseArgument } from './arguments.js';
 import { type CallSite, callSite, KernelTextError, toCompileError } from './diagnostics.js';
 import type { FuncIr, ScalarType } from './ir.js';

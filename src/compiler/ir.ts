@@ -3,7 +3,7 @@
 // Invariants once lowering has finished: no expression has an untyped type; both sides of an arithmetic or comparison
 // have the same type; an array access has one index for each dimension, each i32 or u32; expressions have no effect
 // but those of `atomic`.
-import type { DType } from '../core/dtype.js';
+import type { DType } from '../core/elements/dtype.js';
 
 /** What a value in a register may be. Narrower storage types load as i32. */
 export type ScalarType = 'bool' | 'i32' | 'u32' | 'f32' | 'f64';

@@ -1,7 +1,7 @@
 // kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
 // where a mistake has the user's stack; the text for the device's compiler is written at once too, since it is short.
-import type { BuildSpec } from '../core/build.js';
-import { MADE, type Params } from '../core/kernel.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import { MADE, type Params } from '../core/kernels/kernel.js';
 import { checkName, checkParams, refuseArgument, requireOneOf } from './arguments.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError, userLine } from './diagnostics.js';
 import { type EmittedKernel, emitKernel } from './emit-cuda.js';

@@ -1,7 +1,7 @@
 // What a kernel's body sees, as TypeScript types: its arguments, and the thread that runs it. The body never runs as
 // JavaScript; these types only let the user's own compiler check it.
-import type { DType, Scalar } from '../core/dtype.js';
-import type { ArrayParam, Kernel, Params, Rank } from '../core/kernel.js';
+import type { DType, Scalar } from '../core/elements/dtype.js';
+import type { ArrayParam, Kernel, Params, Rank } from '../core/kernels/kernel.js';
 
 type Lower = { 1: never; 2: 1; 3: 2; 4: 3 };
 type ElementIn<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;

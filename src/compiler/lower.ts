@@ -4,7 +4,7 @@
 // nothing more is learnt, what is still untyped gets its default (i32, u32 beside u32 values, f32 for fractions) and
 // the last pass runs. Each pass settles at least one variable, so it ends.
 import type { AnyNode, Pattern } from 'acorn';
-import type { Param, Params } from '../core/kernel.js';
+import type { Param, Params } from '../core/kernels/kernel.js';
 import { type Context, fail, identifierOf, type Resolution, Scope, type Surroundings, type Value } from './context.js';
 import { KernelTextError } from './diagnostics.js';
 import { lowerExpr } from './expressions.js';

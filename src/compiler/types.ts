@@ -3,7 +3,7 @@
 // Numbers in the text have no type (`1`, `1.0` and `1e0` are one text after a bundler); they take the type of what they
 // meet. Nothing narrows silently: a fraction never becomes an integer, nor f64 f32, nor i32 u32.
 import type { AnyNode } from 'acorn';
-import type { DType } from '../core/dtype.js';
+import type { DType } from '../core/elements/dtype.js';
 import { type Context, fail, textOf } from './context.js';
 import type { Expr, ScalarType, UntypedType, ValueType, Variable } from './ir.js';
 

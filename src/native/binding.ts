@@ -58,7 +58,7 @@ export interface Binding {
   registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
   /** Only after every operation that used the handle completed. Blocks. */
   unregisterHost(channel: number, handle: number): void;
-  // Each of these may block, and throws a NativeFailure. core/control.ts says what they are.
+  // Each of these may block, and throws a NativeFailure. core/channel/control.ts says what they are.
   poolStats(channel: number): PoolReport;
   setReleaseThreshold(channel: number, bytes: number): void;
   releaseThreshold(channel: number): number;

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { InternalError, UnavailableError } from '../core/errors.js';
+import { InternalError, UnavailableError } from '../core/base/errors.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
 import type { Binding } from './binding.js';
 

@@ -4,14 +4,14 @@
 // the memory is large enough. They are freed when the run ends, in stream order, so the device may still be reading them.
 //
 // Thread: owner.
-import type { DeviceArray } from '../core/array.js';
-import type { Device } from '../core/device.js';
-import { ArgumentError } from '../core/errors.js';
-import type { DType, DTypeLike } from '../core/dtype.js';
-import type { Shape } from '../core/kernel.js';
-import type { PinnedArray } from '../core/pinned.js';
+import type { DeviceArray } from '../core/faces/array.js';
+import type { Device } from '../core/faces/device.js';
+import { ArgumentError } from '../core/base/errors.js';
+import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import type { Shape } from '../core/kernels/kernel.js';
+import type { PinnedArray } from '../core/faces/pinned.js';
 
-import type { Stream } from '../core/stream.js';
+import type { Stream } from '../core/faces/stream.js';
 
 /** One of N slots, each with a stream and memory of its own. Arrays keep nothing from item to item. */
 export interface Lane {

@@ -4,7 +4,7 @@
 // and never by merely importing this library.
 import { createRequire } from 'node:module';
 import type * as Rx from 'rxjs';
-import { UnavailableError } from '../core/errors.js';
+import { UnavailableError } from '../core/base/errors.js';
 
 let loaded: typeof Rx | undefined;
 

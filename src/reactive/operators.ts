@@ -4,13 +4,13 @@
 // them. Only download$ and cpu$ wait; upload$ and launch$ submit and pass on, so the device gets a whole chain at once,
 // and a failure on the way arrives where the chain is awaited.
 import type { MonoTypeOperatorFunction, Observable, OperatorFunction } from 'rxjs';
-import type { DeviceArray } from '../core/array.js';
-import type { DTypeOf } from '../core/array-factory.js';
-import { ArgumentError } from '../core/errors.js';
-import { dtypeOfHost, type DType, type HostArray } from '../core/dtype.js';
-import type { Kernel, LaunchArgs, LaunchShape, Params, Shape } from '../core/kernel.js';
-import type { PinnedArray } from '../core/pinned.js';
-import type { Stream } from '../core/stream.js';
+import type { DeviceArray } from '../core/faces/array.js';
+import type { DTypeOf } from '../core/faces/array-factory.js';
+import { ArgumentError } from '../core/base/errors.js';
+import { dtypeOfHost, type DType, type HostArray } from '../core/elements/dtype.js';
+import type { Kernel, LaunchArgs, LaunchShape, Params, Shape } from '../core/kernels/kernel.js';
+import type { PinnedArray } from '../core/faces/pinned.js';
+import type { Stream } from '../core/faces/stream.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
 

@@ -12,9 +12,9 @@
 // Thread: owner. Nothing here rejects without a reader: stages, pulls and the end of the run each have a handler.
 import { addAbortListener } from 'node:events';
 import type { Observable } from 'rxjs';
-import { AbortError, ArgumentError, DeviceLostError } from '../core/errors.js';
-import type { Device } from '../core/device.js';
-import { isPromiseLike } from '../core/promise-like.js';
+import { AbortError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
+import type { Device } from '../core/faces/device.js';
+import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Lane, LaneSet, OwnedLane } from './lane.js';
 import type { Meter } from './meter.js';
 import { observable, rx } from './observe.js';

@@ -3,9 +3,9 @@
 // It is what `mergeMap(stage, N)` looks like and is not: that takes everything from its source at once and keeps it in
 // memory. Here a slow stage holds the source, and (iterating) a slow consumer holds the stage.
 import type { Observable } from 'rxjs';
-import { ArgumentError } from '../core/errors.js';
-import type { Device } from '../core/device.js';
-import type { Stream } from '../core/stream.js';
+import { ArgumentError } from '../core/base/errors.js';
+import type { Device } from '../core/faces/device.js';
+import type { Stream } from '../core/faces/stream.js';
 import { openLanes, type Lane } from './lane.js';
 import { Meter, type Resource } from './meter.js';
 import { observable, type Sink } from './observe.js';

@@ -5,10 +5,10 @@
 // a plain call. Unsubscribing stops watching, never the work.
 import { AsyncResource } from 'node:async_hooks';
 import type { Observable } from 'rxjs';
-import type { ObservableFactory, Observed } from '../core/observable.js';
+import type { ObservableFactory, Observed } from '../core/base/observable.js';
 import { observable } from './observe.js';
 
-declare module '../core/observable.js' {
+declare module '../core/base/observable.js' {
   interface ObservableOf<T> extends Observable<T> {}
 }
 

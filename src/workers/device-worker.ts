@@ -6,8 +6,8 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../build/builder.js';
 import type { Nvrtc } from '../build/cuda-compiler.js';
-import type { BuildSpec } from '../core/build.js';
-import type { ControlName } from '../core/control.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import type { ControlName } from '../core/channel/control.js';
 import {
   CompileError,
   encodeError,
@@ -17,8 +17,8 @@ import {
   StateError,
   UnavailableError,
   UnsupportedError,
-} from '../core/errors.js';
-import { growableSharedBuffer } from '../core/shared-buffer.js';
+} from '../core/base/errors.js';
+import { growableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, Status, TimelineSlot } from '../protocol/protocol.gen.js';

@@ -1,10 +1,10 @@
 // Every message between an owner and its device's worker. Streams, memory and launches never travel here: they are
 // records. What does travel may block the worker and never the owner.
-import type { BuildSpec } from '../core/build.js';
-import type { BuildReport } from '../core/channel.js';
-import type { ControlName } from '../core/control.js';
-import type { EncodedError } from '../core/errors.js';
-import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import type { BuildReport } from '../core/channel/channel.js';
+import type { ControlName } from '../core/channel/control.js';
+import type { EncodedError } from '../core/base/errors.js';
+import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 
 export type ToWorker =

@@ -5,11 +5,11 @@
 // Thread: owner.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { BuildSpec } from '../core/build.js';
-import type { BuildReport, Channel } from '../core/channel.js';
-import type { ControlCalls, ControlName } from '../core/control.js';
-import { decodeError, DeviceLostError, InternalError } from '../core/errors.js';
-import type { GrowableSharedBuffer } from '../core/shared-buffer.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import type { BuildReport, Channel } from '../core/channel/channel.js';
+import type { ControlCalls, ControlName } from '../core/channel/control.js';
+import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
+import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';

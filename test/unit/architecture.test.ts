@@ -11,10 +11,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Folder of src/, or a file right in it, and what it may import: folders, or single files of a folder. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
-  native: ['protocol', 'core/errors.ts'],
+  native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
-  compiler: ['core/array.ts', 'core/kernel.ts', 'core/dtype.ts', 'core/errors.ts', 'core/build.ts', 'core/arguments.ts'],
-  build: ['core/build.ts', 'core/errors.ts', 'protocol'],
+  compiler: ['core/kernels/kernel.ts', 'core/elements', 'core/channel/build.ts', 'core/base'],
+  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol'],
   workers: ['core', 'native', 'protocol', 'build'],
   reactive: ['core', 'workers/cpu-pool.ts'],
   'open.ts': ['core', 'native', 'protocol', 'workers'],

@@ -22,7 +22,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { KernelBuilder, type BuildTarget } from '../../../src/build/builder.js';
 import type { Nvrtc } from '../../../src/build/cuda-compiler.js';
 import { runCompiler } from '../../../src/build/run-compiler.js';
-import { CompileError, UnavailableError } from '../../../src/core/errors.js';
+import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';
 import { f32, i32, ImageRunner, specOf } from './run-image.js';
 
 const SAXPY = `extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { KernelBuilder } from '../../../src/build/builder.js';
-import type { BuildSpec } from '../../../src/core/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { f32, i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
 
 let runner: ImageRunner;

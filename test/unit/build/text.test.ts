@@ -4,7 +4,7 @@ import { parseLog } from '../../../src/build/diagnostics.js';
 import { kernelNames, rewriteForCpu } from '../../../src/build/rewrite.js';
 import { refuseOnCpu } from '../../../src/build/surface.js';
 import { tokenize } from '../../../src/build/text.js';
-import { CompileError } from '../../../src/core/errors.js';
+import { CompileError } from '../../../src/core/base/errors.js';
 import { specOf } from './run-image.js';
 
 function caught(run: () => void): CompileError {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
 import { findEntry, readParameter, withoutComments } from '../../../src/compiler/cuda-signature.js';
-import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/dtype.js';
-import { ArgumentError } from '../../../src/core/errors.js';
-import { inout, input, output } from '../../../src/core/kernel.js';
+import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
+import { ArgumentError } from '../../../src/core/base/errors.js';
+import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { complaint } from './support.js';
 
 const SCALE = `

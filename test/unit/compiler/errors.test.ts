@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { bool, f32, f64, i32, i64, u32 } from '../../../src/core/dtype.js';
-import { ArgumentError } from '../../../src/core/errors.js';
-import { inout, input, output, type Params } from '../../../src/core/kernel.js';
+import { bool, f32, f64, i32, i64, u32 } from '../../../src/core/elements/dtype.js';
+import { ArgumentError } from '../../../src/core/base/errors.js';
+import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
 import { compileError, complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, f64, i32, u32 } from '../../../src/core/dtype.js';
-import { inout, input, output } from '../../../src/core/kernel.js';
+import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
+import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, helpersOf } from './support.js';
 
 const open = { bounds: 'unchecked' } as const;

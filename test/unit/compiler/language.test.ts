@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { bool, f32, i16, i32, i8, u16, u8 } from '../../../src/core/dtype.js';
-import { inout, input, output } from '../../../src/core/kernel.js';
+import { bool, f32, i16, i32, i8, u16, u8 } from '../../../src/core/elements/dtype.js';
+import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf } from './support.js';
 
 const open = { bounds: 'unchecked' } as const;

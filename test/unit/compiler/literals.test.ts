@@ -1,8 +1,8 @@
 // Numbers of the text have no type of their own: they take that of what they meet.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, f64, i32, u32 } from '../../../src/core/dtype.js';
-import { inout } from '../../../src/core/kernel.js';
+import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, complaint } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32) } as const;

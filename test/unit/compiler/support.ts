@@ -1,6 +1,6 @@
 // What the compiler's tests share: the part of the emitted text that comes from a body, and the errors of one that fails.
-import { CompileError } from '../../../src/core/errors.js';
-import type { Kernel } from '../../../src/core/kernel.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import type { Kernel } from '../../../src/core/kernels/kernel.js';
 
 /** The entry's lines after the tail guard. */
 export function bodyOf(made: Kernel): string {

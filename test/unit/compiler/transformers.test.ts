@@ -1,8 +1,8 @@
 // Build tools rewrite a body before it is read. One kernel in the forms that they leave must stay one kernel.
 import { describe, expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, i32 } from '../../../src/core/dtype.js';
-import { inout, input } from '../../../src/core/kernel.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';
 
 const params = { gain: f32, values: input(f32), result: inout(f32), count: i32 } as const;

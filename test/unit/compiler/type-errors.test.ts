@@ -1,8 +1,8 @@
 // Every code of the type rules (K2xx), with its sentence and its hint.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { bool, f16, f32, f64, i32, i64, type Scalar, u32, u8 } from '../../../src/core/dtype.js';
-import { inout, input, type Params } from '../../../src/core/kernel.js';
+import { bool, f16, f32, f64, i32, i64, type Scalar, u32, u8 } from '../../../src/core/elements/dtype.js';
+import { inout, input, type Params } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;

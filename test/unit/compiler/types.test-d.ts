@@ -2,8 +2,8 @@
 import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, f64, i32, u8 } from '../../../src/core/dtype.js';
-import { type In, type InOut, inout, input, type Kernel, type Out, output } from '../../../src/core/kernel.js';
+import { f32, f64, i32, u8 } from '../../../src/core/elements/dtype.js';
+import { type In, type InOut, inout, input, type Kernel, type Out, output } from '../../../src/core/kernels/kernel.js';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const yes = <T extends true>(): T | undefined => undefined;

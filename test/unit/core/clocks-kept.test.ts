@@ -1,9 +1,9 @@
 // What clocks keep of streams and devices that are gone: nothing.
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { StreamHazardError } from '../../../src/core/errors.js';
-import { uses } from '../../../src/core/uses.js';
-import type { Stream } from '../../../src/core/stream.js';
+import { StreamHazardError } from '../../../src/core/base/errors.js';
+import { uses } from '../../../src/core/memory/uses.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 

@@ -1,6 +1,6 @@
 // Copies between devices of two backends, which go through host memory: when they are refused, and what their failure spoils.
 import { describe, expect, test } from 'vitest';
-import { LimitError } from '../../../src/core/errors.js';
+import { LimitError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { World } from './simulated.js';
 

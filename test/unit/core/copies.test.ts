@@ -2,11 +2,11 @@
 // what a sequential program would, and every temporary is gone.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import { ArgumentError, LimitError } from '../../../src/core/errors.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import { ArgumentError, LimitError } from '../../../src/core/base/errors.js';
 import { PeerRoute, Status } from '../../../src/protocol/protocol.gen.js';
-import type { Stream } from '../../../src/core/stream.js';
-import type { PinnedArray } from '../../../src/core/pinned.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import type { PinnedArray } from '../../../src/core/faces/pinned.js';
 import { offsetsOf, World } from './simulated.js';
 
 const SHAPE = [4, 6];

@@ -1,10 +1,10 @@
 // What copies, fills and launches refuse before anything is submitted, and what they take: offsets, counts, shapes, dtypes.
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import type { CopyOptions } from '../../../src/core/copy.js';
-import { DTYPES, type DType, type HostArray } from '../../../src/core/dtype.js';
-import { inout } from '../../../src/core/kernel.js';
-import { f32 } from '../../../src/core/dtype.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { CopyOptions } from '../../../src/core/faces/copy.js';
+import { DTYPES, type DType, type HostArray } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
 import { fixture, shiftKernel } from './fake-channel.js';
 import { World } from './simulated.js';
 

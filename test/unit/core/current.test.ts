@@ -2,9 +2,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defer, map, mergeMap, of, Subject } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
-import { ArgumentError, LimitError, StateError } from '../../../src/core/errors.js';
-import type { Stream } from '../../../src/core/stream.js';
-import { getDefaultDevice, setDefaultDevice } from '../../../src/core/thread-calls.js';
+import { ArgumentError, LimitError, StateError } from '../../../src/core/base/errors.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import { getDefaultDevice, setDefaultDevice } from '../../../src/core/faces/thread-calls.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { open, waitsOf } from './opened.js';
 

@@ -1,7 +1,7 @@
 // What the library's objects look like in logs: one line each, and JSON that ends.
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { ArgumentError } from '../../../src/core/errors.js';
+import { ArgumentError } from '../../../src/core/base/errors.js';
 import { fixture } from './fake-channel.js';
 
 function objects() {

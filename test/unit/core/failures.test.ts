@@ -9,9 +9,9 @@ import {
   OutOfMemoryError,
   StateError,
   UpstreamError,
-} from '../../../src/core/errors.js';
-import { inout } from '../../../src/core/kernel.js';
-import { f32 } from '../../../src/core/dtype.js';
+} from '../../../src/core/base/errors.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, shiftKernel, turn } from './fake-channel.js';
 

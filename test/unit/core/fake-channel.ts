@@ -1,12 +1,12 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
-import type { BuildReport, Channel } from '../../../src/core/channel.js';
-import type { ControlCalls, ControlName } from '../../../src/core/control.js';
-import { DeviceCore } from '../../../src/core/device-core.js';
-import { Device, type DeviceName } from '../../../src/core/device.js';
-import type { DeviceLostError } from '../../../src/core/errors.js';
-import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernel.js';
-import { Progress } from '../../../src/core/progress.js';
-import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
+import type { BuildReport, Channel } from '../../../src/core/channel/channel.js';
+import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
+import { DeviceCore } from '../../../src/core/device/device-core.js';
+import { Device, type DeviceName } from '../../../src/core/faces/device.js';
+import type { DeviceLostError } from '../../../src/core/base/errors.js';
+import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
+import { Progress } from '../../../src/core/waits/progress.js';
+import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';

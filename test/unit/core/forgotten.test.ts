@@ -2,7 +2,7 @@
 // once a process.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
 import { fixture, type FakeChannel } from './fake-channel.js';
 
 const frees = (channel: FakeChannel): number => channel.opcodes().filter((opcode) => opcode === 'FREE').length;

@@ -1,8 +1,8 @@
 // Handles run out: what is refused then, and what brings the next one.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { LimitError } from '../../../src/core/errors.js';
-import { HandleTable } from '../../../src/core/handles.js';
-import { Timeline } from '../../../src/core/timeline.js';
+import { LimitError } from '../../../src/core/base/errors.js';
+import { HandleTable } from '../../../src/core/device/handles.js';
+import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { HANDLE_INDEX_BITS } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, handleAt, turn } from './fake-channel.js';
 

@@ -2,12 +2,12 @@
 // checked, tracked and explicit streams, events, waits, reads and completions, seen and unseen.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import { StreamHazardError } from '../../../src/core/errors.js';
-import type { DeviceEvent } from '../../../src/core/event.js';
-import type { Operation } from '../../../src/core/operation.js';
-import type { Ordering } from '../../../src/core/storage.js';
-import type { Stream } from '../../../src/core/stream.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import { StreamHazardError } from '../../../src/core/base/errors.js';
+import type { DeviceEvent } from '../../../src/core/faces/event.js';
+import type { Operation } from '../../../src/core/operations/operation.js';
+import type { Ordering } from '../../../src/core/memory/storage.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 
 const BYTES = 8;

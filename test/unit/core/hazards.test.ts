@@ -1,9 +1,9 @@
 // Hazards one by one: what the refusal says, what counts as order and what does not.
 import { describe, expect, test } from 'vitest';
-import { f32 } from '../../../src/core/dtype.js';
-import { MillraceError, StreamHazardError } from '../../../src/core/errors.js';
-import { inout } from '../../../src/core/kernel.js';
-import type { Stream } from '../../../src/core/stream.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { MillraceError, StreamHazardError } from '../../../src/core/base/errors.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, shiftKernel, turn } from './fake-channel.js';
 

@@ -2,9 +2,9 @@
 // tell apart, and frees behind every use.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import type { Stream } from '../../../src/core/stream.js';
-import { uses as collector } from '../../../src/core/uses.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import { uses as collector } from '../../../src/core/memory/uses.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { fixture, type FakeChannel } from './fake-channel.js';
 

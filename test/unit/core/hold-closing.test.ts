@@ -1,7 +1,7 @@
 // Closing a device inside a hold that its streams, or those that use its memory, wait for.
 import { describe, expect, test } from 'vitest';
-import { StateError } from '../../../src/core/errors.js';
-import type { Stream } from '../../../src/core/stream.js';
+import { StateError } from '../../../src/core/base/errors.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 
 function rejectionOf(promise: Promise<unknown>): Promise<unknown> {

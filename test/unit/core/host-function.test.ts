@@ -1,8 +1,8 @@
 // Functions in a stream: when they are called, in what order with everything else, and what becomes of what they throw.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
-import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/errors.js';
-import type { Stream } from '../../../src/core/stream.js';
+import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/base/errors.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 

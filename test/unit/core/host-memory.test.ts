@@ -1,6 +1,6 @@
 // Memory of the user's and of the worker's in copies: what is detached, borrowed, lent and page-locked, from when to when.
 import { describe, expect, test } from 'vitest';
-import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/errors.js';
+import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/base/errors.js';
 import { CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, turn } from './fake-channel.js';
 import { type SimulatedChannel, World } from './simulated.js';

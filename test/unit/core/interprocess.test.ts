@@ -1,7 +1,14 @@
 // Events and memory of other processes: the records and questions they become, and their refusal where there is none of it.
 import { describe, expect, test } from 'vitest';
-import { ArgumentError, LimitError, StateError, UnavailableError, UnsupportedError, WaitTimeoutError } from '../../../src/core/errors.js';
-import { elapsed } from '../../../src/core/elapsed.js';
+import {
+  ArgumentError,
+  LimitError,
+  StateError,
+  UnavailableError,
+  UnsupportedError,
+  WaitTimeoutError,
+} from '../../../src/core/base/errors.js';
+import { elapsed } from '../../../src/core/faces/elapsed.js';
 import { AllocKind, AllocRecord, MarkKind, MarkRecord, Status, WaitMarkRecord, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 

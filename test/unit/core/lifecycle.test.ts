@@ -1,7 +1,7 @@
 // Streams and devices that come and go: what is refused changes nothing, what is gone holds nothing.
 import { describe, expect, test } from 'vitest';
-import { DeviceLostError, LimitError } from '../../../src/core/errors.js';
-import { MADE } from '../../../src/core/kernel.js';
+import { DeviceLostError, LimitError } from '../../../src/core/base/errors.js';
+import { MADE } from '../../../src/core/kernels/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 

@@ -1,10 +1,10 @@
 // Pinned memory from the arena: what is shared, what is reused and when.
 import { CopyRecord } from '../../../src/protocol/protocol.gen.js';
 import { describe, expect, test } from 'vitest';
-import { HandleTable } from '../../../src/core/handles.js';
-import { HostArena } from '../../../src/core/host-arena.js';
-import { Timeline } from '../../../src/core/timeline.js';
-import { halfFromNumber, numberFromHalf } from '../../../src/core/scalar-bits.js';
+import { HandleTable } from '../../../src/core/device/handles.js';
+import { HostArena } from '../../../src/core/device/host-arena.js';
+import { Timeline } from '../../../src/core/timeline/timeline.js';
+import { halfFromNumber, numberFromHalf } from '../../../src/core/elements/scalar-bits.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const MIB = 2 ** 20;

@@ -1,7 +1,7 @@
 // What `tracked` ordering inserts, what `explicit` leaves out, and what frees wait for: seen as the records submitted.
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Stream } from '../../../src/core/stream.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { fixture, type FakeChannel, turn } from './fake-channel.js';
 

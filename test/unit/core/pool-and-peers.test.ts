@@ -1,6 +1,6 @@
 // The pool's figures and switches, and who may reach whose memory: what is asked of the worker, and what is refused here.
 import { describe, expect, test } from 'vitest';
-import { ArgumentError, DeviceLostError, StateError, UnsupportedError } from '../../../src/core/errors.js';
+import { ArgumentError, DeviceLostError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
 import { PeerWhat } from '../../../src/protocol/protocol.gen.js';
 import type { BackendName } from '../../../src/protocol/reports.js';
 import { FakeChannel, type Fixture, fixture, INFO } from './fake-channel.js';

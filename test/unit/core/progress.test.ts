@@ -1,6 +1,6 @@
 // Who is settled when: order, interior tickets, 2^32, the poll and the wake, and what holds the loop.
 import { describe, expect, test } from 'vitest';
-import { Timeline } from '../../../src/core/timeline.js';
+import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const TWO_32 = 2 ** 32;

@@ -1,9 +1,9 @@
 // What a promise of an operation rejects with: its own failure and nobody else's, also when that is heard of late or on
 // another stream.
 import { describe, expect, test } from 'vitest';
-import { f32 } from '../../../src/core/dtype.js';
-import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/errors.js';
-import { output } from '../../../src/core/kernel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/base/errors.js';
+import { output } from '../../../src/core/kernels/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 

@@ -14,7 +14,7 @@ import {
   WaitRecord,
 } from '../../../src/protocol/protocol.gen.js';
 import type { BackendName, ChannelStats } from '../../../src/protocol/reports.js';
-import type { DeviceName } from '../../../src/core/device.js';
+import type { DeviceName } from '../../../src/core/faces/device.js';
 import { FakeChannel, fixture, type Submitted } from './fake-channel.js';
 
 /** Bytes that nobody wrote. */

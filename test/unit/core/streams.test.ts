@@ -1,7 +1,7 @@
 // How streams are made: their urgency, and those that somebody else made.
 import { describe, expect, test } from 'vitest';
-import { ArgumentError, StateError, UnsupportedError } from '../../../src/core/errors.js';
-import type { Stream } from '../../../src/core/stream.js';
+import { ArgumentError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { StreamCreateRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, INFO, turn } from './fake-channel.js';
 

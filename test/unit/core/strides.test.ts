@@ -1,9 +1,17 @@
 // Views against a model that lists the place of every element.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { AxisIndex } from '../../../src/core/strides.js';
-import { areApart } from '../../../src/core/overlap.js';
-import { contiguousStrides, indexed, isContiguous, type Placed, reachOf, reshapedStrides, transposed } from '../../../src/core/strides.js';
+import type { AxisIndex } from '../../../src/core/elements/strides.js';
+import { areApart } from '../../../src/core/elements/overlap.js';
+import {
+  contiguousStrides,
+  indexed,
+  isContiguous,
+  type Placed,
+  reachOf,
+  reshapedStrides,
+  transposed,
+} from '../../../src/core/elements/strides.js';
 import { fixture } from './fake-channel.js';
 import { offsetsOf } from './simulated.js';
 

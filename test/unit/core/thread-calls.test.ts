@@ -1,10 +1,17 @@
 // The calls that name no device or stream: which one they mean, and that nothing is kept for them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { elapsed } from '../../../src/core/elapsed.js';
-import { ArgumentError, DeviceLostError, StateError, StreamHazardError, WaitTimeoutError } from '../../../src/core/errors.js';
-import type { Device } from '../../../src/core/device.js';
-import { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from '../../../src/core/thread-calls.js';
+import { elapsed } from '../../../src/core/faces/elapsed.js';
+import { ArgumentError, DeviceLostError, StateError, StreamHazardError, WaitTimeoutError } from '../../../src/core/base/errors.js';
+import type { Device } from '../../../src/core/faces/device.js';
+import {
+  getDefaultDevice,
+  recordEvent,
+  setDefaultDevice,
+  synchronize,
+  waitEvent,
+  waitStream,
+} from '../../../src/core/faces/thread-calls.js';
 import { fixture } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
 

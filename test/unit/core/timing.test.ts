@@ -1,7 +1,7 @@
 // Timing events, the time between them, and streams that time their operations: marks made, asked about and given back.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { elapsed } from '../../../src/core/elapsed.js';
+import { elapsed } from '../../../src/core/faces/elapsed.js';
 import {
   AbortError,
   ArgumentError,
@@ -10,10 +10,10 @@ import {
   LimitError,
   StateError,
   WaitTimeoutError,
-} from '../../../src/core/errors.js';
-import { f32 } from '../../../src/core/dtype.js';
-import { output } from '../../../src/core/kernel.js';
-import type { Operation } from '../../../src/core/operation.js';
+} from '../../../src/core/base/errors.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { output } from '../../../src/core/kernels/kernel.js';
+import type { Operation } from '../../../src/core/operations/operation.js';
 import { MarkKind, MarkRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { type FakeChannel, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 

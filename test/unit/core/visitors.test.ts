@@ -1,10 +1,10 @@
 // Memory that streams of another device use: frees come after them, on a stream of the memory's own device, and the device
 // is not closed under them.
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import type { Stream } from '../../../src/core/stream.js';
-import { uses } from '../../../src/core/uses.js';
-import { Operation } from '../../../src/core/operation.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import { uses } from '../../../src/core/memory/uses.js';
+import { Operation } from '../../../src/core/operations/operation.js';
 import { Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 

@@ -1,6 +1,6 @@
 // The addon's functions called as the workers and the core call them, on the CPU device and from one thread.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { growableSharedBuffer } from '../../../src/core/shared-buffer.js';
+import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
 import type { Binding } from '../../../src/native/binding.js';
 import { loadBinding } from '../../../src/native/load.js';
 import { Encoder } from '../../../src/protocol/encoder.js';

@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
-import type { BuildSpec } from '../../../src/core/build.js';
-import { DeviceLostError } from '../../../src/core/errors.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
+import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Binding } from '../../../src/native/binding.js';
 import type { Encoder } from '../../../src/protocol/encoder.js';
 import type { NativeDeviceInfo } from '../../../src/protocol/reports.js';

@@ -1,7 +1,7 @@
 // A device, streams and arrays that finish when they are told to: the reactive layer needs no more of them.
-import type { Device } from '../../../src/core/device.js';
-import type { DTypeLike, DType } from '../../../src/core/dtype.js';
-import type { Shape } from '../../../src/core/kernel.js';
+import type { Device } from '../../../src/core/faces/device.js';
+import type { DTypeLike, DType } from '../../../src/core/elements/dtype.js';
+import type { Shape } from '../../../src/core/kernels/kernel.js';
 
 export interface FakeArray {
   readonly dtype: DType;

@@ -1,6 +1,6 @@
 // Arrays of a lane where the device refuses one: the lane goes on with what it has.
 import { describe, expect, it } from 'vitest';
-import { LimitError } from '../../../src/core/errors.js';
+import { LimitError } from '../../../src/core/base/errors.js';
 import { OwnedLane } from '../../../src/reactive/lane.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture } from '../core/fake-channel.js';

@@ -1,8 +1,8 @@
 import { firstValueFrom, from, lastValueFrom, map, of, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { DeviceArray } from '../../../src/core/array.js';
-import { input, type Kernel } from '../../../src/core/kernel.js';
-import { f32 } from '../../../src/core/dtype.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import { input, type Kernel } from '../../../src/core/kernels/kernel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
 import { cpu$, cpuTasks, download$, launch$, overlap, upload$, type CpuPool } from '../../../src/reactive/index.js';
 import { deferred, fakeDevice, settleAll, type Deferred, type FakeArray } from './fakes.js';
 

@@ -1,6 +1,6 @@
 import { NEVER, Observable, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { AbortError, DeviceLostError } from '../../../src/core/errors.js';
+import { AbortError, DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Lane } from '../../../src/reactive/lane.js';
 import { overlap } from '../../../src/reactive/overlap.js';
 import { counter, deferred, fakeDevice, settleAll } from './fakes.js';

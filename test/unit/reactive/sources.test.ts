@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { filter, map, Observable, take } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
-import { Hub } from '../../../src/core/observable.js';
+import { Hub } from '../../../src/core/base/observable.js';
 import { observableOf } from '../../../src/reactive/sources.js';
 
 function view<T>(hub: Hub<T>): Observable<T> {

@@ -1,0 +1,76 @@
+// Where the program called the library: the first frame outside of it. Taken for every record of a checked stream, so the
+// frames are looked at and not written out; the text, with source maps applied, is made once for each place of the program.
+//
+// Nothing of the stack is kept: V8's frames hold the objects that their methods were called on.
+
+/** Frames that the library has above its caller at most, and in launches, fills and copies: each costs a third of a microsecond. */
+const DEPTH = 32;
+const NEAR = 8;
+/** Places remembered; programs have few. */
+const MOST = 4096;
+
+export const UNKNOWN = 'unknown';
+
+const library = new URL('../..', import.meta.url).href;
+const libraryPath = pathOf(library);
+const texts: Map<string, string> = new Map();
+
+interface Place {
+  /** Which frame it is. */
+  readonly at: number;
+  readonly text: string;
+}
+
+/** 'file:line:column', or 'unknown'. */
+export function callSite(): string {
+  const place = findPlace(NEAR) ?? findPlace(DEPTH);
+  if (place === undefined) return UNKNOWN;
+  const known = texts.get(place.text);
+  if (known !== undefined) return known;
+  if (texts.size >= MOST) texts.clear();
+  const text = written(place);
+  texts.set(place.text, text);
+  return text;
+}
+
+type Prepare = (error: Error, frames: readonly NodeJS.CallSite[]) => unknown;
+
+function findPlace(depth: number): Place | undefined {
+  const { prepareStackTrace, stackTraceLimit } = Error;
+  Error.stackTraceLimit = depth;
+  Error.prepareStackTrace = pick as Prepare;
+  try {
+    const holder: { stack?: unknown } = {};
+    Error.captureStackTrace(holder, callSite);
+    return holder.stack as Place | undefined;
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace as never;
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+function pick(_: Error, frames: readonly NodeJS.CallSite[]): Place | undefined {
+  for (const [at, frame] of frames.entries()) {
+    const file = frame.getFileName();
+    if (typeof file !== 'string' || file.startsWith('node:') || file.startsWith(library) || file.startsWith(libraryPath)) continue;
+    return { at, text: `${pathOf(file)}:${frame.getLineNumber()}:${frame.getColumnNumber()}` };
+  }
+  return undefined;
+}
+
+/** As Node writes the frame. */
+function written({ at, text }: Place): string {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = DEPTH;
+  const holder: { stack?: unknown } = {};
+  Error.captureStackTrace(holder, callSite);
+  const { stack } = holder;
+  Error.stackTraceLimit = stackTraceLimit;
+  const frames = typeof stack === 'string' ? stack.split('\n').filter((line) => /^\s+at /.test(line)) : [];
+  const found = /(?:\(|at (?:async )?)([^()]+:\d+:\d+)\)?$/.exec(frames[at] ?? '');
+  return found === null ? text : pathOf(found[1] as string);
+}
+
+function pathOf(file: string): string {
+  return file.startsWith('file://') ? decodeURI(file.slice('file://'.length)) : file;
+}

@@ -1,0 +1,315 @@
+// Every error of the library. A class exists only where a caller branches on it; `code` says which rule was broken.
+//
+// `instanceof` goes by a brand, so that two installs in one process agree. Errors do not survive postMessage, so
+// those that cross a thread are encoded to plain data and rebuilt on the other side.
+import type { CompilerDiagnostic } from '../channel/build.js';
+import type { StreamSnapshot } from '../faces/inspect.js';
+
+/** What an operation is, as errors and snapshots show it. */
+export interface OperationInfo {
+  readonly id: number;
+  readonly kind: OperationKind;
+  readonly label?: string | undefined;
+  readonly bytes?: number | undefined;
+  readonly stream: string;
+  readonly device: string;
+}
+export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
+
+interface Facts {
+  readonly device?: string | undefined;
+  readonly stream?: string | undefined;
+  readonly operation?: OperationInfo | undefined;
+  readonly driverStatus?: number | undefined;
+  readonly cause?: unknown;
+}
+
+const BRAND: unique symbol = Symbol.for('millrace.errors') as never;
+
+function branded(instance: unknown, name: string): boolean {
+  const names = (instance as { [BRAND]?: readonly string[] } | null | undefined)?.[BRAND];
+  return Array.isArray(names) && names.includes(name);
+}
+
+function brand(target: object, ...names: string[]): void {
+  Object.defineProperty(target, BRAND, { value: names, configurable: true });
+}
+
+/** The base of every error but ArgumentError. */
+export class MillraceError extends Error {
+  readonly code: string;
+  declare readonly device?: string;
+  declare readonly stream?: string;
+  declare readonly operation?: OperationInfo;
+  declare readonly driverStatus?: number;
+
+  constructor(code: string, message: string, facts: Facts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.code = code;
+    Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
+    if (facts.device !== undefined) this.device = facts.device;
+    if (facts.stream !== undefined) this.stream = facts.stream;
+    if (facts.operation !== undefined) this.operation = facts.operation;
+    if (facts.driverStatus) this.driverStatus = facts.driverStatus;
+    brand(this, 'MillraceError', new.target.name);
+  }
+
+  static override [Symbol.hasInstance](instance: unknown): boolean {
+    return branded(instance, this.name);
+  }
+}
+
+/** A bad argument, thrown by the call; nothing was queued. */
+export class ArgumentError extends TypeError {
+  readonly code: string;
+  readonly argument: string;
+  readonly value: unknown;
+  declare readonly limit?: unknown;
+
+  constructor(code: string, message: string, facts: { readonly argument: string; readonly value: unknown; readonly limit?: unknown }) {
+    super(message);
+    this.code = code;
+    this.name = 'ArgumentError';
+    this.argument = facts.argument;
+    this.value = facts.value;
+    if (facts.limit !== undefined) this.limit = facts.limit;
+    brand(this, 'ArgumentError');
+  }
+
+  static override [Symbol.hasInstance](instance: unknown): boolean {
+    return branded(instance, 'ArgumentError');
+  }
+}
+
+/** Used after close, or in the wrong state; thrown by the call. */
+export class StateError extends MillraceError {}
+
+/** There is no time between the two events. */
+export class EventTimingError extends StateError {
+  readonly reason: 'timing-off' | 'never-recorded' | 'other-device';
+
+  constructor(message: string, reason: EventTimingError['reason'], facts: Facts = {}) {
+    super('ERR_MILLRACE_EVENT_TIMING', message, facts);
+    this.reason = reason;
+    brand(this, 'MillraceError', 'StateError', 'EventTimingError');
+  }
+}
+
+/** Too much is pending; nothing was lost. */
+export class LimitError extends MillraceError {
+  readonly limit: number;
+  readonly #retryAfter: () => Promise<void>;
+
+  constructor(code: string, message: string, limit: number, retryAfter: () => Promise<void>, facts: Facts = {}) {
+    super(code, message, facts);
+    this.limit = limit;
+    this.#retryAfter = retryAfter;
+  }
+
+  /** Resolves when there is room; made when first read. */
+  get retryAfter(): Promise<void> {
+    return this.#retryAfter();
+  }
+}
+
+/** No driver, no device, no compiler. `help` says what can be done. */
+export class UnavailableError extends MillraceError {
+  readonly help: readonly string[];
+
+  constructor(code: string, message: string, help: readonly string[], facts: Facts = {}) {
+    super(code, message, facts);
+    this.help = help;
+  }
+}
+
+/** The device lacks a capability. */
+export class UnsupportedError extends MillraceError {
+  readonly capability: string;
+
+  constructor(code: string, message: string, capability: string, facts: Facts = {}) {
+    super(code, message, facts);
+    this.capability = capability;
+  }
+}
+
+/** Kernel text that does not compile: thrown by `kernel()`, or rejects the build and what launches it. */
+export class CompileError extends MillraceError {
+  readonly log: string;
+  readonly diagnostics: readonly CompilerDiagnostic[];
+
+  constructor(code: string, message: string, log: string, diagnostics: readonly CompilerDiagnostic[], facts: Facts = {}) {
+    super(code, message, facts);
+    this.log = log;
+    this.diagnostics = diagnostics;
+  }
+}
+
+/** Device memory is exhausted. */
+export class OutOfMemoryError extends MillraceError {
+  readonly requestedBytes: number;
+  readonly freeBytes: number;
+
+  constructor(code: string, message: string, requestedBytes: number, freeBytes: number, facts: Facts = {}) {
+    super(code, message, facts);
+    this.requestedBytes = requestedBytes;
+    this.freeBytes = freeBytes;
+  }
+}
+
+/** The driver refused an operation. */
+export class LaunchError extends MillraceError {}
+
+/** A checked kernel left an array's bounds; the device lives on, the arrays the kernel writes are spoiled. */
+export class BoundsError extends LaunchError {
+  readonly array: string;
+  readonly dimension: number;
+  readonly index: number;
+  readonly limit: number;
+  readonly block: readonly [number, number, number];
+  readonly thread: readonly [number, number, number];
+
+  constructor(
+    code: string,
+    message: string,
+    where: Pick<BoundsError, 'array' | 'dimension' | 'index' | 'limit' | 'block' | 'thread'>,
+    facts: Facts = {},
+  ) {
+    super(code, message, facts);
+    this.array = where.array;
+    this.dimension = where.dimension;
+    this.index = where.index;
+    this.limit = where.limit;
+    this.block = where.block;
+    this.thread = where.thread;
+    brand(this, 'MillraceError', 'LaunchError', 'BoundsError');
+  }
+}
+
+/** It reads memory that an earlier failure spoiled; `cause` is the first failure. */
+export class UpstreamError extends MillraceError {
+  declare readonly cause: MillraceError;
+}
+
+/** One of the two uses of a hazard. */
+export interface HazardSite {
+  /** The stream's label. */
+  readonly stream: string;
+  /** Of what was submitted before the thread had a checked stream, only the kind is known, and `id` is 0. */
+  readonly operation: OperationInfo;
+  readonly access: 'read' | 'write';
+  /** 'file:line:column' of the call, of a checked stream's; else 'unknown'. */
+  readonly at: string;
+}
+
+/**
+ * A use on a checked stream of bytes that another stream used, one of them writing, with nothing that orders the two. Thrown by the
+ * call; nothing was submitted, and the same call is checked again.
+ */
+export class StreamHazardError extends MillraceError {
+  /** As `array.label`. */
+  readonly array: string;
+  /** 'file:line:column' where it was made, if by a checked stream or on a checked device; else 'unknown'. */
+  readonly madeAt: string;
+  /** What was submitted before. */
+  readonly first: HazardSite;
+  /** What was refused. */
+  readonly second: HazardSite;
+
+  constructor(code: string, message: string, hazard: Pick<StreamHazardError, 'array' | 'madeAt' | 'first' | 'second'>, facts: Facts = {}) {
+    super(code, message, facts);
+    this.array = hazard.array;
+    this.madeAt = hazard.madeAt;
+    this.first = hazard.first;
+    this.second = hazard.second;
+  }
+}
+
+/** A host wait took longer than its `timeoutMs`. */
+export class WaitTimeoutError extends MillraceError {
+  readonly timeoutMs: number;
+  /** The streams it waited for and those that these wait for, as they stood when it gave up. */
+  readonly waitingFor: readonly StreamSnapshot[];
+
+  constructor(code: string, message: string, timeoutMs: number, waitingFor: readonly StreamSnapshot[] = [], facts: Facts = {}) {
+    super(code, message, facts);
+    this.timeoutMs = timeoutMs;
+    this.waitingFor = waitingFor;
+  }
+}
+
+export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
+
+/** The device is gone; everything pending on it rejects with this. */
+export class DeviceLostError extends MillraceError {
+  readonly reason: LostReason;
+  readonly restartNeeds: 'reopen' | 'process';
+
+  constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {
+    super(code, message, facts);
+    this.reason = reason;
+    this.restartNeeds = reason === 'fault' || reason === 'hung' ? 'process' : 'reopen';
+  }
+}
+
+/** A defect of this library. */
+export class InternalError extends MillraceError {}
+
+/** What an aborted wait rejects with: `name` 'AbortError', `code` 'ABORT_ERR', `cause` the signal's reason. */
+export class AbortError extends MillraceError {
+  constructor(signal: AbortSignal) {
+    super('ABORT_ERR', 'The wait was aborted.', { cause: signal.reason });
+    this.name = 'AbortError';
+    brand(this, 'MillraceError', 'AbortError');
+  }
+}
+
+/** An error as plain data, for postMessage. */
+export interface EncodedError {
+  readonly className: string;
+  readonly code: string;
+  readonly message: string;
+  readonly stack?: string | undefined;
+  readonly driverStatus?: number | undefined;
+  readonly help?: readonly string[] | undefined;
+  readonly capability?: string | undefined;
+  readonly log?: string | undefined;
+  readonly diagnostics?: readonly CompilerDiagnostic[] | undefined;
+}
+
+export function encodeError(error: unknown): EncodedError {
+  if (!(error instanceof Error)) return { className: 'InternalError', code: 'ERR_MILLRACE_INTERNAL', message: String(error) };
+  const known = error as Partial<UnavailableError & UnsupportedError & CompileError>;
+  return {
+    className: error.name,
+    code: known.code ?? 'ERR_MILLRACE_INTERNAL',
+    message: error.message,
+    stack: error.stack,
+    driverStatus: known.driverStatus,
+    help: known.help,
+    capability: known.capability,
+    log: known.log,
+    diagnostics: known.diagnostics,
+  };
+}
+
+export function decodeError(encoded: EncodedError, facts: Facts = {}): MillraceError {
+  const all: Facts = { driverStatus: encoded.driverStatus, ...facts };
+  switch (encoded.className) {
+    case 'CompileError':
+      return new CompileError(encoded.code, encoded.message, encoded.log ?? '', encoded.diagnostics ?? [], all);
+    case 'UnavailableError':
+      return new UnavailableError(encoded.code, encoded.message, encoded.help ?? [], all);
+    case 'UnsupportedError':
+      return new UnsupportedError(encoded.code, encoded.message, encoded.capability ?? '', all);
+    case 'OutOfMemoryError':
+      return new OutOfMemoryError(encoded.code, encoded.message, 0, 0, all);
+    case 'StateError':
+      return new StateError(encoded.code, encoded.message, all);
+    case 'LaunchError':
+      return new LaunchError(encoded.code, encoded.message, all);
+    case 'DeviceLostError':
+      return new DeviceLostError(encoded.code, encoded.message, 'fault', all);
+    default:
+      return new InternalError(encoded.code, encoded.message, { cause: encoded.stack, ...all });
+  }
+}

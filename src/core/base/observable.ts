@@ -1,0 +1,128 @@
+// The views of progress that others may watch, without knowing who watches.
+//
+// A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it hands its maker to
+// `installObservableFactory` when the library loads, so that core imports no rxjs and still has `operations$`.
+// Thread: owner.
+
+/**
+ * An Observable of `T`. This interface is empty here and becomes rxjs's Observable by declaration merging:
+ * `declare module './observable.js' { interface ObservableOf<T> extends Observable<T> {} }` in src/reactive.
+ */
+// oxlint-disable-next-line no-unused-vars -- filled by declaration merging.
+export interface ObservableOf<T> {}
+
+/** What a listener hears. After `error` or `complete` it hears nothing more. */
+export interface Listener<T> {
+  next(value: T): void;
+  error?(error: unknown): void;
+  complete?(): void;
+}
+
+/** What can be observed: hot, shared, without replay. A listener added after the end hears only the end. */
+export interface Observed<T> {
+  /** Is anybody listening? Work done only for listeners is skipped when not. */
+  readonly observed: boolean;
+  /** Returns what removes it. */
+  add(listener: Listener<T>): () => void;
+}
+
+type Ending = { readonly kind: 'complete' } | { readonly kind: 'error'; readonly error: unknown };
+
+/** The only implementation of Observed: its owner calls `next`. A listener's exception is thrown on a turn of its own. */
+export class Hub<T> implements Observed<T> {
+  // Replaced, never changed in place, so that a listener may add or remove listeners while it is told.
+  #listeners: readonly Listener<T>[] = [];
+  #ending: Ending | undefined;
+  readonly #onObserved: ((observed: boolean) => void) | undefined;
+
+  /** `onObserved` hears of the first listener coming and the last one going. */
+  constructor(onObserved?: (observed: boolean) => void) {
+    this.#onObserved = onObserved;
+  }
+
+  get observed(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  add(listener: Listener<T>): () => void {
+    if (this.#ending !== undefined) {
+      end(listener, this.#ending);
+      return () => undefined;
+    }
+    // An entry of its own: the same listener may be added twice and removed once.
+    const entry: Listener<T> = {
+      next: (value) => listener.next(value),
+      error: (error) => listener.error?.(error),
+      complete: () => listener.complete?.(),
+    };
+    this.#listeners = [...this.#listeners, entry];
+    if (this.#listeners.length === 1) this.#onObserved?.(true);
+    return () => this.#remove(entry);
+  }
+
+  next(value: T): void {
+    for (const listener of this.#listeners) guarded(() => listener.next(value));
+  }
+
+  error(error: unknown): void {
+    this.#end({ kind: 'error', error });
+  }
+
+  complete(): void {
+    this.#end({ kind: 'complete' });
+  }
+
+  #end(ending: Ending): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = ending;
+    const listeners = this.#listeners;
+    this.#listeners = [];
+    for (const listener of listeners) end(listener, ending);
+    if (listeners.length > 0) this.#onObserved?.(false);
+  }
+
+  #remove(entry: Listener<T>): void {
+    if (!this.#listeners.includes(entry)) return;
+    this.#listeners = this.#listeners.filter((other) => other !== entry);
+    if (this.#listeners.length === 0) this.#onObserved?.(false);
+  }
+}
+
+function end<T>(listener: Listener<T>, ending: Ending): void {
+  guarded(() => (ending.kind === 'error' ? listener.error?.(ending.error) : listener.complete?.()));
+}
+
+/** One listener's mistake must not silence the others, nor stop the settling of promises. */
+function guarded(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}
+
+export type ObservableFactory = <T>(source: Observed<T>) => ObservableOf<T>;
+
+let factory: ObservableFactory | undefined;
+
+/** Called once, by the entry point. */
+export function installObservableFactory(make: ObservableFactory): void {
+  factory = make;
+}
+
+/** An Observable view of a hub; made when a `$` getter is first read. */
+export function observe<T>(source: Observed<T>): ObservableOf<T> {
+  if (factory === undefined) throw new Error('No Observable factory is installed; import millrace by its main entry.');
+  return factory(source);
+}
+
+/**
+ * Observable libraries recognise each other's objects by `Symbol.observable`, or by this name where nobody defined the
+ * symbol. Classes have the method under the name; this adds the symbol.
+ */
+export function addObservableSymbol(prototype: { '@@observable'(): unknown }): void {
+  const symbol = (Symbol as { readonly observable?: symbol }).observable;
+  if (symbol !== undefined) Object.defineProperty(prototype, symbol, { value: prototype['@@observable'], configurable: true });
+}

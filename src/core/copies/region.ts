@@ -1,0 +1,60 @@
+// Elements in memory that a device reaches, as copies and fills name them in records.
+// Thread: owner.
+import type { Encoder } from '../../protocol/encoder.js';
+import { MemorySpace } from '../../protocol/protocol.gen.js';
+import { DTYPES } from '../elements/dtype.js';
+import type { DeviceArray } from '../faces/array.js';
+import type { PinnedArray } from '../faces/pinned.js';
+import type { Storage } from '../memory/storage.js';
+import { contiguousStrides } from '../elements/strides.js';
+
+export interface Region {
+  readonly storage: Storage;
+  /** Of the first element, in bytes of the storage. */
+  readonly offset: number;
+  /** The bytes of the storage that it reaches. */
+  readonly start: number;
+  readonly end: number;
+  /** In elements, of the shape that the copy has; undefined where its elements follow each other. */
+  readonly strides: readonly number[] | undefined;
+}
+
+/** A region of consecutive bytes. */
+export function flatRegion(storage: Storage, offset: number, byteLength: number): Region {
+  return { storage, offset, start: offset, end: offset + byteLength, strides: undefined };
+}
+
+/** The whole of an array. */
+export function regionOf(array: DeviceArray | PinnedArray): Region {
+  const { storage, byteOffset: offset, byteLength } = array;
+  if (!('byteRange' in array) || array.isContiguous) return flatRegion(storage, offset, byteLength);
+  const [start, end] = array.byteRange;
+  return { storage, offset, start, end, strides: array.strides };
+}
+
+export function isOnDevice({ storage }: Region): boolean {
+  return storage.space === MemorySpace.DEVICE;
+}
+
+/** Elements of one dtype, in the shape that both ends of a copy have. */
+export interface Elements {
+  readonly shape: readonly number[];
+  readonly byteSize: number;
+  readonly byteLength: number;
+}
+
+export function elementsOf({ shape, dtype, byteLength }: DeviceArray): Elements {
+  return { shape, byteSize: DTYPES[dtype].byteSize, byteLength };
+}
+
+/** Writes the axes of a strided record; how many they are. A fill has no source. */
+export function writeAxes(encoder: Encoder, { shape, byteSize }: Elements, dst: Region, src: Region | undefined): number {
+  const flat = contiguousStrides(shape);
+  const [to, from] = [dst.strides ?? flat, src === undefined ? undefined : (src.strides ?? flat)];
+  // One element is an axis too.
+  if (shape.length === 0) encoder.stridedAxis(0, 1, 0, 0);
+  for (const [axis, extent] of shape.entries()) {
+    encoder.stridedAxis(axis, extent, (to[axis] as number) * byteSize, (from?.[axis] ?? 0) * byteSize);
+  }
+  return Math.max(shape.length, 1);
+}

@@ -1,0 +1,179 @@
+// A copy that takes several records, perhaps on streams of several devices: each step comes after the one before, and
+// the given stream after the last, so that outside it looks like one operation of the given stream.
+//
+// Room for all records is looked for before the first one. Should a later one be refused all the same, because another
+// thread took the room, what was submitted keeps its order and its memory, and temporaries are freed.
+// Thread: owner.
+import { AllocKind } from '../../protocol/protocol.gen.js';
+import { allocate } from '../memory/allocation.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import { LimitError } from '../base/errors.js';
+import type { FailingPart } from '../timeline/failures.js';
+import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
+import type { Storage } from '../memory/storage.js';
+import type { Point } from '../timeline/timeline.js';
+import { uses } from '../memory/uses.js';
+
+interface Temporary {
+  readonly site: StreamSite;
+  readonly storage: Storage;
+}
+
+export class Relay {
+  readonly #given: StreamSite;
+  readonly #label: string | undefined;
+  /** One site a device. */
+  readonly #sites: Map<DeviceCore, StreamSite> = new Map();
+  readonly #temporaries: Temporary[] = [];
+  /** The steps, each of which may fail by itself. */
+  readonly parts: FailingPart[] = [];
+  #last: Point;
+
+  constructor(given: StreamSite, label: string | undefined) {
+    this.#given = given;
+    this.#label = label;
+    this.#last = { timeline: given.timeline, ticket: given.timeline.last };
+    this.#sites.set(given.core, given);
+  }
+
+  /** Where this device's part is done: on the given stream if that is its own. */
+  on(core: DeviceCore): StreamSite {
+    let site = this.#sites.get(core);
+    if (site === undefined) {
+      site = { core, timeline: core.helpers.take(this.#given.timeline), ordering: this.#given.ordering };
+      this.#sites.set(core, site);
+    }
+    return site;
+  }
+
+  /** Where copies of this device's memory are done: on the given stream if that is one of the same backend. */
+  near(core: DeviceCore): StreamSite {
+    return this.#given.core.channel.backend === core.channel.backend ? this.#given : this.on(core);
+  }
+
+  /** Throws LimitError unless each of the streams taken so far has room for so many records. */
+  reserve(records: number): void {
+    for (const { core, timeline } of this.#sites.values()) core.checkRoom(timeline, records);
+  }
+
+  /** Memory of the site's device until `end`. */
+  temporary(site: StreamSite, byteLength: number): Region {
+    this.#follow(site, this.#last);
+    const { storage, ticket } = allocate(site, byteLength, AllocKind.STAGING);
+    this.#temporaries.push({ site, storage });
+    this.#reached(site, ticket);
+    return flatRegion(storage, 0, byteLength);
+  }
+
+  /** Bytes, between two regions that the site's backend reaches. Comes after the step before, or after `earlier`. */
+  move(site: StreamSite, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last): Point {
+    this.#follow(site, earlier);
+    return this.#reached(site, submitMove(site, dst, src, byteLength, this.#label));
+  }
+
+  /** Elements, between two regions of the site's device. */
+  arrange(site: StreamSite, dst: Region, src: Region, elements: Elements): Point {
+    this.#follow(site, this.#last);
+    return this.#reached(site, submitArrange(site, dst, src, elements, this.#label));
+  }
+
+  /** Throws a hazard that the given stream has with these, before anything is submitted. */
+  check(dst: Region, src: Region): void {
+    if (this.#given.ordering !== 'checked') return;
+    begin(this.#given, dst, src, this.#label);
+    // What that submitted stands before the first step too, and its clock is the one to follow.
+    this.#last = this.#given.timeline.here();
+  }
+
+  /** The given stream comes after the last step; the ticket by which everything has finished. */
+  end(): number {
+    const { core, timeline } = this.#given;
+    const last = this.#last;
+    if (last.timeline !== timeline) {
+      core.order(timeline, last.timeline, last.ticket, 'array');
+      // A ticket of its own: the wait may have been unnecessary, and what the stream was given before is not this copy.
+      this.#reached(this.#given, core.submit(timeline, core.encoder.nop(timeline.slot)));
+    }
+    const { ticket } = this.#last;
+    this.#free(last);
+    return ticket;
+  }
+
+  /** A record was refused: what is there is given back after what was submitted. */
+  abandon(): void {
+    this.#free(this.#last);
+  }
+
+  #free(after: Point): void {
+    for (const { site, storage } of this.#temporaries.splice(0)) {
+      try {
+        this.#follow(site, after);
+        site.core.orders.freeOn(site.timeline, storage.handle);
+      } catch (error) {
+        // The copy itself was submitted; this waits for room as a disposed array does.
+        if (error instanceof LimitError) site.core.free(storage);
+        else if (site.core.refuseIfOver() === undefined) throw error;
+      }
+    }
+  }
+
+  #follow({ core, timeline }: StreamSite, { timeline: other, ticket }: Point): void {
+    core.order(timeline, other, ticket, 'array');
+  }
+
+  #reached({ core, timeline }: StreamSite, ticket: number): Point {
+    this.parts.push({ failures: core.failures, timeline, ticket });
+    this.#last = { timeline, ticket };
+    return this.#last;
+  }
+}
+
+/** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
+export function submitMove(site: StreamSite, dst: Region, src: Region, byteLength: number, label: string | undefined): number {
+  begin(site, dst, src, label);
+  const { core, timeline } = site;
+  const bytes = core.encoder.copy(
+    timeline.slot,
+    dst.storage.core.channel.id,
+    dst.storage.space,
+    dst.storage.handle,
+    dst.storage.base + dst.offset,
+    src.storage.core.channel.id,
+    src.storage.space,
+    src.storage.handle,
+    src.storage.base + src.offset,
+    byteLength,
+  );
+  return submit(site, bytes);
+}
+
+/** The record of a copy of elements, between two regions of the site's device; its ticket. */
+export function submitArrange(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
+  begin(site, dst, src, label);
+  const { core, timeline } = site;
+  const axes = writeAxes(core.encoder, elements, dst, src);
+  const bytes = core.encoder.copyStrided(
+    timeline.slot,
+    dst.storage.handle,
+    dst.storage.base + dst.offset,
+    src.storage.handle,
+    src.storage.base + src.offset,
+    elements.byteSize,
+    axes,
+  );
+  return submit(site, bytes);
+}
+
+/** Collects and orders the uses of one record. */
+function begin(site: StreamSite, dst: Region, src: Region, label: string | undefined): void {
+  uses.begin(site);
+  uses.add(dst.storage, dst.start, dst.end, true);
+  uses.add(src.storage, src.start, src.end, false);
+  uses.order('copy', label);
+}
+
+function submit({ core, timeline }: StreamSite, bytes: number): number {
+  const ticket = core.submit(timeline, bytes);
+  uses.commit(ticket);
+  return ticket;
+}

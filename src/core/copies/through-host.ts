@@ -1,0 +1,54 @@
+// Bytes between memory of two backends, which no record names both of: through page-locked memory, in pieces. While a
+// piece leaves the one device the piece before arrives at the other, and two stages are enough for that.
+// Thread: owner.
+import type { StreamSite } from '../device/device-core.js';
+import { flatRegion, type Region } from './region.js';
+import type { Relay } from './relay.js';
+import type { Point } from '../timeline/timeline.js';
+import { HostStage } from './upload.js';
+
+/** Large enough that the bus and not the hand-over counts. */
+const PIECE_BYTES = 32 * 2 ** 20;
+/** Of one copy: beyond it pieces are larger. Each takes a few records on both streams. */
+const MAX_PIECES = 64;
+const RECORDS_OF_A_PIECE = 2;
+
+/** Records on each of the two streams. */
+export function recordsThroughHost(byteLength: number): number {
+  return Math.ceil(byteLength / pieceOf(byteLength)) * RECORDS_OF_A_PIECE;
+}
+
+function pieceOf(byteLength: number): number {
+  return Math.max(PIECE_BYTES, Math.ceil(byteLength / MAX_PIECES));
+}
+
+/** After room was reserved. */
+export function submitThroughHost(
+  relay: Relay,
+  leaving: StreamSite,
+  arriving: StreamSite,
+  dst: Region,
+  src: Region,
+  byteLength: number,
+): void {
+  const pieceBytes = pieceOf(byteLength);
+  const pieces = Math.ceil(byteLength / pieceBytes);
+  // The device that cares whether memory is page-locked.
+  const { core } = leaving.core.channel.backend === 'cuda' ? src.storage : dst.storage;
+  const stages = Array.from({ length: Math.min(2, pieces) }, () => HostStage.locked(core, Math.min(pieceBytes, byteLength)));
+  const arrived: Point[] = [];
+  let left: Point | undefined;
+  try {
+    for (let piece = 0; piece < pieces; piece++) {
+      const at = piece * pieceBytes;
+      const bytes = Math.min(pieceBytes, byteLength - at);
+      const { region } = stages[piece % 2] as HostStage;
+      const half = flatRegion(region.storage, 0, bytes);
+      // Its stage is free when the piece before last has arrived.
+      left = relay.move(leaving, half, flatRegion(src.storage, src.offset + at, bytes), bytes, arrived[piece - 2] ?? left);
+      arrived.push(relay.move(arriving, flatRegion(dst.storage, dst.offset + at, bytes), half, bytes, left));
+    }
+  } finally {
+    for (const stage of stages) stage.giveBack();
+  }
+}

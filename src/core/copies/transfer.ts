@@ -1,0 +1,146 @@
+// Copies as records: which stream of which device does what, and through which memory.
+//
+//   One record, where the given stream's device does it alone: consecutive bytes between memory of its backend and page-locked
+//   memory of any device, or elements of its own memory in any two arrangements.
+//   A relay otherwise: elements of another arrangement are gathered into a temporary first and scattered from one last, each
+//   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
+// Thread: owner.
+import { type CopyOptions, type CopyPlan, planCopy } from '../faces/copy.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import { type FailingPart, hasFailed } from '../timeline/failures.js';
+import { Landing } from '../waits/landing.js';
+import { probePeer } from './probe.js';
+import { type Elements, isOnDevice, type Region } from './region.js';
+import { Relay, submitArrange, submitMove } from './relay.js';
+import { recordsThroughHost, submitThroughHost } from './through-host.js';
+import type { Point } from '../timeline/timeline.js';
+import { checkTransfer, detached, HostStage, upload } from './upload.js';
+
+/** What a copy became. */
+export interface Transfer {
+  readonly ticket: number;
+  readonly byteLength: number;
+  /** The last writes to what it reads. */
+  readonly sources: readonly Point[];
+  /** It ends in an ordinary array. */
+  readonly landing: Landing | undefined;
+  /** Its records, where they are several. */
+  readonly parts: readonly FailingPart[] | undefined;
+}
+
+export interface Moved {
+  readonly ticket: number;
+  readonly parts: readonly FailingPart[] | undefined;
+}
+
+/** Records that a relay takes on one stream, at most: a wait before each of its steps, and the frees. */
+const RELAY_RECORDS = 16;
+
+/** `stream.copy`. */
+export function submitTransfer(site: StreamSite, dst: unknown, src: unknown, opts: CopyOptions | undefined): Transfer {
+  const { core, timeline } = site;
+  const plan = planCopy(dst, src, opts);
+  const isTransfer = opts?.transfer === true;
+  if (isTransfer) checkTransfer(src, plan.src.bytes !== undefined && plan.dst.bytes === undefined);
+  if (plan.byteLength === 0) {
+    const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
+    if (isTransfer) detached((src as Uint8Array<ArrayBuffer>).buffer);
+    return { ticket, byteLength: 0, sources: [], landing: undefined, parts: undefined };
+  }
+  return { byteLength: plan.byteLength, ...submitPlan(site, plan, opts?.label, isTransfer) };
+}
+
+function submitPlan(site: StreamSite, plan: CopyPlan, label: string | undefined, isTransfer: boolean): Omit<Transfer, 'byteLength'> {
+  const { dst, src } = plan;
+  if (src.region === undefined) {
+    // planCopy made sure that a device reaches one end.
+    const to = dst.region as Region;
+    const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
+    return { ...moved, sources: [], landing: undefined };
+  }
+  const from = src.region;
+  const sources = from.storage.lastWrites(from.start, from.end);
+  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, landing: undefined };
+  const stage = HostStage.locked(from.storage.core, plan.byteLength);
+  const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
+  return { ...moved, sources, landing: land(site, stage, dst.bytes, moved) };
+}
+
+/** Brings the bytes to an ordinary array when they are there, whether or not somebody waits for it. */
+function land({ core, timeline }: StreamSite, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): Landing {
+  const landing = new Landing(ticket);
+  core.landings.expect(timeline, landing);
+  const finish = (error?: Error): void => {
+    stage.giveBack();
+    landing.settle(error);
+  };
+  core.progress.add(timeline, {
+    ticket,
+    holdsLoop: false,
+    // The operation failed: there is nothing to land, and who waits for it is told by its ticket.
+    settle: () => {
+      if (timeline.failureAt(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
+      else core.landings.land(stage.bytes, into, finish);
+    },
+    lose: () => finish(),
+  });
+  return landing;
+}
+
+/** Between two regions with these elements, on the given stream as far as anybody can tell. */
+export function submitCopy(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
+  const [to, from] = [dst.storage.core, src.storage.core];
+  if (isOnDevice(dst) && isOnDevice(src)) probePeer(to, from);
+  const isFlat = dst.strides === undefined && src.strides === undefined;
+  const isInside = to === from && isOnDevice(dst) && isOnDevice(src);
+  if (isFlat && reaches(site.core, dst) && reaches(site.core, src)) {
+    return { ticket: submitMove(site, dst, src, elements.byteLength, label), parts: undefined };
+  }
+  if (!isFlat && isInside && to === site.core) return { ticket: submitArrange(site, dst, src, elements, label), parts: undefined };
+  const relay = new Relay(site, label);
+  relay.check(dst, src);
+  try {
+    if (!isFlat && isInside) {
+      const inside = relay.on(to);
+      relay.reserve(RELAY_RECORDS);
+      relay.arrange(inside, dst, src, elements);
+    } else {
+      submitRelayed(relay, dst, src, elements);
+    }
+    // Host memory on the way does not tell that it was spoiled.
+    const isThroughHost = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
+    if (isThroughHost) dst.storage.wroteTogether(relay.parts.map(({ timeline, ticket }) => ({ timeline, ticket })));
+    const ticket = relay.end();
+    return { ticket, parts: relay.parts };
+  } catch (error) {
+    relay.abandon();
+    throw error;
+  }
+}
+
+/** Can a record of this device's streams copy its bytes? */
+function reaches({ channel }: DeviceCore, region: Region): boolean {
+  return !isOnDevice(region) || region.storage.core.channel.backend === channel.backend;
+}
+
+/** Gathers, moves and scatters. */
+function submitRelayed(relay: Relay, dst: Region, src: Region, elements: Elements): void {
+  const [to, from] = [dst.storage.core, src.storage.core];
+  const { byteLength } = elements;
+  const isForeign = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
+  // Every stream is there, and has room, before anything is submitted.
+  const gathering = src.strides === undefined ? undefined : relay.on(from);
+  const scattering = dst.strides === undefined ? undefined : relay.on(to);
+  const [leaving, arriving] = isForeign ? [relay.near(from), relay.near(to)] : [undefined, relay.near(isOnDevice(dst) ? to : from)];
+  relay.reserve(RELAY_RECORDS + (isForeign ? recordsThroughHost(byteLength) : 0));
+
+  let [near, far] = [src, dst];
+  if (gathering !== undefined) {
+    near = relay.temporary(gathering, byteLength);
+    relay.arrange(gathering, near, src, elements);
+  }
+  if (scattering !== undefined) far = relay.temporary(scattering, byteLength);
+  if (leaving === undefined) relay.move(arriving, far, near, byteLength);
+  else submitThroughHost(relay, leaving, arriving, far, near, byteLength);
+  if (scattering !== undefined) relay.arrange(scattering, dst, far, elements);
+}

@@ -1,0 +1,103 @@
+// The numbers by which records name things: index and generation. The owner chooses them, so that creating something
+// needs no answer.
+//
+// An index serves again, with the next generation, only after its free was seen completed: streams run apart, and the
+// record that makes the new thing could otherwise pass the one that frees the old.
+// Thread: owner.
+import { HANDLE_INDEX_BITS } from '../../protocol/protocol.gen.js';
+import { Bell } from '../base/bell.js';
+import { LimitError } from '../base/errors.js';
+import type { Timeline } from '../timeline/timeline.js';
+
+const CHUNK = 1024;
+const MAX_INDEX = 2 ** HANDLE_INDEX_BITS;
+const MAX_GENERATION = 2 ** (32 - HANDLE_INDEX_BITS) - 1;
+
+interface Freed {
+  readonly handle: number;
+  readonly timeline: Timeline;
+  readonly ticket: number;
+}
+
+/** Resolves when the stream has reached the ticket; what withdraws the wait is put in `withdrawals`. */
+export type Reach = (timeline: Timeline, ticket: number, withdrawals: (() => void)[]) => Promise<void>;
+
+export class HandleTable {
+  readonly #reserve: (count: number) => number;
+  readonly #reach: Reach;
+  #next = 0;
+  #end = 0;
+  readonly #reusable: number[] = [];
+  /** In the order of their frees; looked at from the front. */
+  #freed: Freed[] = [];
+  #freedHead = 0;
+  readonly #given: Bell = new Bell();
+  #isOver = false;
+
+  /** `reserve` gives the first of a run of unused indices. */
+  constructor(reserve: (count: number) => number, reach: Reach) {
+    this.#reserve = reserve;
+    this.#reach = reach;
+  }
+
+  take(): number {
+    this.#reclaim();
+    const again = this.#reusable.pop();
+    if (again !== undefined) return again;
+    if (this.#next === this.#end) {
+      this.#next = this.#reserve(CHUNK);
+      this.#end = this.#next + CHUNK;
+    }
+    if (this.#next >= MAX_INDEX) {
+      const message = `The live objects of the device exceed the number of handles (${MAX_INDEX}).`;
+      throw new LimitError('ERR_MILLRACE_LIMIT', message, MAX_INDEX, () => this.#room());
+    }
+    return (this.#next++ | (1 << HANDLE_INDEX_BITS)) >>> 0;
+  }
+
+  /** The handle's last record is `ticket`. */
+  giveBack(handle: number, timeline: Timeline, ticket: number): void {
+    this.#freed.push({ handle, timeline, ticket });
+    this.#given.ring();
+  }
+
+  /** The handle names nothing any more, and nothing submitted names it. */
+  giveBackNow(handle: number): void {
+    const index = handle & (MAX_INDEX - 1);
+    const generation = (handle >>> HANDLE_INDEX_BITS) % MAX_GENERATION;
+    this.#reusable.push((index | ((generation + 1) << HANDLE_INDEX_BITS)) >>> 0);
+    this.#given.ring();
+  }
+
+  /** The device is gone: who waits for a handle tries again and is told why there is none. */
+  end(): void {
+    this.#isOver = true;
+    this.#given.ring();
+  }
+
+  /** Resolves when there is a handle to take. */
+  async #room(): Promise<void> {
+    for (this.#reclaim(); this.#reusable.length === 0 && !this.#isOver; this.#reclaim()) {
+      const oldest = this.#freed[this.#freedHead];
+      const given = this.#given.heard();
+      const withdrawals: (() => void)[] = [];
+      try {
+        await (oldest === undefined ? given : Promise.race([given, this.#reach(oldest.timeline, oldest.ticket, withdrawals)]));
+      } finally {
+        for (const withdraw of withdrawals) withdraw();
+      }
+    }
+  }
+
+  #reclaim(): void {
+    let head = this.#freed[this.#freedHead];
+    while (head !== undefined && head.timeline.hasReached(head.ticket)) {
+      this.giveBackNow(head.handle);
+      head = this.#freed[++this.#freedHead];
+    }
+    if (this.#freedHead > CHUNK || (head === undefined && this.#freedHead > 0)) {
+      this.#freed = this.#freed.slice(this.#freedHead);
+      this.#freedHead = 0;
+    }
+  }
+}

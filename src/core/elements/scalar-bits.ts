@@ -1,0 +1,126 @@
+// A scalar's value as the bits of its element type, checked. Kernel arguments and fill patterns are written by halves,
+// so that only 64-bit integers given as BigInt cost a BigInt.
+import { badArgument, show } from '../base/arguments.js';
+import type { DType, HostValue } from './dtype.js';
+
+const TWO_32 = 4294967296;
+
+interface IntegerRange {
+  readonly low: number;
+  readonly high: number;
+}
+const INTEGERS: { readonly [D in DType]?: IntegerRange } = {
+  i8: { low: -128, high: 127 },
+  u8: { low: 0, high: 255 },
+  i16: { low: -32768, high: 32767 },
+  u16: { low: 0, high: 65535 },
+  i32: { low: -2147483648, high: 2147483647 },
+  u32: { low: 0, high: 4294967295 },
+  i64: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },
+  u64: { low: 0, high: Number.MAX_SAFE_INTEGER },
+};
+
+/** The halves of the last value checked by `scalarBits`. One object, since it is read at once. */
+export const bits: { low: number; high: number } = { low: 0, high: 0 };
+
+const floats = new Float64Array(1);
+const words = new Uint32Array(floats.buffer);
+const singles = new Float32Array(floats.buffer);
+
+/** Puts the value's bits into `bits`; `name` is what an error calls it. */
+export function scalarBits(dtype: DType, value: unknown, name: string): void {
+  bits.high = 0;
+  switch (dtype) {
+    case 'bool':
+      if (typeof value !== 'boolean') throw wrongType(name, value, 'a boolean', dtype);
+      bits.low = value ? 1 : 0;
+      return;
+    case 'f32':
+      if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
+      singles[0] = value;
+      bits.low = words[0] as number;
+      return;
+    case 'f64':
+      if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
+      floats[0] = value;
+      bits.low = words[0] as number;
+      bits.high = words[1] as number;
+      return;
+    case 'f16':
+      if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
+      bits.low = halfFromNumber(value);
+      return;
+    case 'i64':
+    case 'u64':
+      if (typeof value === 'bigint') {
+        bigIntBits(dtype, value, name);
+        return;
+      }
+  }
+  const { low, high } = INTEGERS[dtype] as IntegerRange;
+  if (typeof value !== 'number')
+    throw wrongType(name, value, dtype === 'i64' || dtype === 'u64' ? 'a bigint or a whole number' : 'a number', dtype);
+  if (!Number.isInteger(value)) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is not a whole number.`);
+  if (value < low) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is below the least allowed (${low}).`, low);
+  if (value > high) throw badArgument(name, value, `The ${dtype} ${name} (${value}) exceeds the limit (${high}).`, high);
+  bits.low = value >>> 0;
+  bits.high = Math.floor(value / TWO_32) >>> 0;
+}
+
+function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
+  const fitted = dtype === 'i64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value);
+  if (fitted !== value) {
+    const limit = dtype === 'i64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
+    throw badArgument(name, value, `The ${dtype} ${name} (${value}n) is out of range (limit ${limit}n).`, limit);
+  }
+  bits.low = Number(value & 0xffffffffn);
+  bits.high = Number((value >> 32n) & 0xffffffffn);
+}
+
+function wrongType(name: string, value: unknown, wanted: string, dtype: DType): Error {
+  return badArgument(name, value, `The ${dtype} ${name} (${show(value)}) is not ${wanted}.`);
+}
+
+/** The bits of the nearest half-precision number, ties to even. */
+export function halfFromNumber(value: number): number {
+  singles[0] = value;
+  const single = words[0] as number;
+  const sign = (single >>> 16) & 0x8000;
+  const magnitude = Math.abs(value);
+  if (Number.isNaN(value)) return 0x7e00;
+  if (magnitude >= 65520) return sign | 0x7c00;
+  // Subnormal halves are multiples of 2^-24; normal ones have 11 significant bits.
+  floats[0] = magnitude;
+  const exponent = Math.max(-14, (((words[1] as number) >>> 20) & 0x7ff) - 1023);
+  const unit = 2 ** (exponent - 10);
+  const steps = roundHalfToEven(magnitude / unit);
+  return sign | (((exponent + 14) << 10) + steps);
+}
+
+function roundHalfToEven(value: number): number {
+  const down = Math.floor(value);
+  const rest = value - down;
+  if (rest > 0.5 || (rest === 0.5 && down % 2 === 1)) return down + 1;
+  return down;
+}
+
+export function numberFromHalf(half: number): number {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >>> 10) & 0x1f;
+  const fraction = half & 0x3ff;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
+}
+
+/** What a host array of this type stores for a value. */
+export function hostElement(dtype: DType, value: unknown, name: string): number | bigint {
+  scalarBits(dtype, value, name);
+  if (dtype === 'i64' || dtype === 'u64') return BigInt(value as number | bigint);
+  return dtype === 'bool' || dtype === 'f16' ? bits.low : (value as number);
+}
+
+/** What JavaScript reads from a stored element. */
+export function elementValue<D extends DType>(dtype: D, stored: number | bigint): HostValue<D> {
+  const value = dtype === 'bool' ? stored !== 0 : dtype === 'f16' ? numberFromHalf(stored as number) : stored;
+  return value as HostValue<D>;
+}

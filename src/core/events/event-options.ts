@@ -1,0 +1,35 @@
+// What an event can do beside being waited for.
+import { badArgument, show } from '../base/arguments.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { ArgumentError, UnsupportedError } from '../base/errors.js';
+
+export interface EventOptions {
+  /** `elapsed` takes it: `cudaEventDefault` and not `cudaEventDisableTiming`. Costs a timestamp on the device for each record. */
+  readonly timing?: boolean;
+  /** Other processes can wait for it, by its `ipcHandle`. CUDA only; excludes timing. */
+  readonly interprocess?: boolean;
+}
+
+/** The options in full. Throws for bad ones, and where the device has no such events. */
+export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCore): Required<EventOptions> {
+  if (opts === undefined) return { timing: false, interprocess: false };
+  const { timing = false, interprocess = false } = opts;
+  for (const [name, value] of Object.entries({ timing, interprocess })) {
+    if (typeof value !== 'boolean') throw badArgument(name, value, `The option ${name} (${show(value)}) is neither true nor false.`);
+  }
+  if (timing && interprocess) {
+    throw new ArgumentError('ERR_MILLRACE_EVENT_OPTIONS', 'An event for other processes has no time: timing excludes interprocess.', {
+      argument: 'timing',
+      value: timing,
+    });
+  }
+  if (interprocess) checkInterprocess(core, 'events');
+  return { timing, interprocess };
+}
+
+/** Throws where the device has nothing to share with other processes. */
+export function checkInterprocess(core: DeviceCore, what: string): void {
+  if (core.channel.backend === 'cuda') return;
+  const message = `Device ${core.name} has no ${what} that other processes can open.`;
+  throw new UnsupportedError('ERR_MILLRACE_IPC_UNSUPPORTED', message, 'interprocess', { device: core.name });
+}

@@ -1,0 +1,176 @@
+// Marks: timestamps of the device, and events that other processes see. Each is an object of the driver with a handle, made
+// by the record that first names it and given back in stream order.
+//
+// A timing mark is recorded once: a record of a timing event makes a new one, so that `elapsed` of the earlier record, still
+// under way, keeps what it asks about. A mark is held by its event or operation and by each such question; when nobody
+// holds it, its MARK_FREE is submitted behind its last use.
+// Thread: owner.
+import { MarkKind } from '../../protocol/protocol.gen.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
+
+export class Mark {
+  readonly core: DeviceCore;
+  readonly kind: MarkKind;
+  readonly handle: number;
+  #holders = 1;
+  /** Does the handle name something? */
+  #isBound = false;
+  // Its last use on each stream; the latest stands apart, because a timing mark has no other.
+  #last: Point | undefined = undefined;
+  #others: Map<Timeline, number> | undefined = undefined;
+
+  /** Held by whoever makes it. */
+  constructor(core: DeviceCore, kind: MarkKind) {
+    this.core = core;
+    this.kind = kind;
+    this.handle = core.marks.take();
+  }
+
+  /** The record's ticket. */
+  record(timeline: Timeline): number {
+    const { encoder } = this.core;
+    return this.#use(timeline, encoder.mark(timeline.slot, this.handle, this.kind));
+  }
+
+  /** Later work of the stream, one of the mark's device, comes after its last record, whoever made that. The record's ticket. */
+  waitOn(timeline: Timeline): number {
+    const { encoder } = this.core;
+    return this.#use(timeline, encoder.waitMark(timeline.slot, this.handle));
+  }
+
+  /** The device's worker makes something of it, apart from all streams. */
+  bind(): void {
+    this.#isBound = true;
+  }
+
+  hold(): void {
+    this.#holders++;
+  }
+
+  letGo(): void {
+    if (--this.#holders > 0) return;
+    if (this.#isBound) free(this);
+    else this.core.marks.giveBackNow(this.handle);
+  }
+
+  /** @internal Every use, the latest first. */
+  *uses(): Iterable<Point> {
+    if (this.#last !== undefined) yield this.#last;
+    for (const [timeline, ticket] of this.#others ?? []) yield { timeline, ticket };
+  }
+
+  #use(timeline: Timeline, bytes: number): number {
+    const ticket = this.core.submit(timeline, bytes);
+    this.#isBound = true;
+    if (this.#last !== undefined && this.#last.timeline !== timeline) {
+      this.#others ??= new Map();
+      this.#others.set(this.#last.timeline, this.#last.ticket);
+      this.#others.delete(timeline);
+    }
+    this.#last = { timeline, ticket };
+    return ticket;
+  }
+}
+
+/** A timing mark of this place. Refused, it throws and nothing is left. */
+export function stamp(core: DeviceCore, timeline: Timeline): Mark {
+  const mark = new Mark(core, MarkKind.TIMING);
+  try {
+    mark.record(timeline);
+  } catch (error) {
+    mark.letGo();
+    throw error;
+  }
+  return mark;
+}
+
+/**
+ * Milliseconds between two timing marks of one device whose records have finished: `cuEventElapsedTime`. They are held until
+ * the answer is there, whether or not it is waited for that long.
+ */
+export async function askElapsed(start: Mark, end: Mark, opts: WaitOptions | undefined): Promise<number> {
+  const { core } = start;
+  const over = core.refuseIfOver();
+  if (over !== undefined) throw over;
+  start.hold();
+  end.hold();
+  const answer = core.channel.ask('elapsed', start.handle, end.handle).finally(() => {
+    start.letGo();
+    end.letGo();
+  });
+  return waitWith(answer, opts, `the clock of device ${core.name}`);
+}
+
+/** What is left of a wait that began at `sinceMs`. */
+export function rest(opts: WaitOptions | undefined, sinceMs: number): WaitOptions | undefined {
+  const { timeoutMs, ...others } = checkWaitOptions(opts);
+  return timeoutMs === undefined ? opts : { ...others, timeoutMs: Math.max(0, timeoutMs - (performance.now() - sinceMs)) };
+}
+
+// ── what owns marks ──
+
+/** The marks of an event or operation, apart from it: they are given back when it is collected undisposed. */
+export class MarkCell {
+  marks: readonly Mark[] = [];
+
+  /** Takes these over instead of those it had. */
+  replace(...marks: readonly Mark[]): void {
+    const before = this.marks;
+    this.marks = marks;
+    for (const mark of before) mark.letGo();
+  }
+}
+
+// Finalizers never touch the device: giving back is a record, submitted on a turn of its own.
+const collected = new FinalizationRegistry<MarkCell>((cell) => setImmediate(() => cell.replace()));
+
+/** `owner` is forgotten without further notice: losing a mark costs nobody memory to speak of, so nobody is warned. */
+export function own(owner: object, cell: MarkCell): void {
+  collected.register(owner, cell, cell);
+}
+
+export function disown(cell: MarkCell): void {
+  collected.unregister(cell);
+  cell.replace();
+}
+
+// ── giving back ──
+
+/** Marks whose free found no room; one retry at a time. */
+const unfreed: WeakMap<DeviceCore, Mark[]> = new WeakMap();
+
+function free(mark: Mark): void {
+  const { core, handle } = mark;
+  if (core.state === 'closed' || core.state === 'lost') return;
+  try {
+    const [last] = mark.uses();
+    const timeline = last !== undefined && !last.timeline.isEnding ? last.timeline : (core.home as Timeline);
+    for (const use of mark.uses()) core.orders.wait(timeline, use.timeline, use.ticket);
+    const ticket = core.submit(timeline, core.encoder.markFree(timeline.slot, handle));
+    core.marks.giveBack(handle, timeline, ticket);
+  } catch (error) {
+    if (error instanceof LimitError) freeLater(mark, error);
+    // A device that is gone took its marks along.
+    else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
+  }
+}
+
+function freeLater(mark: Mark, { retryAfter }: LimitError): void {
+  const waiting = unfreed.get(mark.core);
+  if (waiting !== undefined) {
+    waiting.push(mark);
+    return;
+  }
+  unfreed.set(mark.core, [mark]);
+  const again = (): void => {
+    const marks = unfreed.get(mark.core) ?? [];
+    unfreed.delete(mark.core);
+    for (const each of marks) free(each);
+  };
+  // On a turn of its own: room that is gone again must not keep the loop from making some.
+  const later = (): void => void setImmediate(again);
+  retryAfter.then(later, later);
+}

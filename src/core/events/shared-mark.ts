@@ -1,0 +1,98 @@
+// The mark of an event for other processes. One mark serves all its records, and once another process can record it too,
+// its own points do not tell all: waits then go by the mark as well, on the device or, for the host and for streams of other
+// devices, on a stream that nobody sees.
+// Thread: owner.
+import { MarkKind } from '../../protocol/protocol.gen.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { StateError } from '../base/errors.js';
+import { type HiddenStreams, hiddenTimelines } from '../device/hidden-streams.js';
+import { Mark, MarkCell } from './marks.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import type { WaitOptions } from '../waits/wait.js';
+
+export class SharedMark {
+  readonly cell: MarkCell = new MarkCell();
+  readonly #core: DeviceCore;
+  readonly #mark: Mark;
+  readonly #isOpened: boolean;
+  /** Can another process record it? */
+  #isShared: boolean;
+  /** The host's last wait for it. */
+  #asked: Point | undefined = undefined;
+
+  /** `opened`: what another process made. */
+  constructor(core: DeviceCore, opened: Mark | undefined) {
+    this.#core = core;
+    this.#mark = opened ?? new Mark(core, MarkKind.INTERPROCESS);
+    this.#isOpened = opened !== undefined;
+    this.#isShared = this.#isOpened;
+    this.cell.replace(this.#mark);
+  }
+
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
+  /** Has the host's last wait ended, and was nothing recorded here since? */
+  get isComplete(): boolean {
+    return this.#asked !== undefined && this.#asked.timeline.hasReached(this.#asked.ticket);
+  }
+
+  /** The record's ticket. */
+  record(timeline: Timeline): number {
+    const ticket = this.#mark.record(timeline);
+    this.#asked = undefined;
+    return ticket;
+  }
+
+  /** Later work of the stream, of any device, comes after the latest record; `point` is the latest here. */
+  waitOn(core: DeviceCore, timeline: Timeline, point: Point | undefined): void {
+    if (core === this.#core) {
+      if (point !== undefined) core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+      this.#mark.waitOn(timeline);
+      return;
+    }
+    const met = this.#meet(point);
+    core.order(timeline, met.timeline, met.ticket, 'event', met.clock);
+  }
+
+  /** Resolves when the device has passed the latest record. */
+  async wait(point: Point | undefined, opts: WaitOptions | undefined): Promise<void> {
+    const met = this.#meet(point);
+    this.#asked = met;
+    await this.#core.wait(met.timeline, met.ticket, undefined, opts);
+  }
+
+  async export(): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event is one of another process, which has its handle.');
+    const over = this.#core.refuseIfOver();
+    if (over !== undefined) throw over;
+    this.#mark.bind();
+    this.#mark.hold();
+    try {
+      const handle = await this.#core.channel.ask('exportMark', this.#mark.handle);
+      this.#isShared = true;
+      return handle;
+    } finally {
+      this.#mark.letGo();
+    }
+  }
+
+  /** A place of a stream of its own that comes after the latest record. */
+  #meet(point: Point | undefined): Point {
+    const timeline = idleTimeline(this.#core);
+    if (point !== undefined) this.#core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+    return { timeline, ticket: this.#mark.waitOn(timeline), clock: timeline.hand.clock };
+  }
+}
+
+/** Waits for other processes at the same time, each on a stream of its own; further ones share them. */
+const MAX_MEETINGS = 8;
+
+const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();
+
+function idleTimeline(core: DeviceCore): Timeline {
+  let known = meetings.get(core);
+  if (known === undefined) meetings.set(core, (known = hiddenTimelines(core, MAX_MEETINGS, 'interprocess')));
+  return known.take();
+}

@@ -1,0 +1,133 @@
+// How arrays are made, the same on a device (on its current stream) and on a stream. Argument order is NumPy's: shape
+// first, then dtype, which is f32 when left out.
+import { badArgument, checkDType, checkReshape, checkShape, show } from '../base/arguments.js';
+import type { DeviceArray } from './array.js';
+import { DTYPES, type DType, type DTypeLike, dtypeOfHost, type HostArray, type HostOf, type ScalarInput } from '../elements/dtype.js';
+import { isHostOf } from './copy.js';
+import type { Shape } from '../kernels/kernel.js';
+import { PinnedArray } from './pinned.js';
+import { hostElement } from '../elements/scalar-bits.js';
+import type { Recorder } from './recorder.js';
+import { checkTransfer } from '../copies/upload.js';
+
+/** One dtype per host array class; bool and f16 are only chosen by name. */
+export type DTypeOf<T> =
+  T extends PinnedArray<infer D>
+    ? D
+    : T extends DeviceArray<infer D>
+      ? D
+      : T extends Float32Array
+        ? 'f32'
+        : T extends Float64Array
+          ? 'f64'
+          : T extends Int8Array
+            ? 'i8'
+            : T extends Uint8Array | Uint8ClampedArray
+              ? 'u8'
+              : T extends Int16Array
+                ? 'i16'
+                : T extends Uint16Array
+                  ? 'u16'
+                  : T extends Int32Array
+                    ? 'i32'
+                    : T extends Uint32Array
+                      ? 'u32'
+                      : T extends BigInt64Array
+                        ? 'i64'
+                        : T extends BigUint64Array
+                          ? 'u64'
+                          : never;
+
+/**
+ * Every method allocates in stream order (`cuMemAllocAsync`) and never waits. All throw ArgumentError for a bad shape, dtype or value
+ * and for more bytes than the device has, LimitError at `maxPending`, StateError on a closed device or stream. When memory runs out,
+ * what uses the array rejects with an UpstreamError, whose `cause` is the OutOfMemoryError.
+ */
+export abstract class ArrayFactory {
+  /** @internal Whose records the arrays are made by. */
+  protected abstract readonly target: Recorder;
+
+  /** Contents are undefined: `cupy.empty`, `wp.empty`. */
+  empty(shape: Shape): DeviceArray<'f32'>;
+  empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
+  empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+    return this.target.allocate(checkShape(shape), checkDType(dtype));
+  }
+
+  /** Zeros, or false: `cupy.zeros`, `wp.zeros`. */
+  zeros(shape: Shape): DeviceArray<'f32'>;
+  zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
+  zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+    return this.#filled(shape, 0, checkDType(dtype));
+  }
+
+  /** Ones, or true: `cupy.ones`, `wp.ones`. */
+  ones(shape: Shape): DeviceArray<'f32'>;
+  ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
+  ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+    return this.#filled(shape, 1, checkDType(dtype));
+  }
+
+  /** One value everywhere: `cupy.full`, `wp.full`. The dtype is f32 unless given, whatever the value is. */
+  full(shape: Shape, value: number): DeviceArray<'f32'>;
+  full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
+  full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>): DeviceArray<D> {
+    const type = checkDType(dtype);
+    // A bad value is found before anything is allocated.
+    hostElement(type, value, 'value');
+    return this.#make(checkShape(shape), type, (array) => this.target.fill(array, value as never));
+  }
+
+  /**
+   * Copies the data: `cupy.array`, `wp.array(data)`. An ordinary array may be changed as soon as this returns, a pinned one when the
+   * copy has finished. The shape is the data's (flat for what is not pinned) unless `shape` gives another for as many elements.
+   * `transfer`: as that of `copy`, its ArrayBuffer is detached instead.
+   */
+  from<T extends HostArray | Uint8ClampedArray | PinnedArray>(
+    data: T,
+    opts?: { readonly shape?: Shape; readonly transfer?: boolean },
+  ): DeviceArray<DTypeOf<T>>;
+  from<D extends DType>(
+    data: HostOf[NoInfer<D>] | Iterable<ScalarInput<NoInfer<D>>>,
+    opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
+  ): DeviceArray<D>;
+  from(data: unknown, opts: { readonly dtype?: DTypeLike<DType>; readonly shape?: Shape; readonly transfer?: boolean } = {}): DeviceArray {
+    const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
+    const source = sourceOf(data, dtype);
+    const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, source.data.length);
+    const { transfer = false } = opts;
+    if (transfer) checkTransfer(data, source.data === data && !(data instanceof PinnedArray));
+    return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer }));
+  }
+
+  #filled<D extends DType>(shape: Shape, value: 0 | 1, dtype: D): DeviceArray<D> {
+    const element = dtype === 'bool' ? value === 1 : value;
+    return this.#make(checkShape(shape), dtype, (array) => this.target.fill(array, element as never));
+  }
+
+  #make<D extends DType>(shape: readonly number[], dtype: D, write: (array: DeviceArray<D>) => unknown): DeviceArray<D> {
+    const array = this.target.allocate(shape, dtype);
+    try {
+      write(array);
+    } catch (error) {
+      array[Symbol.dispose]();
+      throw error;
+    }
+    return array;
+  }
+}
+
+/** What `from` copies: the data itself where it is an array of the dtype, else a new one made of its values. */
+function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | PinnedArray; readonly shape: readonly number[] } {
+  if (data instanceof PinnedArray) return { data, shape: data.shape };
+  if (isHostOf(data, dtype)) return { data, shape: [data.length] };
+  if (dtypeOfHost(data) !== undefined || typeof data !== 'object' || data === null || !(Symbol.iterator in data)) {
+    throw badArgument('data', data, `The data (${show(data)}) is neither an array of dtype ${dtype} nor an iterable of its values.`, dtype);
+  }
+  const values = [...(data as Iterable<unknown>)];
+  const host = new DTYPES[dtype].make(new ArrayBuffer(values.length * DTYPES[dtype].byteSize));
+  values.forEach((value, at) => {
+    host[at] = hostElement(dtype, value, `element ${at}`) as never;
+  });
+  return { data: host, shape: [values.length] };
+}

@@ -1,0 +1,204 @@
+// The two ends of a copy: what they are, whether they fit together, and which elements move. Everything is checked here,
+// before anything is submitted.
+//
+// Two contiguous ends are flat sequences of elements. Where one end is not contiguous, both have the same shape, or both
+// have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
+// Thread: owner.
+import { checkInteger, show } from '../base/arguments.js';
+import { DeviceArray } from './array.js';
+import { DTYPES, type DType, dtypeOfHost, type HostArray } from '../elements/dtype.js';
+import { ArgumentError } from '../base/errors.js';
+import { areApart } from '../elements/overlap.js';
+import { PinnedArray } from './pinned.js';
+import { type Elements, flatRegion, type Region } from '../copies/region.js';
+import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js';
+
+export interface CopyOptions {
+  /** In elements. */
+  readonly dstOffset?: number;
+  readonly srcOffset?: number;
+  /** Default: all of src after srcOffset. 0 copies nothing. */
+  readonly count?: number;
+  readonly label?: string;
+  /**
+   * Of an ordinary typed array as the source: its whole ArrayBuffer is detached and given to the device instead of copied, which
+   * takes no time however large it is. Throws ArgumentError for what cannot be detached.
+   */
+  readonly transfer?: boolean;
+}
+
+/** An end of a copy: a region, or the bytes of an ordinary array. */
+export type End = { readonly region: Region; readonly bytes?: undefined } | { readonly region?: undefined; readonly bytes: Uint8Array };
+
+export interface CopyPlan extends Elements {
+  readonly dst: End;
+  readonly src: End;
+}
+
+type Reachable = DeviceArray | PinnedArray;
+type Operand = Reachable | HostArray | Uint8ClampedArray;
+
+export function planCopy(dst: unknown, src: unknown, opts: CopyOptions = {}): CopyPlan {
+  const to = checkEnd('dst', dst);
+  const from = checkEnd('src', src);
+  if (!isReachable(to) && !isReachable(from)) {
+    throw badCopy('dst', dst, `Neither dst (${show(dst)}) nor src (${show(src)}) is a device array or a pinned array.`);
+  }
+  const { byteSize } = DTYPES[checkSameDType(to, from)];
+  const plan = isFlat(to) && isFlat(from) ? flatPlan(to, from, opts, byteSize) : stridedPlan(to, from, opts, byteSize);
+  checkApart(plan, src);
+  return plan;
+}
+
+/** A bad end or range of a copy. */
+export function badCopy(argument: string, value: unknown, message: string, limit?: unknown): ArgumentError {
+  return new ArgumentError('ERR_MILLRACE_COPY', message, limit === undefined ? { argument, value } : { argument, value, limit });
+}
+
+function flatPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
+  const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
+  const byteLength = count * byteSize;
+  return {
+    shape: [count],
+    byteSize,
+    byteLength,
+    dst: flatEnd(to, dstOffset * byteSize, byteLength),
+    src: flatEnd(from, srcOffset * byteSize, byteLength),
+  };
+}
+
+function stridedPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
+  if (rankOf(to) === 1 && rankOf(from) === 1) {
+    const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
+    const elements = { shape: [count], byteSize, byteLength: count * byteSize };
+    return { ...elements, dst: endOf(to, dstOffset, elements), src: endOf(from, srcOffset, elements) };
+  }
+  for (const name of ['dstOffset', 'srcOffset', 'count'] as const) {
+    if (opts[name] === undefined || (name !== 'count' && opts[name] === 0)) continue;
+    const ends = `dst is ${describe(to)}, src ${describe(from)}`;
+    throw badCopy(name, opts[name], `The ${name} (${show(opts[name])}) needs two contiguous arrays, or two of one dimension: ${ends}.`);
+  }
+  const shape = isReachable(to) ? to.shape : (from as Reachable).shape;
+  const fits = (operand: Operand): boolean =>
+    isReachable(operand)
+      ? operand.shape.length === shape.length && operand.shape.every((extent, axis) => extent === shape[axis])
+      : operand.length === (isReachable(to) ? to : from).length;
+  if (!fits(to) || !fits(from)) {
+    throw badCopy(
+      'src',
+      from,
+      `The dst of the copy is ${describe(to)}, src ${describe(from)}: one is not contiguous, and the shapes differ.`,
+      shape,
+    );
+  }
+  const elements = { shape, byteSize, byteLength: (isReachable(to) ? to : from).length * byteSize };
+  return { ...elements, dst: endOf(to, 0, elements), src: endOf(from, 0, elements) };
+}
+
+/** The elements to copy: from which to which, and how many. */
+function checkRange(to: Operand, from: Operand, opts: CopyOptions): { dstOffset: number; srcOffset: number; count: number } {
+  const srcOffset = checkCount('srcOffset', opts.srcOffset, from.length, to, from) ?? 0;
+  const dstOffset = checkCount('dstOffset', opts.dstOffset, to.length, to, from) ?? 0;
+  const count = checkCount('count', opts.count, from.length - srcOffset, to, from) ?? from.length - srcOffset;
+  if (dstOffset + count > to.length) {
+    const ends = `dst is ${describe(to)}, src ${describe(from)}`;
+    const message = `The elements to copy (${count} from dstOffset ${dstOffset}) exceed the length of dst (${to.length}): ${ends}.`;
+    throw badCopy('count', count, message, to.length - dstOffset);
+  }
+  return { dstOffset, srcOffset, count };
+}
+
+function checkCount(name: string, value: number | undefined, limit: number, to: Operand, from: Operand): number | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return checkInteger(name, value, 0, limit);
+  } catch (error) {
+    const { message, limit: broken } = error as ArgumentError;
+    throw badCopy(name, value, `${message.slice(0, -1)}: dst is ${describe(to)}, src ${describe(from)}.`, broken);
+  }
+}
+
+/** The dtype that two ends have in common; ordinary arrays stand for every dtype of their class. */
+function checkSameDType(to: Operand, from: Operand): DType {
+  const dtype = isReachable(to) ? to.dtype : (from as Reachable).dtype;
+  for (const [name, operand] of [
+    ['dst', to],
+    ['src', from],
+  ] as const) {
+    const fits = isReachable(operand) ? operand.dtype === dtype : isHostOf(operand, dtype);
+    if (fits) continue;
+    throw badCopy(
+      name,
+      operand,
+      `The ${name} of the copy is ${describe(operand)}; the other end is ${describe(name === 'dst' ? from : to)}.`,
+      dtype,
+    );
+  }
+  return dtype;
+}
+
+/** Can this ordinary array hold elements of the dtype? */
+export function isHostOf(data: unknown, dtype: DType): data is HostArray {
+  return data instanceof DTYPES[dtype].make || (dtype === 'u8' && data instanceof Uint8ClampedArray);
+}
+
+function isReachable(operand: Operand): operand is Reachable {
+  return operand instanceof DeviceArray || operand instanceof PinnedArray;
+}
+
+function isFlat(operand: Operand): boolean {
+  return !(operand instanceof DeviceArray) || operand.isContiguous;
+}
+
+function rankOf(operand: Operand): number {
+  return isReachable(operand) ? operand.shape.length : 1;
+}
+
+function describe(operand: Operand): string {
+  return isReachable(operand) ? `${operand.dtype}[${operand.shape.join(', ')}]` : `${show(operand)}[${operand.length}]`;
+}
+
+function checkEnd(name: string, operand: unknown): Operand {
+  if (operand instanceof DeviceArray || operand instanceof PinnedArray) {
+    if (operand.isDisposed) throw operand.disposedError();
+    const over = operand.storage.core.refuseIfOver();
+    if (over !== undefined) throw over;
+    return operand;
+  }
+  if (dtypeOfHost(operand) === undefined)
+    throw badCopy(name, operand, `The ${name} of the copy (${show(operand)}) is neither a device array, a pinned array nor a typed array.`);
+  return operand as HostArray;
+}
+
+function flatEnd(operand: Operand, byteOffset: number, byteLength: number): End {
+  if (isReachable(operand)) return { region: flatRegion(operand.storage, operand.byteOffset + byteOffset, byteLength) };
+  return { bytes: new Uint8Array(operand.buffer, operand.byteOffset + byteOffset, byteLength) };
+}
+
+/** The end of a copy of these elements that begins `first` elements into an array of one dimension, or is the whole of one. */
+function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }: Elements): End {
+  if (!(operand instanceof DeviceArray)) return flatEnd(operand, first * byteSize, byteLength);
+  const { strides, storage } = operand;
+  const offset = operand.byteOffset + (first === 0 ? 0 : first * (strides[0] as number) * byteSize);
+  if (isContiguous({ shape, strides })) return { region: flatRegion(storage, offset, byteLength) };
+  const [low, high] = reachOf({ shape, strides });
+  return { region: { storage, offset, start: offset + low * byteSize, end: offset + high * byteSize, strides } };
+}
+
+/** Devices copy in no order: where the ends overlap the result would be anything. */
+function checkApart({ dst, src, shape, byteSize }: CopyPlan, value: unknown): void {
+  const [to, from] = [dst.region, src.region];
+  if (to === undefined || from === undefined || to.storage !== from.storage || to.start >= from.end || from.start >= to.end) return;
+  const placed = (region: Region): Parameters<typeof areApart>[0] => ({
+    offset: region.offset / byteSize,
+    shape,
+    strides: region.strides ?? contiguousStrides(shape),
+  });
+  if (areApart(placed(to), placed(from))) return;
+  const shared = Math.min(to.end, from.end) - Math.max(to.start, from.start);
+  throw badCopy(
+    'src',
+    value,
+    `The ends of the copy overlap: they reach ${shared} bytes in common, with [${shape.join(', ')}] elements each.`,
+  );
+}

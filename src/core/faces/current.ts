@@ -1,0 +1,118 @@
+// The current stream of each device and the default device: of the thread, or of the `run` that encloses the code, through
+// everything it awaits.
+//
+// Runs are kept by AsyncLocalStorage, which is loaded by the first `run`: it makes awaits dearer. A run has cells of its
+// own, which setCurrentStream and setDefaultDevice change; outside of runs there are those of the thread. Nothing ever
+// enters a context that was not opened by `run`, so leaving one restores exactly what was.
+//
+// A stream that was closed stays the current one: what is made on it throws and names it, and nothing goes elsewhere unasked.
+// Thread: owner.
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import type { Device } from './device.js';
+import { isPromiseLike } from '../base/promise-like.js';
+import type { Stream } from './stream.js';
+
+export interface RunOptions {
+  /** Default true: the stream first waits for what was the current one. */
+  readonly syncEnter?: boolean;
+  /** Default false: at the end, what was the current stream waits for what is then the current one. */
+  readonly syncExit?: boolean;
+}
+
+/** A `run`. */
+interface Scope {
+  readonly outer: Scope | undefined;
+  /** The default device in it. */
+  device: Device;
+  /** Current streams of the devices that have one of their own in it. */
+  readonly streams: Map<Device, Stream>;
+}
+
+let storage: AsyncLocalStorage<Scope> | undefined;
+const streamsOfThread: WeakMap<Device, Stream> = new WeakMap();
+
+/** `stream.run`. */
+export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncExit = false }: RunOptions = {}): T {
+  if (typeof fn !== 'function') throw badArgument('fn', fn, `The function to run (${show(fn)}) is not a function.`);
+  const { device } = stream;
+  const previous = currentStream(device);
+  if (syncEnter) comeAfter(stream, previous);
+  const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device, stream]]) };
+  storage ??= load();
+  if (!syncExit) return storage.run(scope, fn);
+  const leave = (): void => {
+    // A stream that takes no work any more has none to hold back.
+    if (previous.isOpen) comeAfter(previous, scope.streams.get(device) as Stream);
+  };
+  let result: T;
+  try {
+    result = storage.run(scope, fn);
+  } catch (error) {
+    leaveWith(leave);
+    throw error;
+  }
+  if (isPromiseLike(result)) {
+    return result.then(
+      (value) => {
+        leave();
+        return value;
+      },
+      (error: unknown) => {
+        leaveWith(leave);
+        throw error;
+      },
+    ) as T;
+  }
+  leave();
+  return result;
+}
+
+export function currentStream(device: Device): Stream {
+  for (let scope = storage?.getStore(); scope !== undefined; scope = scope.outer) {
+    const stream = scope.streams.get(device);
+    if (stream !== undefined) return stream;
+  }
+  return streamsOfThread.get(device) ?? device.defaultStream;
+}
+
+/** `device.setCurrentStream`. */
+export function setCurrent(device: Device, stream: Stream, isSynced: boolean): void {
+  if (stream.device !== device) {
+    throw wrongDevice('stream', stream, `Stream ${stream.label} is one of device ${stream.device.info.id}, not of ${device.info.id}.`);
+  }
+  stream.checkOpen();
+  if (isSynced) comeAfter(stream, currentStream(device));
+  const streams = storage?.getStore()?.streams ?? streamsOfThread;
+  streams.set(device, stream);
+}
+
+/** The default device of the enclosing run. */
+export function deviceOfRun(): Device | undefined {
+  return storage?.getStore()?.device;
+}
+
+/** False: there is no run around. */
+export function setDeviceOfRun(device: Device): boolean {
+  const scope = storage?.getStore();
+  if (scope === undefined) return false;
+  scope.device = device;
+  return true;
+}
+
+function load(): AsyncLocalStorage<Scope> {
+  const { AsyncLocalStorage } = process.getBuiltinModule('node:async_hooks');
+  return new AsyncLocalStorage<Scope>();
+}
+
+/** On the device; the host never waits. A stream whose end was submitted had nothing pending then. */
+function comeAfter(stream: Stream, other: Stream): void {
+  if (stream !== other && !other.timeline.isEnding) stream.waitStream(other);
+}
+
+/** What the function threw is told, not what the wait behind it is refused with. */
+function leaveWith(leave: () => void): void {
+  try {
+    leave();
+  } catch {}
+}

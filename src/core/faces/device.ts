@@ -1,0 +1,397 @@
+// One GPU, or the CPU device: what its streams, arrays and kernels belong to.
+// Thread: the one that opened it.
+import { MemorySpace } from '../../protocol/protocol.gen.js';
+import type { BackendName } from '../../protocol/reports.js';
+import { badArgument, checkDType, checkInteger, checkShape, lengthOf, show } from '../base/arguments.js';
+import type { DeviceArray } from './array.js';
+import { ArrayFactory, type DTypeOf } from './array-factory.js';
+import { currentStream, setCurrent } from './current.js';
+import { describeAs } from '../base/describe.js';
+import type { DeviceCore, DeviceState } from '../device/device-core.js';
+import { DTYPES, type DType, type DTypeLike, type HostOf } from '../elements/dtype.js';
+import { DeviceLostError, type MillraceError, UnsupportedError } from '../base/errors.js';
+import { DeviceEvent } from './event.js';
+import type { EventOptions } from '../events/event-options.js';
+import { ForeignStreams } from './foreign-streams.js';
+import { refuseHeldEnd } from '../waits/held.js';
+import { HiddenStreams } from '../device/hidden-streams.js';
+import { type DeviceSnapshot, inspectDevice } from './inspect.js';
+import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
+import type { Kernel, Shape } from '../kernels/kernel.js';
+import { type ObservableOf, type Observed, observe } from '../base/observable.js';
+import { enter, leave } from './open-devices.js';
+import type { Operation } from '../operations/operation.js';
+import { PeerAccess } from './peers.js';
+import { pinExisting } from './pin.js';
+import { PinnedArray } from './pinned.js';
+import { MemoryPool } from '../memory/pool.js';
+import { type Ordering, Storage } from '../memory/storage.js';
+import { Stream } from './stream.js';
+import { checkStreamOptions, type StreamOptions } from './stream-options.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+
+/** A device by number, as `cuDeviceGet` and `cupy.cuda.Device(0)` count; `wp.get_device('cuda:0')` has the same names. */
+export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
+
+/** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
+export interface DeviceInfo {
+  readonly id: DeviceName;
+  readonly backend: BackendName;
+  readonly name: string;
+  readonly totalMemoryBytes: number;
+  /** CUDA only. */
+  readonly computeCapability?: readonly [major: number, minor: number];
+  readonly multiprocessors: number;
+  /** Threads in all dimensions of a block together. */
+  readonly maxThreadsPerBlock: number;
+  readonly warpSize: number;
+  /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
+  readonly priorityRange: readonly [least: number, greatest: number];
+}
+
+/** What opened it, and hears when it is let go. @internal */
+export interface DeviceOwner {
+  readonly info: DeviceInfo;
+  readonly ordering: Ordering;
+  /** True when this was the last of those who opened it. */
+  release(): boolean;
+  /** It is being closed until then. */
+  ends(closed: Promise<void>): void;
+}
+
+/**
+ * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories work on
+ * `stream`. `await using` closes it.
+ *
+ * Once it is closing, every call that submits throws a StateError; once it is lost, the DeviceLostError.
+ */
+export class Device extends ArrayFactory implements AsyncDisposable {
+  readonly info: DeviceInfo;
+  /** Open as long as the device. A stream like the others, not CUDA's NULL stream: nothing waits for it unasked. */
+  readonly defaultStream: Stream;
+  /** Resolves when the device is lost; never rejects. */
+  readonly lost: Promise<DeviceLostError>;
+  /** Aborted with the DeviceLostError when the device is lost. */
+  readonly signal: AbortSignal;
+  /** @internal */
+  readonly core: DeviceCore;
+  /** The stream-ordered pool that its arrays come from. */
+  readonly pool: MemoryPool;
+  /** Which other devices reach its memory. */
+  readonly peers: PeerAccess;
+  readonly #owner: DeviceOwner;
+  readonly #streams: Map<Timeline, Stream> = new Map();
+  readonly #readers: HiddenStreams<Stream> = new HiddenStreams(
+    MAX_READERS,
+    (reader: Stream) => reader.timeline.isComplete,
+    (nth) => this.#makeStream(nth === 1 ? 'readback' : `readback-${nth}`, { priority: 0, ordering: 'tracked', timing: false }),
+  );
+  readonly #foreign: ForeignStreams = new ForeignStreams();
+  #made = 0;
+  #closing: Promise<void> | undefined = undefined;
+  #operations: ObservableOf<Operation> | undefined = undefined;
+  #errors: ObservableOf<MillraceError> | undefined = undefined;
+
+  /** @internal Made by openDevice. */
+  constructor(core: DeviceCore, owner: DeviceOwner) {
+    super();
+    this.core = core;
+    this.info = owner.info;
+    this.#owner = owner;
+    this.lost = core.lost;
+    const aborter = new AbortController();
+    this.signal = aborter.signal;
+    core.onLost = (error) => {
+      for (const stream of this.#streams.values()) stream.finish(error);
+      core.operations.error(error);
+      leave(this);
+      aborter.abort(error);
+    };
+    core.isChecked = owner.ordering === 'checked';
+    this.defaultStream = this.#makeStream('default', { priority: 0, ordering: owner.ordering, timing: false });
+    this.pool = new MemoryPool(core);
+    this.peers = new PeerAccess(this);
+    core.home = this.defaultStream.timeline;
+    enter(this);
+  }
+
+  /** @internal */
+  protected get target(): Stream {
+    return this.stream;
+  }
+
+  /** 'lost' after a fault or the end of its worker; 'closed' after `close` and `destroy`. */
+  get state(): DeviceState {
+    return this.core.state;
+  }
+
+  /** The current stream, which arrays made on the device are made by: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
+  get stream(): Stream {
+    return currentStream(this);
+  }
+
+  /**
+   * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` it
+   * first waits for what was the current one. `wp.set_stream`, CuPy's `stream.use()`. Throws ArgumentError for a stream of another
+   * device, StateError for a closed one. It stays the current one when it is closed later; what is made on it then throws.
+   */
+  setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
+    this.#checkOpen();
+    if (!(stream instanceof Stream)) throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream.`);
+    setCurrent(this, stream, opts.sync === true);
+  }
+
+  /**
+   * A new stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option and
+   * LimitError when the device has no place for another stream (`retryAfter`: one was closed) or holds `maxPending` operations.
+   */
+  createStream(opts: StreamOptions = {}): Stream {
+    const checked = checkStreamOptions(opts, this.#owner.ordering, this.info.priorityRange);
+    return this.#makeStream(opts.label ?? `stream-${++this.#made}`, checked);
+  }
+
+  /**
+   * A stream of somebody else's in this process, CUDA only: `cupy.cuda.Stream.from_external`, `wp.Stream(cuda_stream=)`. It is used and
+   * never destroyed: keep it alive until this is closed, or pass its `owner`, which is kept. 0n is the driver's own default stream.
+   * The handle of a stream of this device gives that stream, the same handle again the same Stream. Throws UnsupportedError on a CPU device.
+   */
+  wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
+    this.#checkOpen();
+    if (typeof handle !== 'bigint' || handle < 0n || handle >= 2n ** 64n) {
+      throw badArgument('handle', handle, `The handle of the stream (${show(handle)}) is not a 64-bit address.`);
+    }
+    if (this.info.backend !== 'cuda') {
+      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `Device ${this.core.name} has no streams of others.`, 'wrapStream', {
+        device: this.core.name,
+      });
+    }
+    return this.#wrapped(handle, opts);
+  }
+
+  /**
+   * An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. Throws ArgumentError
+   * for timing with interprocess, UnsupportedError for interprocess on a CPU device.
+   */
+  createEvent(opts?: EventOptions): DeviceEvent {
+    this.#checkOpen();
+    return new DeviceEvent(this, this.core, opts);
+  }
+
+  /** An event of another process, by its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError where the driver refuses. */
+  async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
+    this.#checkOpen();
+    return openIpcEvent(this, handle);
+  }
+
+  /** Memory that `ipcHandle` can be asked of, an allocation of its own, contents undefined: `cuMemAlloc`. CUDA only. */
+  interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
+    this.#checkOpen();
+    return makeIpcArray(this, checkShape(shape), checkDType(dtype));
+  }
+
+  /** An array of another process, by its `ipcHandle`, with the shape and dtype it has there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
+  async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
+    this.#checkOpen();
+    return openIpcArray(this, handle, checkShape(shape), checkDType(dtype));
+  }
+
+  /**
+   * Page-locked host memory, f32 when `dtype` is left out, contents undefined: `cuMemHostRegister`,
+   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits on the device until the pages are locked,
+   * never here. Throws ArgumentError for a bad shape or dtype and for more than 4 GiB.
+   */
+  pinned(shape: Shape): PinnedArray<'f32'>;
+  pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
+  pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
+    this.#checkOpen();
+    const dimensions = checkShape(shape);
+    const type = checkDType(dtype);
+    const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_PINNED_BYTES);
+    const block = this.core.arena.take(bytes);
+    const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes, this.core);
+    return new PinnedArray(this.core, type, dimensions, storage, block, 0);
+  }
+
+  /**
+   * Page-locks memory that exists, a typed array over a SharedArrayBuffer: `cuMemHostRegister`. `data` is the array itself; disposing
+   * the pinned array unlocks the memory, after every operation that uses it, and leaves it alone. Copies wait on the device until it
+   * is locked. Throws ArgumentError for what is no such array.
+   */
+  pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
+    this.#checkOpen();
+    return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
+  }
+
+  /**
+   * Builds kernels before their first launch, or takes them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`. Rejects
+   * with CompileError where the text does not compile, UnavailableError where there is no compiler, ArgumentError for what is no
+   * kernel.
+   */
+  async compile(...kernels: readonly Kernel[]): Promise<void> {
+    this.#checkOpen();
+    const builds = kernels.map((kernel) => this.core.plan(kernel).built);
+    await this.core.channel.holdLoop(Promise.all(builds));
+  }
+
+  /**
+   * Resolves when everything submitted so far to any of its streams has finished: `cuCtxSynchronize`,
+   * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failures belong to their operations and do not reject it. Rejects with
+   * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
+   */
+  async synchronize(opts?: WaitOptions): Promise<void> {
+    checkWaitOptions(opts);
+    const over = this.core.refuseIfOver();
+    if (over !== undefined && this.state !== 'closing') throw over;
+    await this.core.waitForAll(opts);
+  }
+
+  /** What is going on; no driver call, never waits. */
+  inspect(): DeviceSnapshot {
+    return inspectDevice(this, this.#streams.values());
+  }
+
+  /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes on close. */
+  get operations$(): ObservableOf<Operation> {
+    this.#operations ??= observe(this.core.operations);
+    return this.#operations;
+  }
+
+  /** @internal */
+  get hub(): Observed<Operation> {
+    return this.core.operations;
+  }
+
+  /** @internal */
+  get hubName(): string {
+    return `device ${this.core.name}`;
+  }
+
+  /** Failures of operations whose `done` nobody awaited, once each; without a subscriber, one process warning. Never errors. */
+  get errors$(): ObservableOf<MillraceError> {
+    this.#errors ??= observe(this.core.errors);
+    return this.#errors;
+  }
+
+  /**
+   * Refuses new work at once and resolves when the rest has finished and the device is closed: `cuDevicePrimaryCtxRelease`.
+   * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
+   */
+  close(): Promise<void> {
+    const refused = refuseHeldEnd(this.core.timelines) ?? this.core.orders.refuseVisitors();
+    if (refused !== undefined) return Promise.reject(refused);
+    if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
+    return this.#end(() => this.#close());
+  }
+
+  /**
+   * Refuses new work, and rejects what is pending with DeviceLostError, at once; `reason` becomes its cause. Resolves when
+   * the device is closed: that stops no kernel, and what was accepted runs to its end first, off this thread.
+   */
+  destroy(reason?: unknown): Promise<void> {
+    // A close that is under way waits no longer.
+    if (this.state === 'closing') this.#lose(reason);
+    return this.#end(() => this.#destroy(reason));
+  }
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** @internal A stream that waits for nothing but the last writes to these bytes: the writer's, unless that has gone on to something else. */
+  readStream(storage: Storage, start: number, end: number): Stream {
+    const writes = storage.lastWrites(start, end);
+    const [first] = writes;
+    const isOne = writes.every(({ timeline }) => timeline === first?.timeline);
+    const writer = first !== undefined && isOne ? this.#streams.get(first.timeline) : undefined;
+    if (writer?.isOpen === true) {
+      const { last, isComplete } = writer.timeline;
+      if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
+    }
+    // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
+    const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
+    if ((areReached && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
+    return this.#readers.take();
+  }
+
+  /** @internal */
+  forget(stream: Stream): void {
+    this.#streams.delete(stream.timeline);
+    this.#foreign.forget(stream);
+  }
+
+  #makeStream(
+    label: string,
+    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean; readonly foreign?: bigint },
+  ): Stream {
+    this.#checkOpen();
+    const stream = new Stream(this, this.core.openTimeline(label, opts.priority, opts.foreign), opts);
+    this.#streams.set(stream.timeline, stream);
+    return stream;
+  }
+
+  #end(how: () => Promise<void>): Promise<void> {
+    if (this.#closing === undefined) {
+      this.#closing = how();
+      this.#owner.ends(this.#closing);
+    }
+    return this.#closing;
+  }
+
+  #wrapped(handle: bigint, { owner, label }: { readonly owner?: object; readonly label?: string }): Stream {
+    const known = this.#foreign.find(handle, owner);
+    if (known !== undefined) return known;
+    for (const stream of this.#streams.values())
+      if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
+    const { ordering } = this.#owner;
+    const stream = this.#makeStream(label ?? `foreign-${++this.#made}`, { priority: 0, ordering, timing: false, foreign: handle });
+    this.#foreign.add(handle, stream, owner);
+    return stream;
+  }
+
+  async #close(): Promise<void> {
+    const { core } = this;
+    if (core.state === 'open') {
+      core.state = 'closing';
+      for (const stream of this.#streams.values()) stream.stop();
+      // A device that is lost meanwhile has nothing left to wait for.
+      await this.synchronize().catch(() => undefined);
+      await core.orders.visitorsLeft();
+      if (core.lostError === undefined) core.finish();
+      for (const stream of this.#streams.values()) stream.finish();
+      leave(this);
+      core.operations.complete();
+    }
+    await core.channel.close();
+  }
+
+  async #destroy(reason: unknown): Promise<void> {
+    this.#lose(reason);
+    // Lost, it is let go by all who opened it: opened again, it is another one.
+    this.#owner.release();
+    await this.core.channel.close();
+  }
+
+  #lose(reason: unknown): void {
+    const message = `Device ${this.core.name} was destroyed.`;
+    this.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'closed', { device: this.core.name, cause: reason }));
+  }
+
+  #checkOpen(): void {
+    const error = this.core.refuseIfOver();
+    if (error !== undefined) throw error;
+  }
+}
+
+describeAs(
+  Device.prototype,
+  ({ info, state }) => `Device ${info.id}, ${info.name} (${state})`,
+  ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
+);
+
+/** Reads that wait at the same time for different writers, each on a stream of its own; further ones share them. */
+const MAX_READERS = 8;
+
+/** What one SharedArrayBuffer can hold. */
+const MAX_PINNED_BYTES = 4 * 2 ** 30;

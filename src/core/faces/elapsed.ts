@@ -1,0 +1,48 @@
+// The time between two events.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { EventTimingError } from '../base/errors.js';
+import { DeviceEvent, type TimedPoint } from './event.js';
+import { askElapsed, rest } from '../events/marks.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+
+/**
+ * Milliseconds from `start` to `end`, as both are recorded now; waits for both. Negative when `end` came first: `cudaEventElapsedTime`,
+ * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects with EventTimingError at once where there is no such time: an event
+ * without timing, never recorded, or of another device; with StateError for a disposed one, AbortError, WaitTimeoutError or DeviceLostError.
+ */
+export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
+  checkWaitOptions(opts);
+  checkEvent('start', start);
+  checkEvent('end', end);
+  if (start.device !== end.device) {
+    const message = `The start event is one of device ${start.device.info.id}, the end event one of ${end.device.info.id}: their clocks differ.`;
+    throw new EventTimingError(message, 'other-device', { device: start.device.info.id });
+  }
+  const [from, to] = [timed('start', start), timed('end', end)];
+  const { core } = start.device;
+  const marks = [from.mark, to.mark];
+  for (const mark of marks) mark.hold();
+  try {
+    const sinceMs = performance.now();
+    await Promise.all([from, to].map((point) => core.wait(point.timeline, point.ticket, undefined, opts, [point])));
+    return await askElapsed(from.mark, to.mark, rest(opts, sinceMs));
+  } finally {
+    for (const mark of marks) mark.letGo();
+  }
+}
+
+function checkEvent(argument: string, event: unknown): void {
+  if (!(event instanceof DeviceEvent))
+    throw badArgument(argument, event, `The ${argument} event (${show(event)}) is not an event of a device.`);
+}
+
+function timed(which: string, event: DeviceEvent): TimedPoint {
+  const device = event.device.info.id;
+  if (!event.timing) {
+    throw new EventTimingError(`The ${which} event was made without the option timing.`, 'timing-off', { device });
+  }
+  const point = event.timedPoint;
+  if (point === undefined) throw new EventTimingError(`The ${which} event was never recorded.`, 'never-recorded', { device });
+  return point;
+}

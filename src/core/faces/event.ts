@@ -1,0 +1,203 @@
+// An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
+// again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
+//
+// One with timing makes a mark of each record, one for other processes has a mark that every record moves.
+// Thread: owner.
+import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { describeAs } from '../base/describe.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import type { Device } from './device.js';
+import { StateError } from '../base/errors.js';
+import { checkEventOptions, type EventOptions } from '../events/event-options.js';
+import { refuseHeld } from '../waits/held.js';
+import { disown, type Mark, MarkCell, own, stamp } from '../events/marks.js';
+import { see } from '../waits/seen.js';
+import { SharedMark } from '../events/shared-mark.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { type WaitOptions, waitWith } from '../waits/wait.js';
+
+/** A point with a timestamp. */
+export interface TimedPoint extends Point {
+  readonly mark: Mark;
+}
+
+/**
+ * A point of a stream: `CUevent`, `cupy.cuda.Event`, `wp.Event`. Named so because `Event` is a DOM global. It may be waited for on
+ * streams of any device; recording or waiting for a disposed one is a StateError.
+ */
+export class DeviceEvent implements Disposable {
+  readonly device: Device;
+  /** Does `elapsed` take it? */
+  readonly timing: boolean;
+  readonly #core: DeviceCore;
+  /** With timing: the mark of its point. */
+  readonly #stamps: MarkCell | undefined;
+  readonly #shared: SharedMark | undefined;
+  #point: Point | undefined = undefined;
+  #done: { readonly point: Point; readonly promise: Promise<void> } | undefined = undefined;
+  #state: 'open' | 'disposed' = 'open';
+
+  /** @internal Made by `device.createEvent`, `stream.record` and, with its mark, `device.openIpcEvent`. */
+  constructor(device: Device, core: DeviceCore, opts?: EventOptions, opened?: Mark) {
+    const { timing, interprocess } = checkEventOptions(opts, core);
+    this.device = device;
+    this.timing = timing;
+    this.#core = core;
+    this.#stamps = timing ? new MarkCell() : undefined;
+    this.#shared = interprocess ? new SharedMark(core, opened) : undefined;
+    const cell = this.#stamps ?? this.#shared?.cell;
+    if (cell !== undefined) own(this, cell);
+  }
+
+  /**
+   * Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. Of an event
+   * that another process may record, the device would have to be asked: has the last `done` resolved, and was nothing recorded here since?
+   */
+  get isComplete(): boolean {
+    if (this.#shared?.isShared === true) return this.#shared.isComplete;
+    if (this.#point === undefined) return true;
+    const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
+    if (isComplete) see(this.#point);
+    return isComplete;
+  }
+
+  /**
+   * Resolves when the device has passed it: `cuEventSynchronize`. Of the point recorded when it is read: a later record does not move a
+   * promise already taken. Rejects with DeviceLostError only; failed operations before it do not reject it. Of an event that another
+   * process may record, each reading submits a wait, and rejects also with what that is refused with.
+   */
+  get done(): Promise<void> {
+    if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, undefined);
+    const point = this.#point;
+    if (point === undefined) return Promise.resolve();
+    const refused = refuseHeld(point.timeline, point.ticket);
+    if (refused !== undefined) return Promise.reject(refused);
+    if (this.#done?.point !== point)
+      this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket, undefined, undefined, [point]) };
+    return this.#done.promise;
+  }
+
+  /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
+  synchronize(opts?: WaitOptions): Promise<void> {
+    if (opts === undefined) return this.done;
+    if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, opts);
+    const point = this.#point;
+    return point === undefined
+      ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
+      : this.#core.wait(point.timeline, point.ticket, undefined, opts, [point]);
+  }
+
+  /**
+   * 64 bytes by which `device.openIpcEvent` of another process opens it: `cuIpcGetEventHandle`. Keep the event as long as others use it.
+   * Rejects with StateError for an event that was made without `interprocess`, is another process's, or was disposed.
+   */
+  async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
+    this.#check();
+    if (this.#shared === undefined) throw this.#stateError('was made without the option interprocess');
+    return this.#shared.export();
+  }
+
+  /** `cuEventDestroy`. Waits and promises already taken go on. */
+  [Symbol.dispose](): void {
+    this.#state = 'disposed';
+    if (this.#stamps !== undefined) disown(this.#stamps);
+    if (this.#shared !== undefined) disown(this.#shared.cell);
+  }
+
+  // ── for the rest of core ──
+
+  /** @internal */
+  get point(): Point | undefined {
+    this.#check();
+    return this.#point;
+  }
+
+  /** @internal Of an event with timing. */
+  get timedPoint(): TimedPoint | undefined {
+    const { point } = this;
+    const [mark] = this.#stamps?.marks ?? [];
+    return point === undefined || mark === undefined ? undefined : { ...point, mark };
+  }
+
+  /** @internal Another process may record it: its point does not tell all. */
+  get shared(): SharedMark | undefined {
+    return this.#shared?.isShared === true ? this.#shared : undefined;
+  }
+
+  /** @internal Is each record of it one of the stream? */
+  get hasMarks(): boolean {
+    return this.#stamps !== undefined || this.#shared !== undefined;
+  }
+
+  /** @internal Submits what its record needs: the ticket it is then at. */
+  submitRecord(timeline: Timeline): number {
+    this.#check();
+    if (this.#stamps === undefined) return this.#shared?.record(timeline) ?? timeline.last;
+    const mark = stamp(this.#core, timeline);
+    // The mark that is let go of is freed behind it.
+    const ticket = timeline.last;
+    this.#stamps.replace(mark);
+    return ticket;
+  }
+
+  /** @internal */
+  moveTo(point: Point): void {
+    this.#check();
+    this.#point = point;
+  }
+
+  async #waitShared(shared: SharedMark, opts: WaitOptions | undefined): Promise<void> {
+    this.#check();
+    return shared.wait(this.#point, opts);
+  }
+
+  #check(): void {
+    if (this.#state === 'disposed') throw this.#stateError('was disposed');
+  }
+
+  #stateError(what: string): StateError {
+    return new StateError('ERR_MILLRACE_STATE', `The event ${what}.`, { device: this.device.info.id });
+  }
+}
+
+/** `stream.record`. */
+export function recordEvent(
+  site: StreamSite & { readonly device: Device },
+  eventOrOptions: DeviceEvent | EventOptions | undefined,
+): DeviceEvent {
+  const { core, device, timeline } = site;
+  const event = eventOrOptions instanceof DeviceEvent ? eventOrOptions : new DeviceEvent(device, core, checkPlain(eventOrOptions));
+  if (event.device !== device) {
+    throw wrongDevice('event', event, `The event is one of device ${event.device.info.id}; the stream is one of ${core.name}.`);
+  }
+  try {
+    event.moveTo({ timeline, ticket: event.submitRecord(timeline), clock: timeline.hand.clock });
+  } catch (error) {
+    // Nobody else has it.
+    if (event !== eventOrOptions) event[Symbol.dispose]();
+    throw error;
+  }
+  return event;
+}
+
+/** `stream.waitEvent`. False: the stream comes after it already. */
+export function submitWaitEvent({ core, timeline }: StreamSite, event: unknown): boolean {
+  if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
+  const { point, shared } = event;
+  if (shared === undefined) return point !== undefined && core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+  shared.waitOn(core, timeline, point);
+  return true;
+}
+
+function checkPlain(opts: unknown): EventOptions | undefined {
+  if (opts === undefined) return undefined;
+  const prototype: unknown = typeof opts === 'object' && opts !== null ? Object.getPrototypeOf(opts) : undefined;
+  if (prototype === Object.prototype || prototype === null) return opts as EventOptions;
+  throw badArgument('event', opts, `The event (${show(opts)}) is neither an event of a device nor options for one.`);
+}
+
+describeAs(
+  DeviceEvent.prototype,
+  ({ device, isComplete }) => `DeviceEvent of ${device.info.id} (${isComplete ? 'complete' : 'pending'})`,
+  ({ device, isComplete }) => ({ device: device.info.id, isComplete }),
+);

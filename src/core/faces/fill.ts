@@ -1,0 +1,38 @@
+// Filling an array, or a view of one, as a record.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { DeviceArray } from './array.js';
+import type { StreamSite } from '../device/device-core.js';
+import { DTYPES } from '../elements/dtype.js';
+import { elementsOf, regionOf, writeAxes } from '../copies/region.js';
+import { bits, scalarBits } from '../elements/scalar-bits.js';
+import { uses } from '../memory/uses.js';
+
+/** The ticket. */
+export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): number {
+  const { core, timeline } = site;
+  if (!((dst as unknown) instanceof DeviceArray))
+    throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
+  if (dst.isDisposed) throw dst.disposedError();
+  if (dst.device.core !== core) {
+    throw badArgument('dst', dst, `The dst of the fill is an array of device ${dst.device.core.name}; the stream is one of ${core.name}.`);
+  }
+  scalarBits(dst.dtype, value, 'value');
+  const { low, high } = bits;
+  const { storage, length, byteOffset } = dst;
+  const [start, end] = dst.byteRange;
+  const { encoder } = core;
+  const { slot } = timeline;
+  if (length === 0) return core.submit(timeline, encoder.nop(slot));
+  uses.begin(site);
+  uses.add(storage, start, end, true);
+  uses.order('fill', undefined);
+  const { byteSize } = DTYPES[dst.dtype];
+  const offset = storage.base + byteOffset;
+  const bytes = dst.isContiguous
+    ? encoder.fill(slot, storage.handle, byteSize, offset, length, low, high)
+    : encoder.fillStrided(slot, storage.handle, byteSize, offset, writeAxes(encoder, elementsOf(dst), regionOf(dst), undefined), low, high);
+  const ticket = core.submit(timeline, bytes);
+  uses.commit(ticket);
+  return ticket;
+}

@@ -1,0 +1,71 @@
+// Events and memory that other processes open, or have made: cuIpc. CUDA only, because the CPU device's memory is this process's.
+// Thread: owner.
+import { AllocKind, IPC_HANDLE_BYTES, MarkKind, MemorySpace } from '../../protocol/protocol.gen.js';
+import { badArgument, checkBytes, show } from '../base/arguments.js';
+import { DeviceArray } from './array.js';
+import type { Device } from './device.js';
+import type { DType } from '../elements/dtype.js';
+import { DeviceEvent } from './event.js';
+import { checkInterprocess } from '../events/event-options.js';
+import { noteExportable } from '../memory/interprocess-memory.js';
+import { Mark } from '../events/marks.js';
+import { Storage } from '../memory/storage.js';
+
+/** `device.openIpcEvent`. */
+export async function openIpcEvent(device: Device, handle: Uint8Array): Promise<DeviceEvent> {
+  const { core } = device;
+  checkInterprocess(core, 'events');
+  const bytes = checkHandle(handle);
+  const mark = new Mark(core, MarkKind.INTERPROCESS);
+  try {
+    await core.channel.ask('openMark', mark.handle, bytes);
+    mark.bind();
+    return new DeviceEvent(device, core, { interprocess: true }, mark);
+  } catch (error) {
+    mark.letGo();
+    throw error;
+  }
+}
+
+/** `device.interprocess`. */
+export function makeIpcArray<D extends DType>(device: Device, shape: readonly number[], dtype: D): DeviceArray<D> {
+  checkInterprocess(device.core, 'memory');
+  const { stream } = device;
+  const array = stream.allocate(shape, dtype, AllocKind.INTERPROCESS);
+  noteExportable(array.storage, { timeline: stream.timeline, ticket: stream.timeline.last });
+  return array;
+}
+
+/** `device.openIpcArray`. */
+export async function openIpcArray<D extends DType>(
+  device: Device,
+  handle: Uint8Array,
+  shape: readonly number[],
+  dtype: D,
+): Promise<DeviceArray<D>> {
+  const { core } = device;
+  checkInterprocess(core, 'memory');
+  const ipc = checkHandle(handle);
+  const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
+  const memory = core.takeMemoryHandle();
+  try {
+    await core.channel.ask('openMemory', memory, ipc, Math.max(bytes, 1));
+  } catch (error) {
+    core.returnMemoryHandle(memory);
+    throw error;
+  }
+  // Nobody has used it here: what other processes do with it is theirs to order.
+  return new DeviceArray(device, dtype, shape, new Storage(MemorySpace.DEVICE, memory, 0, bytes, core), 0);
+}
+
+/** A copy, since it is on its way to the worker while the caller goes on. */
+function checkHandle(handle: unknown): Uint8Array<ArrayBuffer> {
+  if (!(handle instanceof Uint8Array)) {
+    throw badArgument('handle', handle, `The handle (${show(handle)}) is not the Uint8Array that ipcHandle gave.`);
+  }
+  if (handle.byteLength !== IPC_HANDLE_BYTES) {
+    const message = `The handle's length (${handle.byteLength} bytes) is not that of an interprocess handle (${IPC_HANDLE_BYTES} bytes).`;
+    throw badArgument('handle', handle, message, IPC_HANDLE_BYTES);
+  }
+  return new Uint8Array(handle);
+}

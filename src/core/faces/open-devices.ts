@@ -1,0 +1,49 @@
+// The devices this thread has open, in the order they were opened, and its default device. Devices enter when they are
+// made and leave when they are closed or lost, so that nothing here outlives them.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import type { Device } from './device.js';
+import { StateError } from '../base/errors.js';
+
+const open: Set<Device> = new Set();
+/** Every device of this library that this thread has made: what is in it is no stranger's object. */
+const made: WeakSet<object> = new WeakSet();
+let chosen: Device | undefined;
+
+export function enter(device: Device): void {
+  made.add(device);
+  open.add(device);
+}
+
+/** It is closed or lost. */
+export function leave(device: Device): void {
+  open.delete(device);
+  if (chosen === device) chosen = undefined;
+}
+
+/** Those that are not closed yet. */
+export function openDevices(): readonly Device[] {
+  return [...open];
+}
+
+/** What `setDefaultDevice` chose outside of runs, else the first that is open. */
+export function defaultOfThread(): Device {
+  if (chosen !== undefined) return chosen;
+  for (const device of open) if (device.state === 'open') return device;
+  throw new StateError('ERR_MILLRACE_STATE', 'There is no default device: this thread has no device open.');
+}
+
+export function chooseDefault(device: Device): void {
+  chosen = device;
+}
+
+/** Throws for what is no device, and for one that is closed or lost. */
+export function checkOpenDevice(argument: string, value: unknown): Device {
+  if (typeof value !== 'object' || value === null || !made.has(value)) {
+    throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a device of this thread.`);
+  }
+  const device = value as Device;
+  const over = device.core.refuseIfOver();
+  if (over !== undefined) throw over;
+  return device;
+}

@@ -1,0 +1,72 @@
+// Which other devices reach a device's memory. Direction is in the name: this device's memory, `peer` reaches it.
+// Thread: owner.
+import { PeerWhat } from '../../protocol/protocol.gen.js';
+import type { PeerReport } from '../../protocol/reports.js';
+import { badArgument, show } from '../base/arguments.js';
+import type { Device } from './device.js';
+import { UnsupportedError } from '../base/errors.js';
+import { checkOpenDevice } from './open-devices.js';
+
+/**
+ * Two switches: 'memory' is allocations of their own, 'pool' what the device's arrays are made of. Copies between devices work without
+ * either. A device reaches its own memory; between CPU devices and between backends there is nothing to grant. Every call rejects with
+ * ArgumentError for what is no device of this thread, StateError or DeviceLostError where one of the two is closed or lost.
+ *
+ * `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`; `wp.set_peer_access_enabled` and `wp.set_mempool_access_enabled`.
+ */
+export class PeerAccess {
+  readonly #device: Device;
+
+  /** @internal */
+  constructor(device: Device) {
+    this.#device = device;
+  }
+
+  /** `cuDeviceCanAccessPeer`, `wp.is_peer_access_supported`. */
+  async canGrant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
+    return (await this.#state(peer, what)).canGrant;
+  }
+
+  /** `wp.is_peer_access_enabled`, `wp.is_mempool_access_enabled`. */
+  async isGranted(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
+    return (await this.#state(peer, what)).isGranted;
+  }
+
+  /** Rejects with UnsupportedError where `canGrant` is false. Granting again does nothing. */
+  async grant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
+    const { canGrant, isGranted } = await this.#state(peer, what);
+    if (isGranted) return;
+    if (!canGrant) {
+      const { name } = this.#device.core;
+      const message = `Device ${peer.info.id} cannot reach the memory of device ${name} (${what}).`;
+      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'peer access', { device: name });
+    }
+    await this.#set(peer, what, true);
+  }
+
+  /** Does nothing where nothing was granted, and between devices that have nothing to grant. */
+  async revoke(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
+    const { isGranted } = await this.#state(peer, what);
+    if (isGranted && peer !== this.#device) await this.#set(peer, what, false);
+  }
+
+  async #state(peer: unknown, what: unknown): Promise<PeerReport> {
+    const { core } = checkOpenDevice('peer', peer);
+    checkOpenDevice('device', this.#device);
+    const which = whatOf(what);
+    const own = this.#device.core;
+    if (core === own) return { canGrant: true, isGranted: true };
+    if (core.channel.backend !== 'cuda' || own.channel.backend !== 'cuda') return { canGrant: false, isGranted: false };
+    return own.channel.ask('peerState', core.info.ordinal, which);
+  }
+
+  async #set(peer: Device, what: 'memory' | 'pool', isGranted: boolean): Promise<void> {
+    await this.#device.core.channel.ask('setPeer', peer.core.info.ordinal, whatOf(what), isGranted);
+  }
+}
+
+function whatOf(what: unknown): PeerWhat {
+  if (what === 'memory') return PeerWhat.MEMORY;
+  if (what === 'pool') return PeerWhat.POOL;
+  throw badArgument('what', what, `What to grant (${show(what)}) is neither 'memory' nor 'pool'.`);
+}

@@ -1,0 +1,40 @@
+// Page-locking memory that already exists.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { dtypeOfHost, type HostArray, type HostOf } from '../elements/dtype.js';
+import { StateError } from '../base/errors.js';
+import { PinnedArray } from './pinned.js';
+import { Storage } from '../memory/storage.js';
+import { MemorySpace } from '../../protocol/protocol.gen.js';
+
+/**
+ * Of a typed array over a SharedArrayBuffer. Locked once at a time: memory that is locked already, or whose copies have not finished
+ * since it was, is a StateError.
+ */
+export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
+  const dtype = dtypeOfHost(data);
+  if (dtype === undefined) throw badArgument('data', data, `The data to pin (${show(data)}) is not a typed array.`);
+  const { buffer, byteOffset, byteLength, length } = data as HostArray;
+  if (!(buffer instanceof SharedArrayBuffer)) {
+    const why = 'JavaScript could detach or resize it while the device uses it';
+    throw badArgument('data', data, `The data to pin (${show(data)}) is over an ArrayBuffer, not a SharedArrayBuffer: ${why}.`);
+  }
+  if (byteLength > 0 && core.arena.isLocked(buffer, byteOffset, byteLength)) {
+    const message = `The memory to pin is page-locked for device ${core.name} already, or used by copies that have not finished since.`;
+    throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
+  }
+  // No bytes have no pages to lock.
+  const block = byteLength === 0 ? core.arena.take(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
+  const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, byteLength, core);
+  return new PinnedArray(
+    core,
+    dtype,
+    Object.freeze([length]),
+    storage,
+    block,
+    0,
+    undefined,
+    data as HostOf<SharedArrayBuffer>[typeof dtype],
+  );
+}

@@ -1,0 +1,100 @@
+// Page-locked memory as an ordinary typed array: the device copies to and from it at full speed, and since it is a
+// SharedArrayBuffer `data` can be posted to a worker thread as it is.
+import { clampRange, lengthOf } from '../base/arguments.js';
+import { describeAs } from '../base/describe.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
+import type { StateError } from '../base/errors.js';
+import type { HostBlock } from '../device/host-arena.js';
+import { disposedError, Lease } from '../memory/lease.js';
+import type { Storage } from '../memory/storage.js';
+
+/**
+ * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare it with
+ * `using`; once it is disposed, copies of it and `subarray` throw a StateError.
+ */
+export class PinnedArray<D extends DType = DType> implements Disposable {
+  readonly dtype: D;
+  readonly shape: readonly number[];
+  /** Elements. */
+  readonly length: number;
+  /** Live bytes: while a copy into it is pending they change under you. */
+  readonly data: HostOf<SharedArrayBuffer>[D];
+  /** @internal */
+  readonly core: DeviceCore;
+  /** @internal */
+  readonly storage: Storage;
+  /** @internal */
+  readonly byteOffset: number;
+  readonly #block: HostBlock;
+  readonly #lease: Lease;
+  readonly #isView: boolean;
+  #isDisposed = false;
+
+  /** @internal Made by `device.pinned`, and by `device.pin` of `data`. */
+  constructor(
+    core: DeviceCore,
+    dtype: D,
+    shape: readonly number[],
+    storage: Storage,
+    block: HostBlock,
+    byteOffset: number,
+    viewOf?: Lease,
+    data?: HostOf<SharedArrayBuffer>[D],
+  ) {
+    this.core = core;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.length = lengthOf(shape);
+    this.storage = storage;
+    this.byteOffset = byteOffset;
+    // Of fixed length: views that follow a growable buffer are fifteen times slower.
+    const make = DTYPES[dtype].make;
+    this.data = data ?? (new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D]);
+    this.#block = block;
+    this.#isView = viewOf !== undefined;
+    if (viewOf === undefined) storage.belongTo(this);
+    this.#lease = viewOf ?? new Lease(storage, core, block);
+  }
+
+  get byteLength(): number {
+    return this.data.byteLength;
+  }
+
+  /** A view is disposed with the array it is a view of. */
+  get isDisposed(): boolean {
+    return this.#isDisposed || this.storage.isDisposed;
+  }
+
+  /**
+   * A view of elements `start` to `end`, of one dimension. Negative counts from the end, what lies outside is cut. Throws ArgumentError
+   * for what is no whole number.
+   */
+  subarray(start: number, end?: number): PinnedArray<D> {
+    if (this.isDisposed) throw this.disposedError();
+    const [from, to] = clampRange(start, end, this.length);
+    const byteOffset = this.byteOffset + from * DTYPES[this.dtype].byteSize;
+    return new PinnedArray(this.core, this.dtype, Object.freeze([to - from]), this.storage, this.#block, byteOffset, this.#lease);
+  }
+
+  /**
+   * The memory serves the next pinned array once every operation that uses it has finished. Let go of `data` before. Memory given to
+   * `device.pin` is unlocked then, `cuMemHostUnregister`, and stays as it is. Never throws.
+   */
+  [Symbol.dispose](): void {
+    if (this.isDisposed) return;
+    this.#isDisposed = true;
+    if (!this.#isView) this.#lease.end();
+  }
+
+  /** @internal */
+  disposedError(): StateError {
+    return disposedError('A pinned array', this.core.name);
+  }
+}
+
+describeAs(
+  PinnedArray.prototype,
+  ({ dtype, shape, core, isDisposed }) => `PinnedArray ${dtype} [${shape.join(', ')}] of ${core.name}${isDisposed ? ' (disposed)' : ''}`,
+  ({ dtype, shape, core, isDisposed }) => ({ dtype, shape, device: core.name, isDisposed }),
+);

@@ -1,0 +1,196 @@
+// What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
+// to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
+// Thread: the one that made it.
+import { allocate } from '../memory/allocation.js';
+import { checkBytes } from '../base/arguments.js';
+import { DeviceArray } from './array.js';
+import { ArrayFactory } from './array-factory.js';
+import { areClocksKept, keepClocks } from '../timeline/clock.js';
+import type { CopyOptions } from './copy.js';
+import type { Device } from './device.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
+import type { OperationKind } from '../base/errors.js';
+import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
+import type { EventOptions } from '../events/event-options.js';
+import { submitFill } from './fill.js';
+import { type HoldOptions, submitHold } from '../operations/hold-function.js';
+import { type HostOptions, submitHost } from '../operations/host-function.js';
+import type { Kernel, LaunchArgs, LaunchShape, Params } from '../kernels/kernel.js';
+import type { KernelPlan } from '../kernels/kernel-plan.js';
+import { submitLaunch } from './launch.js';
+import { geometry } from '../kernels/launch-shape.js';
+import { Operation } from '../operations/operation.js';
+import { takeId } from '../timeline/operation-log.js';
+import type { OperationTimer } from '../events/operation-timer.js';
+import type { PinnedArray } from './pinned.js';
+import type { Ordering } from '../memory/storage.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { submitTransfer } from '../copies/transfer.js';
+import { AllocKind } from '../../protocol/protocol.gen.js';
+
+/** Operations in the order of the calls; `Stream` says what else they throw. */
+export abstract class Recorder extends ArrayFactory {
+  readonly device: Device;
+  readonly label: string;
+  readonly ordering: Ordering;
+  /** @internal */
+  readonly core: DeviceCore;
+  /** @internal */
+  readonly timeline: Timeline;
+  /** @internal */
+  readonly timer: OperationTimer | undefined;
+  // The kernel launched last and what it is here: loops launch the same one.
+  #kernel: Kernel | undefined = undefined;
+  #plan: KernelPlan | undefined = undefined;
+
+  /** @internal */
+  constructor(device: Device, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
+    super();
+    this.device = device;
+    this.core = device.core;
+    this.timeline = timeline;
+    this.label = timeline.label;
+    this.ordering = ordering;
+    this.timer = timer;
+    if (ordering === 'checked') keepClocks();
+  }
+
+  /** @internal Throws where it takes no work any more. */
+  protected abstract checkOpen(): void;
+
+  /** @internal Shows an operation to those who watch. */
+  protected abstract tell(operation: Operation, ticket: number): void;
+
+  /** @internal */
+  protected abstract readonly isWatched: boolean;
+
+  /** @internal */
+  protected get target(): Recorder {
+    return this;
+  }
+
+  /**
+   * Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks: `cuLaunchKernel`, CuPy's
+   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument the kernel or device cannot take, StateError for a
+   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or what the build failed of.
+   */
+  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
+    this.checkOpen();
+    if (this.#kernel !== kernel || this.#plan === undefined) {
+      this.#plan = this.core.plan(kernel);
+      this.#kernel = kernel;
+    }
+    const plan = this.#plan;
+    const ticket = submitLaunch(this.device, this, plan, shape, args);
+    return this.operation('launch', ticket, geometry.label ?? plan.name, undefined);
+  }
+
+  /**
+   * Between arrays of any open device, pinned arrays and ordinary typed arrays, contiguous or not: `cuMemcpyAsync`,
+   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. An ordinary typed array's bytes are taken at the
+   * call, unless `transfer` hands it over or it is a view of a SharedArrayBuffer, which stays borrowed until done. Throws ArgumentError
+   * for ends that differ in dtype or (where one is not contiguous) shape, overlap, or are too short.
+   */
+  copy<D extends DType>(
+    dst: DeviceArray<D> | PinnedArray<D>,
+    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
+    opts?: CopyOptions,
+  ): Operation;
+  /** Into an ordinary typed array: contents unspecified until done, which rejects with StateError if it was detached meanwhile. */
+  copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
+  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
+    this.checkOpen();
+    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, dst, src, opts);
+    return this.operation('copy', ticket, opts?.label, byteLength).moves(sources, landing, parts);
+  }
+
+  /** Sets every element, of a view too: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
+  fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
+    this.checkOpen();
+    const ticket = submitFill(this, dst, value);
+    return this.operation('fill', ticket, undefined, dst.byteLength);
+  }
+
+  /**
+   * Moves an event of this device to this place, or makes one: `cuEventRecord`, `record`, `record_event`. Only one with timing or for
+   * other processes costs the device anything. Throws ArgumentError for an event of another device, StateError for a disposed one.
+   */
+  record(event?: DeviceEvent): DeviceEvent;
+  /** Makes an event and records it here. Throws as `createEvent` does. */
+  record(opts: EventOptions): DeviceEvent;
+  record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
+    this.checkOpen();
+    const event = recordEvent(this, eventOrOptions);
+    if (event.hasMarks && this.isWatched) this.operation('record', (event.point as Point).ticket, undefined, undefined);
+    return event;
+  }
+
+  /**
+   * Later work of this stream comes after the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. Never recorded:
+   * at once. Neither the host waits nor do failures pass on. Throws StateError for a disposed event.
+   */
+  waitEvent(event: DeviceEvent): Operation {
+    this.checkOpen();
+    return this.#waited(submitWaitEvent(this, event));
+  }
+
+  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
+  abstract waitStream(other: Recorder): Operation;
+
+  /**
+   * Calls `fn` on this thread's loop after earlier work, in the order of the stream; later work does not wait for it: `cuLaunchHostFunc`,
+   * `launch_host_func`. `done` resolves when it has returned and rejects with the very error it threw; the device goes on, and so do promises
+   * of later work, which come after it. Unheard, the error reaches `device.errors$`. Lost or given up before, `fn` is not called.
+   */
+  host(fn: () => void, opts?: HostOptions): Operation {
+    this.checkOpen();
+    return submitHost(this, fn, opts, (ticket) => this.operation('host', ticket, opts?.label, undefined));
+  }
+
+  /**
+   * As `host`, and the stream stands still until what `fn` returns has settled, `timeoutMs` at most: then `done` rejects with a
+   * WaitTimeoutError and the stream goes on. `signal` aborts when the time is over or the device is lost. Inside, waiting for this stream,
+   * or for one that is seen to wait for it, is a StateError at once; a promise taken before is not seen, and ends with the time. Nothing of
+   * the device is occupied meanwhile.
+   */
+  hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
+    this.checkOpen();
+    return submitHold(this, fn, opts, (ticket) => this.operation('host', ticket, opts.label, undefined));
+  }
+
+  /** @internal */
+  allocate<D extends DType>(shape: readonly number[], dtype: D, kind: AllocKind = AllocKind.POOL): DeviceArray<D> {
+    this.checkOpen();
+    const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
+    const { storage, ticket } = allocate(this, bytes, kind);
+    // A hazard may have to name it.
+    if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
+    return new DeviceArray(this.device, dtype, shape, storage, 0);
+  }
+
+  /** @internal */
+  protected waitFor(other: Timeline, ticket: number): Operation {
+    return this.#waited(this.core.order(this.timeline, other, ticket, 'stream'));
+  }
+
+  /** @internal The operation that the stream's last record was submitted for. */
+  protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
+    const id = this.timeline.log.name(ticket, kind, label);
+    const operation = new Operation(this, kind, ticket, label, bytes, id);
+    // Only now: the second timestamp is a record of its own.
+    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, this.timeline));
+    if (this.isWatched) this.tell(operation, ticket);
+    return operation;
+  }
+
+  #waited(isNeeded: boolean): Operation {
+    const { last } = this.timeline;
+    if (isNeeded) return this.operation('wait', last, undefined, undefined);
+    // The last record is another operation's.
+    const operation = new Operation(this, 'wait', last, undefined, undefined, takeId());
+    operation.failsOfNothing();
+    if (this.isWatched) this.tell(operation, last);
+    return operation;
+  }
+}

@@ -1,0 +1,43 @@
+// How a stream is to be.
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import type { Ordering } from '../memory/storage.js';
+
+/** Bad values are an ArgumentError of `createStream`. */
+export interface StreamOptions {
+  /** Smaller is more urgent: 0 default, -1 high; clamped to these, or with `fullRange` to the device's `priorityRange`. */
+  readonly priority?: number;
+  readonly fullRange?: boolean;
+  /** What messages and `inspect()` call it; default 'stream-1' and so on. */
+  readonly label?: string;
+  /**
+   * 'tracked': a use of an array waits for its uses on other streams. 'checked': it throws a StreamHazardError where nothing orders
+   * the two. 'explicit': neither. Default: the device's.
+   */
+  readonly ordering?: Ordering;
+  /** The `done` of its launches, copies and fills tells `deviceMs`, for two timestamps of the device each. */
+  readonly timing?: boolean;
+}
+
+/** The options in full, the priority as the device gets it. Throws for bad ones. */
+export function checkStreamOptions(
+  { priority = 0, fullRange = false, ordering, timing = false }: StreamOptions,
+  otherwise: Ordering,
+  range: readonly [least: number, greatest: number],
+): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> {
+  const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), range, fullRange);
+  if (ordering !== undefined) checkOrdering(ordering);
+  return { priority: clamped, ordering: ordering ?? otherwise, timing };
+}
+
+/** Two steps, 0 and -1, are what every device has or takes for one. */
+function clampPriority(priority: number, [least, greatest]: readonly [number, number], isFullRange: boolean): number {
+  const [low, high] = isFullRange ? [greatest, least] : [Math.max(greatest, -1), 0];
+  // No negative zero.
+  return Math.max(low, Math.min(high, priority)) || 0;
+}
+
+/** Throws for what is no ordering. */
+export function checkOrdering(ordering: unknown): void {
+  if (ordering === 'tracked' || ordering === 'checked' || ordering === 'explicit') return;
+  throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'checked', 'explicit'.`);
+}

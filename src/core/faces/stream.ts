@@ -1,0 +1,245 @@
+// A stream of a device: what was put into it (recorder.ts), how far it has come, who watches, how it ends.
+// Thread: the one that made it.
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { runIn, type RunOptions } from './current.js';
+import { describeAs } from '../base/describe.js';
+import type { Device } from './device.js';
+import { LimitError, StateError } from '../base/errors.js';
+import { follow, isWatched } from '../operations/follow.js';
+import { refuseHeld } from '../waits/held.js';
+import { iterate, type ObservedIterator } from '../operations/iterate.js';
+import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
+import type { Activity, Operation } from '../operations/operation.js';
+import { OperationTimer } from '../events/operation-timer.js';
+import { Recorder } from './recorder.js';
+import { see } from '../waits/seen.js';
+import type { Ordering } from '../memory/storage.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+
+/**
+ * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws
+ * StateError once stream or device is closing, DeviceLostError once lost, LimitError at `maxPending`; then nothing was submitted.
+ * No two streams are one queue of the device, so they may be compared and be keys of a Map.
+ */
+export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
+  /** As the device got it, after clamping: `cuStreamGetPriority`. */
+  readonly priority: number;
+  /** @internal */
+  readonly hub: Hub<Operation> = new Hub();
+  readonly #activity: Hub<Activity> = new Hub();
+  #state: 'open' | 'closing' | 'closed' = 'open';
+  #closing: Promise<void> | undefined = undefined;
+  #operations: ObservableOf<Operation> | undefined = undefined;
+  #activities: ObservableOf<Activity> | undefined = undefined;
+
+  /** @internal Made by `device.createStream`. */
+  constructor(
+    device: Device,
+    timeline: Timeline,
+    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
+  ) {
+    super(device, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
+    this.priority = opts.priority;
+  }
+
+  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
+  override waitStream(other: Stream): Operation {
+    this.checkOpen();
+    if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
+    return this.waitFor(other.timeline, other.timeline.last);
+  }
+
+  /**
+   * Calls `fn` with this as the current stream of its device, and the device as the default one, until `fn` and everything it awaits are
+   * done: `with stream:`, `wp.ScopedStream`. First this stream waits for the current one, unless `syncEnter` is false; with `syncExit`
+   * that one waits, at the end, for what is then the current one; of a promise the end is when it has settled. Neither waits on the host.
+   * Gives what `fn` gives. Throws ArgumentError for what is no function and StateError once closed, before `fn` is called.
+   */
+  run<T>(fn: () => T, opts?: RunOptions): T {
+    this.checkOpen();
+    return runIn(this, fn, opts);
+  }
+
+  /** `CUstream`, or a number that no other stream has. Whoever uses it orders its work. Throws StateError until the device has made the stream. */
+  get nativeHandle(): bigint {
+    this.checkOpen();
+    const handle = this.core.channel.streamHandle(this.timeline.slot);
+    if (handle === undefined)
+      throw new StateError('ERR_MILLRACE_STATE', `The device has not made stream ${this.label} yet.`, {
+        device: this.core.name,
+        stream: this.label,
+      });
+    return handle;
+  }
+
+  // ── progress ──
+
+  /** Has everything submitted finished? One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`. */
+  get isComplete(): boolean {
+    const { isComplete } = this.timeline;
+    if (isComplete) see(this.timeline.here());
+    return isComplete;
+  }
+
+  /** Operations submitted and not finished. */
+  get pending(): number {
+    return this.timeline.pending;
+  }
+
+  /**
+   * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. Failures belong to their operations and do not
+   * reject it; AbortError, WaitTimeoutError, DeviceLostError and, after `close`, StateError do.
+   */
+  async synchronize(opts?: WaitOptions): Promise<void> {
+    checkWaitOptions(opts);
+    if (this.#state === 'closed') throw this.closedError();
+    await this.core.wait(this.timeline, this.timeline.last, undefined, opts);
+  }
+
+  /**
+   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending: the brake of a
+   * loop that submits. Rejects as `synchronize` does.
+   */
+  async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
+    const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
+    checkWaitOptions(opts);
+    if (this.#state === 'closed') throw this.closedError();
+    const { last, pending } = this.timeline;
+    if (pending >= below) await this.core.wait(this.timeline, last - below + 1, undefined, opts);
+    else see(this.timeline.at(last - below + 1));
+  }
+
+  /** Hot and shared: one per finished or failed operation, in order. A late subscriber misses the past; errors only when the device is lost. */
+  get operations$(): ObservableOf<Operation> {
+    this.#operations ??= observe(this.hub);
+    return this.#operations;
+  }
+
+  /** Every phase of every operation, for tools; costs nothing unsubscribed. */
+  get activity$(): ObservableOf<Activity> {
+    this.#activities ??= observe(this.#activity);
+    return this.#activities;
+  }
+
+  /** @internal */
+  get hubName(): string {
+    return `stream ${this.label} of device ${this.core.name}`;
+  }
+
+  /** Finished operations from now on; a reader that falls behind by 1024 loses the oldest and is warned. */
+  [Symbol.asyncIterator](): ObservedIterator<Operation> {
+    return iterate(this.hub, this.hubName);
+  }
+
+  ['@@observable'](): ObservableOf<Operation> {
+    return this.operations$;
+  }
+
+  /** Refuses new work at once and resolves when the rest has finished: `cuStreamDestroy`. Of the default stream: StateError. */
+  close(): Promise<void> {
+    if (this === this.device.defaultStream && this.device.state === 'open') {
+      return Promise.reject(
+        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} is closed with its device.`),
+      );
+    }
+    // What the other streams leave behind is freed on the default stream until the device is closed.
+    if (this === this.device.defaultStream && this.device.state === 'closing') return this.device.close();
+    const refused = refuseHeld(this.timeline, this.timeline.last);
+    if (refused !== undefined) return Promise.reject(refused);
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // ── for the rest of core ──
+
+  /** @internal */
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  /** @internal The operation that reads an array back. */
+  readBack(ticket: number, byteLength: number): Operation {
+    return this.operation('copy', ticket, undefined, byteLength);
+  }
+
+  /** @internal The device refuses work from now on. */
+  stop(): void {
+    if (this.#state === 'open') this.#state = 'closing';
+  }
+
+  /** @internal The device's end is this stream's. */
+  finish(error?: Error): void {
+    this.#state = 'closed';
+    for (const hub of [this.hub, this.#activity]) {
+      if (error === undefined) hub.complete();
+      else hub.error(error);
+    }
+  }
+
+  /** @internal */
+  protected override get isWatched(): boolean {
+    return isWatched(this, this.#activity);
+  }
+
+  /** @internal */
+  protected override tell(operation: Operation, ticket: number): void {
+    follow(this, this.#activity, operation, ticket);
+  }
+
+  /** @internal */
+  override checkOpen(): void {
+    if (this.#state !== 'open') throw this.closedError();
+    if (this.timer !== undefined) this.timer.begin();
+  }
+
+  /** @internal */
+  protected closedError(): Error {
+    const { lostError } = this.core;
+    if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
+    const what = this.device.state === 'open' ? `Stream ${this.label} of device` : 'Device';
+    return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
+  }
+
+  // ── inside ──
+
+  async #close(): Promise<void> {
+    this.#state = 'closing';
+    const { core, timeline } = this;
+    try {
+      await core.wait(timeline, timeline.last);
+      await core.wait(timeline, await this.#destroy());
+    } catch (error) {
+      // A device that is lost or closed took its streams along.
+      if (core.state === 'open') throw error;
+    }
+    // What a lost device left unfinished stays so.
+    if (core.lostError === undefined) core.closeTimeline(timeline);
+    this.device.forget(this);
+    this.finish();
+  }
+
+  async #destroy(): Promise<number> {
+    for (;;) {
+      try {
+        const ticket = this.core.submit(this.timeline, this.core.encoder.streamDestroy(this.timeline.slot));
+        this.timeline.end();
+        return ticket;
+      } catch (error) {
+        if (!(error instanceof LimitError)) throw error;
+        await error.retryAfter;
+      }
+    }
+  }
+}
+
+addObservableSymbol(Stream.prototype);
+describeAs(
+  Stream.prototype,
+  ({ label, device, pending }) => `Stream ${label} of ${device.info.id} (${pending} pending)`,
+  ({ label, device, priority, ordering, pending }) => ({ label, device: device.info.id, priority, ordering, pending }),
+);

@@ -1,0 +1,83 @@
+// What a kernel is on one device: its handle, its build, and its parameters in the form that a launch reads.
+// Made at the first launch there, or by `device.compile`.
+import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
+import { badArgument, show } from '../base/arguments.js';
+import type { BuildReport } from '../channel/channel.js';
+import { DTYPES, type DType } from '../elements/dtype.js';
+import type { KernelFacts } from '../timeline/failures.js';
+import { type Kernel, MADE, type Param } from './kernel.js';
+
+/** How a parameter's value is written. */
+export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5 } as const;
+export type Form = (typeof Form)[keyof typeof Form];
+
+export interface PlanParam {
+  readonly name: string;
+  readonly form: Form;
+  readonly dtype: DType;
+  readonly byteSize: number;
+  /** Arrays. */
+  readonly access: number;
+  readonly rank: number;
+}
+
+const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } as const;
+const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, i32: Form.I32, u32: Form.U32 };
+
+export class KernelPlan implements KernelFacts {
+  readonly name: string;
+  readonly handle: number;
+  readonly built: Promise<BuildReport>;
+  readonly params: readonly PlanParam[];
+  readonly parameters: readonly string[];
+  readonly isShaped: boolean;
+  readonly indexRank: number;
+  /** Threads a block of it can have on this device. */
+  readonly maxThreadsPerBlock: number;
+  /** The default block of a launch in one, two and three dimensions. */
+  readonly blocks: readonly (readonly [x: number, y: number, z: number])[];
+
+  constructor(kernel: Kernel, handle: number, maxThreadsPerBlock: number, built: Promise<BuildReport>) {
+    this.name = kernel.name;
+    this.handle = handle;
+    this.built = built;
+    this.params = Object.entries(kernel.params).map(([name, param]) => planParam(name, param));
+    this.parameters = this.params.map((param) => param.name);
+    this.isShaped = kernel.abi === 'shaped';
+    this.indexRank = kernel.indexRank;
+    this.maxThreadsPerBlock = Math.min(kernel.maxThreadsPerBlock ?? maxThreadsPerBlock, maxThreadsPerBlock);
+    this.blocks = [
+      fit([256, 1, 1], this.maxThreadsPerBlock),
+      fit([32, 8, 1], this.maxThreadsPerBlock),
+      fit([32, 4, 2], this.maxThreadsPerBlock),
+    ];
+  }
+}
+
+/** The entries of a kernel's launch record, which must not be more than fit one. */
+export function checkKernel(kernel: Kernel): void {
+  if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
+    throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel() or cudaKernel().`);
+  }
+  let entries = kernel.abi === 'shaped' ? 3 : 0;
+  for (const param of Object.values(kernel.params)) entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
+  if (entries > MAX_LAUNCH_ARGS) {
+    const message = `The arguments of kernel ${kernel.name} (${entries} with array dimensions) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
+    throw badArgument('kernel', kernel, message, MAX_LAUNCH_ARGS);
+  }
+}
+
+function planParam(name: string, param: Param): PlanParam {
+  const { byteSize } = DTYPES[param.dtype];
+  return param.kind === 'array'
+    ? { name, form: Form.ARRAY, dtype: param.dtype, byteSize, access: ACCESS[param.access], rank: param.rank }
+    : { name, form: FORMS[param.dtype] ?? Form.OTHER, dtype: param.dtype, byteSize, access: 0, rank: 0 };
+}
+
+/** Halves the outer dimensions first until the block is small enough; warps lie along x. */
+function fit(block: [number, number, number], limit: number): readonly [number, number, number] {
+  for (const axis of [2, 1, 0] as const) {
+    while (block[0] * block[1] * block[2] > limit && block[axis] > 1) block[axis] = block[axis] >> 1;
+  }
+  return block;
+}

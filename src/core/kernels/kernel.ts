@@ -1,0 +1,106 @@
+// What a kernel is to a stream: named, typed parameters and something to build. How a TypeScript function becomes one
+// is the compiler's business.
+import type { DeviceArray } from '../faces/array.js';
+import type { BuildSpec } from '../channel/build.js';
+import type { DType, Scalar, ScalarInput } from '../elements/dtype.js';
+
+/** What a kernel does with an array: tracked ordering, and what a failure spoils, go by it. */
+export type Access = 'in' | 'out' | 'inout';
+/** Dimensions of an array parameter. */
+export type Rank = 1 | 2 | 3 | 4;
+export interface ArrayParam<D extends DType = DType, A extends Access = Access, N extends Rank = Rank> {
+  readonly kind: 'array';
+  readonly dtype: D;
+  readonly access: A;
+  readonly rank: N;
+}
+export type Param = Scalar | ArrayParam;
+/** A kernel's parameters by name. The order of the keys is the order of the arguments. */
+export type Params = Readonly<Record<string, Param>>;
+
+// Short names for the annotation that an exported kernel needs under isolatedDeclarations.
+export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;
+export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
+export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
+
+/** What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array. */
+export type ArgOf<P extends Param> =
+  P extends Scalar<infer D> ? ScalarInput<D> : P extends ArrayParam<infer D, infer _A, infer _N> ? DeviceArray<D> : never;
+/** One value a parameter, by name; a missing or surplus one is an ArgumentError of the launch. */
+export type LaunchArgs<P extends Params> = { readonly [K in keyof P]: ArgOf<P[K]> };
+
+/** x first, as in CUDA. */
+export type Dim3 = number | readonly [x: number, y?: number, z?: number];
+/** Row-major; the last dimension is the fastest. */
+export type Shape = number | readonly number[];
+
+/**
+ * `sharedBytes`: dynamic shared memory of a block. `label`: what errors and tools call the launch. Beyond the device's limits, and for
+ * more than 2^31-1 threads in a dimension, the launch throws an ArgumentError; no threads run nothing.
+ */
+export type LaunchShape =
+  | Shape
+  /** Threads in array order, as `wp.launch(dim=)`: one to three dimensions, tail guard included for TypeScript kernels. */
+  | { readonly threads: Shape; readonly block?: Dim3; readonly grid?: never; readonly sharedBytes?: number; readonly label?: string }
+  /** `<<<grid, block, sharedBytes, stream>>>`: blocks, and threads a block, x first. */
+  | { readonly grid: Dim3; readonly block: Dim3; readonly threads?: never; readonly sharedBytes?: number; readonly label?: string };
+
+/**
+ * How arguments reach the text.
+ * - `plain`: one argument a parameter, arrays as pointers (CUDA C++ strings).
+ * - `shaped`: an array is its pointer followed by one `int` a dimension, and after all parameters stand three `int`
+ *   extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block (TypeScript kernels).
+ */
+export type KernelAbi = 'plain' | 'shaped';
+
+/** On what `kernel()` and `cudaKernel()` made, and on nothing else. Two installs in one process agree on it. */
+export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
+
+/**
+ * A kernel, not tied to a device: built for each device at its first launch there, or by `device.compile`. `CUfunction`,
+ * `cupy.RawKernel`, `wp.Kernel`. Made by `kernel()` and `cudaKernel()` only; anything else is an ArgumentError of the launch.
+ */
+export interface Kernel<P extends Params = Params> {
+  readonly name: string;
+  readonly params: P;
+  /** The CUDA C++ text that both devices compile. */
+  readonly source: string;
+  readonly [MADE]: true;
+  /** @internal */
+  readonly build: BuildSpec;
+  /** @internal */
+  readonly abi: KernelAbi;
+  /** @internal Dimensions of a `threads` launch that the text can take: 1 to 3, or 0 for any. */
+  readonly indexRank: 0 | 1 | 2 | 3;
+  /** @internal Threads per block the text was made for, if it says. */
+  readonly maxThreadsPerBlock?: number;
+}
+
+function arrayParam<A extends Access>(access: A) {
+  return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> =>
+    Object.freeze({ kind: 'array', dtype: type.dtype, access, rank } as const);
+}
+const inParam = arrayParam('in');
+const outParam = arrayParam('out');
+const inoutParam = arrayParam('inout');
+
+/** An array that the kernel only reads: `const T*`. `rank` is its number of dimensions (default 1). */
+export function input<D extends DType>(type: Scalar<D>): In<D>;
+export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
+export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
+  return inParam(type, rank);
+}
+
+/** An array of which the kernel writes every element that the launch covers; earlier contents are not read, so a spoiled array heals. */
+export function output<D extends DType>(type: Scalar<D>): Out<D>;
+export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
+export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'out'> {
+  return outParam(type, rank);
+}
+
+/** An array that the kernel reads and writes; one that it writes in part only belongs here too. */
+export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
+export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
+export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {
+  return inoutParam(type, rank);
+}

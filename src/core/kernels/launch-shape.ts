@@ -1,0 +1,144 @@
+// From a launch's shape to a grid and a block, checked against the device's limits.
+//
+// `threads` is in array order, last dimension fastest, as arrays are; grid and block are x first, as CUDA has them.
+import type { NativeDeviceInfo } from '../../protocol/reports.js';
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import type { Dim3, LaunchShape, Shape } from './kernel.js';
+import type { KernelPlan } from './kernel-plan.js';
+
+/** A kernel's indices are 32 bits. */
+export const MAX_EXTENT: number = 2 ** 31 - 1;
+
+type Triple = [x: number, y: number, z: number];
+
+/** What a launch record says. One object for all launches: it is read at once. */
+export interface Geometry {
+  readonly grid: Triple;
+  readonly block: Triple;
+  /** The threads asked for, x first; MAX_EXTENT where the launch gave a grid. */
+  readonly extent: Triple;
+  sharedBytes: number;
+  label: string | undefined;
+  /** No threads: nothing to run. */
+  isEmpty: boolean;
+}
+
+export const geometry: Geometry = {
+  grid: [1, 1, 1],
+  block: [1, 1, 1],
+  extent: [1, 1, 1],
+  sharedBytes: 0,
+  label: undefined,
+  isEmpty: false,
+};
+
+/** Sets `geometry`. A number costs no more than a division. */
+export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  geometry.sharedBytes = 0;
+  geometry.label = undefined;
+  if (typeof shape === 'number' || Array.isArray(shape)) {
+    measureThreads(shape as Shape, undefined, plan, info, device);
+    return;
+  }
+  if (typeof shape !== 'object' || shape === null)
+    throw badArgument('shape', shape, `The launch shape (${show(shape)}) is not a number, a list or an object.`);
+  const { threads, grid, block, sharedBytes, label } = shape as Exclude<LaunchShape, Shape>;
+  if (sharedBytes !== undefined) geometry.sharedBytes = checkInteger('sharedBytes', sharedBytes, 0, info.maxSharedBytes);
+  geometry.label = label;
+  if (threads !== undefined) measureThreads(threads, block, plan, info, device);
+  else measureGrid(grid, block, plan, info, device);
+}
+
+function measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  const { extent, grid } = geometry;
+  const isList = typeof threads !== 'number';
+  if (isList && !Array.isArray(threads))
+    throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
+  const rank = isList ? threads.length : 1;
+  if (rank < 1 || rank > 3) throw badArgument('threads', threads, `The dimensions of threads (${rank}) are not 1, 2 or 3.`, 3);
+  if (plan.indexRank !== 0 && rank !== plan.indexRank) {
+    const message = `The dimensions of threads (${rank}) are not those that kernel ${plan.name} uses (${plan.indexRank}).`;
+    throw badArgument('threads', threads, message, plan.indexRank);
+  }
+  extent[0] = checkInteger('threads', isList ? threads[rank - 1] : threads, 0, MAX_EXTENT);
+  extent[1] = rank > 1 ? checkInteger('threads', (threads as readonly number[])[rank - 2], 0, MAX_EXTENT) : 1;
+  extent[2] = rank > 2 ? checkInteger('threads', (threads as readonly number[])[0], 0, MAX_EXTENT) : 1;
+  geometry.isEmpty = extent[0] === 0 || extent[1] === 0 || extent[2] === 0;
+  if (block === undefined) {
+    const fitting = plan.blocks[rank - 1] as readonly [number, number, number];
+    geometry.block[0] = fitting[0];
+    geometry.block[1] = fitting[1];
+    geometry.block[2] = fitting[2];
+  } else {
+    setBlock(block, plan, info, device);
+  }
+  for (let axis = 0; axis < 3; axis++) grid[axis] = Math.ceil((extent[axis] as number) / (geometry.block[axis] as number));
+  if (!geometry.isEmpty) checkGrid(info, device);
+}
+
+function measureGrid(grid: Dim3 | undefined, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  if (grid === undefined || block === undefined) {
+    throw badArgument('shape', { grid, block }, 'The launch shape has neither threads nor both grid and block.');
+  }
+  setBlock(block, plan, info, device);
+  setTriple('grid', grid, geometry.grid);
+  checkGrid(info, device);
+  geometry.extent[0] = geometry.extent[1] = geometry.extent[2] = MAX_EXTENT;
+  geometry.isEmpty = false;
+}
+
+function setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  setTriple('block', block, geometry.block);
+  const [x, y, z] = geometry.block;
+  for (let axis = 0; axis < 3; axis++) {
+    const limit = info.maxBlock[axis] as number;
+    const along = geometry.block[axis] as number;
+    if (along > limit)
+      throw badArgument('block', block, `Block size ${'xyz'[axis]} (${along}) exceeds the limit of device ${device} (${limit}).`, limit);
+  }
+  const size = x * y * z;
+  if (size > info.maxThreadsPerBlock) {
+    throw badArgument(
+      'block',
+      block,
+      `Block size (${size}) exceeds the limit of device ${device} (${info.maxThreadsPerBlock}).`,
+      info.maxThreadsPerBlock,
+    );
+  }
+  if (size > plan.maxThreadsPerBlock) {
+    throw badArgument(
+      'block',
+      block,
+      `Block size (${size}) exceeds the limit of kernel ${plan.name} (${plan.maxThreadsPerBlock}).`,
+      plan.maxThreadsPerBlock,
+    );
+  }
+}
+
+function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): void {
+  if (typeof dimensions === 'number') {
+    into[0] = checkInteger(argument, dimensions, 1);
+    into[1] = into[2] = 1;
+    return;
+  }
+  const list: readonly (number | undefined)[] = dimensions;
+  if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
+    throw badArgument(argument, dimensions, `The ${argument} (${show(dimensions)}) is not one to three numbers.`, 3);
+  }
+  for (let axis = 0; axis < 3; axis++) into[axis] = checkInteger(argument, list[axis] ?? 1, 1);
+}
+
+function checkGrid(info: NativeDeviceInfo, device: string): void {
+  const { grid } = geometry;
+  for (let axis = 0; axis < 3; axis++) {
+    const blocks = grid[axis] as number;
+    const limit = info.maxGrid[axis] as number;
+    if (blocks <= limit) continue;
+    throw badArgument(
+      'grid',
+      [...grid],
+      `Grid size ${'xyz'[axis]} (${blocks} blocks) exceeds the limit of device ${device} (${limit}).`,
+      limit,
+    );
+  }
+}

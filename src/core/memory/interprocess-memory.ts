@@ -1,0 +1,30 @@
+// Which memory other processes can open: allocations of their own, each with a handle. The order between processes is their
+// own affair; interprocess events give one.
+// Thread: owner.
+import type { DeviceArray } from '../faces/array.js';
+import { StateError } from '../base/errors.js';
+import type { Storage } from './storage.js';
+import type { Point } from '../timeline/timeline.js';
+
+/** Storages that have a handle, and where they are made. */
+const exportable: WeakMap<Storage, Point> = new WeakMap();
+
+export function noteExportable(storage: Storage, madeAt: Point): void {
+  exportable.set(storage, madeAt);
+}
+
+/** `array.ipcHandle`. */
+export async function exportArray({ label, device, storage, byteOffset, byteLength }: DeviceArray): Promise<Uint8Array<ArrayBuffer>> {
+  const { core } = device;
+  const madeAt = exportable.get(storage);
+  const refuse = (what: string): StateError =>
+    new StateError('ERR_MILLRACE_STATE', `Array ${label} of device ${core.name} ${what}.`, { device: core.name });
+  if (madeAt === undefined) throw refuse('cannot be opened by other processes: device.interprocess makes arrays that can');
+  if (byteOffset !== 0 || byteLength !== storage.byteLength) throw refuse('is a view: the array it is a view of has the handle');
+  // The memory is there when its record has finished.
+  await core.wait(madeAt.timeline, madeAt.ticket);
+  const over = core.refuseIfOver();
+  if (over !== undefined) throw over;
+  if (storage.isDisposed) throw refuse('was disposed');
+  return core.channel.ask('exportMemory', storage.handle);
+}

@@ -1,0 +1,53 @@
+// Who keeps memory alive: an array and its views share one lease, and memory is given back when the array is disposed.
+// If all of them are collected without that, the registry gives device memory back and says so once. Host memory it
+// leaves taken: `data` may live on, here or in another thread, when the pinned array itself is gone.
+import type { DeviceCore } from '../device/device-core.js';
+import { StateError } from '../base/errors.js';
+import type { HostBlock } from '../device/host-arena.js';
+import type { Storage } from './storage.js';
+
+interface Held {
+  readonly storage: Storage;
+  readonly core: DeviceCore;
+  readonly block: HostBlock | undefined;
+}
+
+let hasWarned = false;
+
+// Finalizers never touch the device: giving back is a record, submitted on a turn of its own.
+const forgotten = new FinalizationRegistry<Held>((held) => {
+  if (held.storage.isDisposed) return;
+  if (held.block === undefined) setImmediate(() => giveBack(held));
+  if (hasWarned) return;
+  hasWarned = true;
+  const message =
+    'An array was collected that nobody disposed. Declare arrays with `using`, or call [Symbol.dispose](): the collector ' +
+    'does not know how much device memory they hold, and pinned memory stays taken. Further ones are not shown.';
+  process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_FORGOTTEN' });
+});
+
+function giveBack({ storage, core, block }: Held): void {
+  if (storage.isDisposed) return;
+  storage.isDisposed = true;
+  if (block === undefined) core.free(storage);
+  else core.arena.giveBack(block, [...storage.uses()]);
+}
+
+export class Lease {
+  readonly #held: Held;
+
+  /** `block`: host memory, which goes back to the arena. */
+  constructor(storage: Storage, core: DeviceCore, block?: HostBlock) {
+    this.#held = { storage, core, block };
+    forgotten.register(this, this.#held, this.#held);
+  }
+
+  end(): void {
+    forgotten.unregister(this.#held);
+    giveBack(this.#held);
+  }
+}
+
+export function disposedError(what: string, device: string): StateError {
+  return new StateError('ERR_MILLRACE_STATE', `${what} of device ${device} was disposed.`, { device });
+}

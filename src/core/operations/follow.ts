@@ -1,0 +1,55 @@
+// An operation as those see it who watch a stream or its device: told when it is submitted and when it has finished.
+// Thread: owner.
+import type { StreamSite } from '../device/device-core.js';
+import type { MillraceError } from '../base/errors.js';
+import { hostError } from './host-function.js';
+import type { Hub } from '../base/observable.js';
+import type { Activity, Operation } from './operation.js';
+import { operationsChannel } from '../base/trace.js';
+
+/** What watchers of a stream listen to. */
+export interface WatchedSite extends StreamSite {
+  readonly hub: Hub<Operation>;
+}
+
+/** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
+export function isWatched({ core, hub }: WatchedSite, activity: Hub<Activity>): boolean {
+  return hub.observed || core.operations.observed || activity.observed || operationsChannel.hasSubscribers;
+}
+
+/** What the loop's part of it failed of. */
+function failureOf(operation: Operation): MillraceError | undefined {
+  const error = operation.landing?.error;
+  return error && hostError(error, operation);
+}
+
+/** Tells the watchers of an operation now and when it has finished. */
+export function follow({ core, timeline, hub }: WatchedSite, activity: Hub<Activity>, operation: Operation, ticket: number): void {
+  if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
+  if (!hub.observed && !core.operations.observed && !activity.observed) return;
+  const submittedAt = performance.now();
+  operation.submittedAt(submittedAt);
+  if (activity.observed) activity.next({ phase: 'submitted', operation, atMs: submittedAt });
+  const finish = (error?: MillraceError): void => {
+    const finishedAt = performance.now();
+    hub.next(operation);
+    core.operations.next(operation);
+    if (!activity.observed) return;
+    activity.next(
+      error === undefined ? { phase: 'finished', operation, atMs: finishedAt } : { phase: 'failed', operation, atMs: finishedAt, error },
+    );
+  };
+  core.progress.add(timeline, {
+    ticket,
+    holdsLoop: false,
+    settle: () => {
+      const error = activity.observed && operation.canFail ? core.failures.peek(timeline, ticket, operation) : undefined;
+      const landed = core.landings.landed(timeline, ticket);
+      if (error instanceof Promise) void error.then(finish);
+      else if (landed === undefined) finish(error ?? failureOf(operation));
+      // The loop has a part in it, or in one before it.
+      else void landed.then(() => finish(error ?? failureOf(operation)));
+    },
+    lose: () => undefined,
+  });
+}

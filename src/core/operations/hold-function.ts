@@ -1,0 +1,131 @@
+// Functions that a stream stands still for: the stream's channel has put it aside until `releaseHold`, so no thread and no queue
+// of the device waits meanwhile, and other streams go on.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import type { StreamSite } from '../device/device-core.js';
+import { WaitTimeoutError } from '../base/errors.js';
+import { type Held, runHeld } from '../waits/held.js';
+import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
+import { whatKeeps } from '../faces/inspect.js';
+import type { Operation } from './operation.js';
+import type { WaitNote } from '../timeline/operation-log.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { MAX_TIMEOUT_MS } from '../waits/wait.js';
+
+export interface HoldOptions extends HostOptions {
+  /** How long the stream stands still at most, in milliseconds from the call of `fn`; less than 2^31. */
+  readonly timeoutMs: number;
+  /** Aborted before `fn` was called, it is not called, the stream goes on and `done` rejects with AbortError; later, `fn`'s signal aborts too. */
+  readonly signal?: AbortSignal;
+}
+
+/** `stream.hold`. */
+export function submitHold(site: StreamSite, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
+  const { signal, timeoutMs } = checkHost(fn, opts) as Partial<HoldOptions>;
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
+    const message = `The option timeoutMs (${show(timeoutMs)}) of a hold is not a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}.`;
+    throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
+  }
+  const { core, timeline } = site;
+  const before = timeline.here();
+  const ticket = core.submit(timeline, core.encoder.hold(timeline.slot));
+  return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs, before).begin(make);
+}
+
+type HoldFunction = (signal: AbortSignal) => unknown;
+
+class HoldCall extends HostCall {
+  readonly #fn: HoldFunction;
+  readonly #timeoutMs: number;
+  readonly #held: Held;
+  readonly #note: WaitNote;
+  readonly #controller: AbortController = new AbortController();
+  #timer: NodeJS.Timeout | undefined = undefined;
+  #state: 'waiting' | 'running' | 'over' = 'waiting';
+
+  constructor(site: StreamSite, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number, before: Point) {
+    super(site, ticket, () => undefined, signal, before);
+    const { timeline } = site;
+    this.#fn = fn;
+    this.#timeoutMs = timeoutMs;
+    this.#held = { timeline, ticket, isOver: false };
+    this.#note = timeline.log.wait(ticket, 'host', undefined, 0);
+  }
+
+  protected override expect(wait: (ticket: number, settle: () => void) => void): void {
+    wait(this.ticket - 1, () => enqueue(this, this.site));
+    // Until it has passed, the device may be lost.
+    wait(this.ticket, () => undefined);
+  }
+
+  /** Nobody has released it: the stream is one that fails everything. */
+  protected override isPassed(timeline: Timeline): boolean {
+    return timeline.hasReached(this.ticket);
+  }
+
+  protected override call(): void {
+    this.#state = 'running';
+    this.#note.atMs = performance.now();
+    const controller = this.#controller;
+    const { signal } = this;
+    if (signal !== undefined) this.listen(signal, () => controller.abort(signal.reason));
+    this.#timer = setTimeout(() => this.#timeUp(), this.#timeoutMs);
+    let result: unknown;
+    try {
+      result = this.context.runInAsyncScope(() => runHeld(this.#held, () => this.#fn(controller.signal)));
+    } catch (error) {
+      this.#end(asError(error));
+      return;
+    }
+    Promise.resolve(result).then(
+      () => this.#end(),
+      (error: unknown) => this.#end(asError(error)),
+    );
+  }
+
+  protected override drop(): void {
+    this.#state = 'over';
+    this.#release();
+  }
+
+  protected override lose(error: Error): void {
+    if (this.#state === 'over') return;
+    this.#finish();
+    super.lose(error);
+    // A device that is closed all the same runs what it has to the end.
+    this.#release();
+    this.#controller.abort(error);
+  }
+
+  #end(error?: Error): void {
+    if (this.#state === 'over') return;
+    this.#finish();
+    if (error === undefined) this.settle();
+    else this.fail(error);
+    this.#release();
+  }
+
+  #timeUp(): void {
+    const { core, timeline } = this.site;
+    const label = this.operation?.label;
+    const { streams } = whatKeeps([{ timeline, ticket: this.ticket }]);
+    const what = `The hold${label === undefined ? '' : ` ${label}`} of stream ${timeline.label} of device ${core.name}`;
+    const message = `${what} took longer than its timeout (${this.#timeoutMs} ms); the stream goes on.`;
+    const facts = { device: core.name, stream: timeline.label, operation: this.operation };
+    const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, this.#timeoutMs, streams, facts);
+    this.#end(error);
+    this.#controller.abort(error);
+  }
+
+  #finish(): void {
+    this.#state = 'over';
+    this.#held.isOver = true;
+    clearTimeout(this.#timer);
+    this.stopListening();
+  }
+
+  #release(): void {
+    const { core, timeline } = this.site;
+    if (core.lostError?.reason !== 'worker-exit') core.channel.releaseHold(timeline.slot, this.ticket);
+  }
+}

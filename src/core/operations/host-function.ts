@@ -1,0 +1,197 @@
+// Functions of the caller in a stream, which are told of a place in it; hold-function.ts has those it stands still for.
+//
+// A function is called on a turn of the loop of its own, so that every promise of the stream that was reached before has been
+// heard, and the promises of later work wait for it: it is a Landing, as the bytes of a copy on their way are. It runs in the
+// asynchronous context of the call that submitted it.
+// Thread: owner.
+import { AsyncResource } from 'node:async_hooks';
+import { addAbortListener } from 'node:events';
+import { badArgument, show } from '../base/arguments.js';
+import type { StreamSite } from '../device/device-core.js';
+import { AbortError, MillraceError } from '../base/errors.js';
+import { Landing } from '../waits/landing.js';
+import type { Operation } from './operation.js';
+import { see } from '../waits/seen.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { checkWaitOptions } from '../waits/wait.js';
+
+export interface HostOptions {
+  /** What messages and `inspect()` call it. */
+  readonly label?: string;
+  /** Aborted before `fn` was called, it is not called and `done` rejects with AbortError. */
+  readonly signal?: AbortSignal;
+}
+
+export type MakeOperation = (ticket: number) => Operation;
+
+/** `stream.host`. */
+export function submitHost(site: StreamSite, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
+  const { signal } = checkHost(fn, opts);
+  const { core, timeline } = site;
+  const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
+  return new HostCall(site, ticket, fn as () => unknown, signal).begin(make);
+}
+
+/** Throws for what no function in a stream can be. */
+export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptions {
+  if (typeof fn !== 'function') throw badArgument('fn', fn, `The host function (${show(fn)}) is not a function.`);
+  if (opts === undefined) return {};
+  if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
+  const { label, signal } = opts;
+  if (label !== undefined && typeof label !== 'string') throw badArgument('label', label, `The label (${show(label)}) is not a string.`);
+  checkWaitOptions(signal && { signal });
+  return opts;
+}
+
+/** A function of the caller at a place of a stream: settled when it has returned, or will not be called. */
+export class HostCall extends Landing {
+  protected readonly site: StreamSite;
+  /** The submitter's asynchronous context. */
+  protected readonly context: AsyncResource = new AsyncResource('MILLRACE_HOST');
+  protected readonly signal: AbortSignal | undefined;
+  protected operation: Operation | undefined = undefined;
+  readonly #fn: () => unknown;
+  /** What has finished when it is called, and the program knows by that. */
+  readonly #before: Point;
+  readonly #cancel: AbortController | undefined;
+  #listening: Disposable | undefined = undefined;
+  #withdrawals: (() => void)[] = [];
+
+  constructor(site: StreamSite, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
+    super(ticket);
+    this.site = site;
+    this.#before = before;
+    this.signal = signal;
+    this.#fn = fn;
+    // Aborts only what has not been called, and only as long: the caller's signal goes on.
+    this.#cancel = signal && new AbortController();
+    this.givenUp = this.#cancel?.signal;
+  }
+
+  begin(make: MakeOperation): Operation {
+    const { core, timeline } = this.site;
+    const { signal } = this;
+    core.landings.expect(timeline, this);
+    this.operation = make(this.ticket).moves([], this);
+    this.expect(this.#wait.bind(this));
+    if (signal?.aborted) this.#abort(signal);
+    else if (signal !== undefined) this.listen(signal, () => this.#abort(signal));
+    return this.operation;
+  }
+
+  /** The call's turn has come: everything before it has finished and its bytes have landed. */
+  run(): void {
+    if (this.isSettled) return;
+    this.stopListening();
+    const { core, timeline } = this.site;
+    // It was reached, and the device was lost before anybody could be called.
+    if (core.lostError !== undefined) this.settle(core.lostError);
+    else if (this.isPassed(timeline)) this.settle();
+    else {
+      see(this.#before);
+      this.call();
+    }
+  }
+
+  /** The device will not come to it: what it was submitted for is told by its ticket. */
+  protected isPassed(timeline: Timeline): boolean {
+    return timeline.failureAt(this.ticket) !== undefined;
+  }
+
+  protected expect(wait: (ticket: number, settle: () => void) => void): void {
+    wait(this.ticket, () => enqueue(this, this.site));
+  }
+
+  protected call(): void {
+    let result: unknown;
+    try {
+      result = this.context.runInAsyncScope(this.#fn);
+    } catch (error) {
+      this.fail(asError(error));
+      return;
+    }
+    this.settle();
+    // Nobody waits for the promise of an async function, but its failure is not lost.
+    if (isThenable(result)) Promise.resolve(result).then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
+  }
+
+  /** Settles with an error of the function, which is told to `errors$` if nobody asks. */
+  protected fail(error: Error): void {
+    this.settle(error);
+    this.#tell(error, () => this.isAwaited);
+  }
+
+  protected lose(_error: Error): void {
+    this.stopListening();
+    this.settle();
+  }
+
+  /** It will not be called. */
+  protected drop(): void {}
+
+  protected listen(signal: AbortSignal, listener: () => void): void {
+    this.#listening = addAbortListener(signal, listener);
+  }
+
+  protected stopListening(): void {
+    this.#listening?.[Symbol.dispose]();
+    this.#listening = undefined;
+  }
+
+  #wait(ticket: number, settle: () => void): void {
+    const { core, timeline } = this.site;
+    this.#withdrawals.push(core.progress.add(timeline, { ticket, holdsLoop: true, settle, lose: (error) => this.lose(error) }));
+  }
+
+  #abort(signal: AbortSignal): void {
+    if (this.isSettled) return;
+    this.stopListening();
+    for (const withdraw of this.#withdrawals) withdraw();
+    this.settle(new AbortError(signal));
+    this.#cancel?.abort(signal.reason);
+    this.drop();
+  }
+
+  #tell(error: Error, isAwaited: () => boolean): void {
+    const { core, timeline } = this.site;
+    core.threw(timeline, hostError(error, this.operation as Operation), isAwaited);
+  }
+}
+
+/** The calls of each stream whose turn has not come. */
+const queues: WeakMap<Timeline, HostCall[]> = new WeakMap();
+
+/** Its turn comes after those before it. */
+export function enqueue(call: HostCall, site: StreamSite): void {
+  let queue = queues.get(site.timeline);
+  if (queue === undefined) queues.set(site.timeline, (queue = []));
+  if (queue.push(call) === 1) void runAll(queue, site);
+}
+
+async function runAll(queue: HostCall[], { core, timeline }: StreamSite): Promise<void> {
+  for (let call = queue[0]; call !== undefined; call = queue[0]) {
+    await core.landings.landed(timeline, call.ticket - 1);
+    // Those who wait for what was before are heard first, however many promises they have put in between.
+    await new Promise((resolve) => setImmediate(resolve));
+    queue.shift();
+    call.run();
+  }
+}
+
+/** What `errors$` and `activity$` tell of a function that failed; `done` rejects with the very error. */
+export function hostError(error: Error, operation: Operation): MillraceError {
+  if (error instanceof MillraceError) return error;
+  const { label, stream, device } = operation;
+  const what = `The host function${label === undefined ? '' : ` ${label}`} on stream ${stream} of device ${device}`;
+  return new MillraceError('ERR_MILLRACE_HOST', `${what} failed: ${error.message}`, { device, stream, operation, cause: error });
+}
+
+/** What is thrown need not be an error; `done` rejects with one. */
+export function asError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  return new MillraceError('ERR_MILLRACE_HOST', `A host function threw ${show(thrown)}, which is no error.`, { cause: thrown });
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

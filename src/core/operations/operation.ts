@@ -1,0 +1,173 @@
+// A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
+// promise only if somebody asks.
+import type { Clock } from '../timeline/clock.js';
+import { describeAs } from '../base/describe.js';
+import type { StreamSite } from '../device/device-core.js';
+import type { MillraceError, OperationInfo, OperationKind } from '../base/errors.js';
+import type { FailingPart } from '../timeline/failures.js';
+import { refuseHeld } from '../waits/held.js';
+import type { Landing } from '../waits/landing.js';
+import type { Span } from '../events/operation-timer.js';
+import { see } from '../waits/seen.js';
+import type { Point } from '../timeline/timeline.js';
+import { type WaitOptions, withSignal } from '../waits/wait.js';
+
+/** In milliseconds of `performance.now()`. */
+export interface OperationTiming {
+  /** On a stream that nobody observes, when `done` was first read: the clock costs half as much as a launch. */
+  readonly submittedAt: number;
+  /** When the loop saw it finished. */
+  readonly finishedAt: number;
+  /** How long the device worked on it, waits left out: of launches, copies and fills of streams with `timing`. */
+  readonly deviceMs?: number;
+}
+
+/** A phase of an operation, for tools. */
+export interface Activity {
+  readonly phase: 'submitted' | 'finished' | 'failed';
+  readonly operation: Operation;
+  /** Of `performance.now()`. */
+  readonly atMs: number;
+  readonly error?: MillraceError;
+}
+
+const NOWHERE: readonly Point[] = [];
+
+/** What `launch`, `copy`, `fill` and the waits return, once submitted. Not thenable: await `done`. */
+export class Operation implements OperationInfo {
+  /** Grows in the order of submission, over all devices of this thread. */
+  readonly id: number;
+  readonly kind: OperationKind;
+  readonly label: string | undefined;
+  /** Bytes that a copy, fill or allocation is about; undefined for the rest. */
+  readonly bytes: number | undefined;
+  readonly #site: StreamSite;
+  readonly #ticket: number;
+  readonly #clock: Clock | undefined;
+  #isComplete = false;
+  #done: Promise<OperationTiming> | undefined = undefined;
+  #landing: Landing | undefined = undefined;
+  #sources: readonly Point[] = NOWHERE;
+  #span: Span | undefined = undefined;
+  #parts: readonly FailingPart[] | undefined = undefined;
+  #canFail = true;
+  #submittedAt = 0;
+
+  /** @internal */
+  constructor(site: StreamSite, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined, id: number) {
+    this.id = id;
+    this.kind = kind;
+    this.label = label;
+    this.bytes = bytes;
+    this.#site = site;
+    this.#ticket = ticket;
+    this.#clock = site.timeline.hand.clock;
+  }
+
+  /** The stream's label. */
+  get stream(): string {
+    return this.#site.timeline.label;
+  }
+
+  /** The device's id. */
+  get device(): string {
+    return this.#site.core.name;
+  }
+
+  /** One atomic load; no driver call, no message. A failed operation is complete. */
+  get isComplete(): boolean {
+    if (this.#isComplete) return true;
+    if (this.#landing !== undefined && !this.#landing.isSettled) return false;
+    this.#isComplete = this.#site.timeline.hasReached(this.#ticket);
+    if (this.#isComplete) see(this.#point);
+    return this.#isComplete;
+  }
+
+  /**
+   * Resolves when the device has finished it and pinned bytes can be read. Rejects with its failure: LaunchError, BoundsError,
+   * OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, CompileError or UnavailableError of the kernel's build, or with what the host function threw.
+   * Made when first read; an unread failure reaches `device.errors$` instead.
+   */
+  get done(): Promise<OperationTiming> {
+    const refused = refuseHeld(this.#site.timeline, this.#ticket);
+    if (refused !== undefined) return Promise.reject(refused);
+    this.#done ??= this.#settle(undefined);
+    return this.#done;
+  }
+
+  /** `done`, given up with an AbortError or a WaitTimeoutError when the signal aborts or the time is over; the operation goes on. */
+  synchronize(opts?: WaitOptions): Promise<OperationTiming> {
+    return opts === undefined ? this.done : this.#settle(opts);
+  }
+
+  async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
+    this.#submittedAt ||= performance.now();
+    const landing = this.#landing;
+    if (landing !== undefined) landing.isAwaited = true;
+    const options = landing?.givenUp === undefined ? opts : withSignal(opts, landing.givenUp);
+    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
+    if (landing?.error !== undefined) throw landing.error;
+    const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
+    if (this.#span === undefined) return timing;
+    const deviceMs = await this.#span.elapsedMs(opts);
+    return deviceMs === undefined ? timing : { ...timing, deviceMs };
+  }
+
+  get #point(): Point {
+    return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
+  }
+
+  /**
+   * @internal A copy of what was last written at `sources`. With a landing it is done when the loop has done its part too. `parts`: the
+   * records it consists of, where they are several.
+   */
+  moves(sources: readonly Point[], landing: Landing | undefined, parts?: readonly FailingPart[]): this {
+    this.#sources = sources;
+    this.#landing = landing;
+    this.#parts = parts;
+    return this;
+  }
+
+  /** @internal */
+  get landing(): Landing | undefined {
+    return this.#landing;
+  }
+
+  /** @internal */
+  get sources(): readonly Point[] {
+    return this.#sources;
+  }
+
+  /** @internal */
+  get parts(): readonly FailingPart[] | undefined {
+    return this.#parts;
+  }
+
+  /** @internal On a stream with timing. */
+  timedBy(span: Span | undefined): void {
+    this.#span = span;
+    span?.belongsTo(this);
+  }
+
+  /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */
+  failsOfNothing(): void {
+    this.#canFail = false;
+  }
+
+  /** @internal */
+  get canFail(): boolean {
+    return this.#canFail;
+  }
+
+  /** @internal The stream is observed. */
+  submittedAt(atMs: number): void {
+    this.#submittedAt = atMs;
+  }
+}
+
+describeAs(
+  Operation.prototype,
+  ({ id, kind, label, stream, device, isComplete }) =>
+    `Operation ${id}, ${kind}${label === undefined ? '' : ` ${label}`} on stream ${stream} of ${device} (${isComplete ? 'complete' : 'pending'})`,
+  ({ id, kind, label, bytes, stream, device, isComplete }) => ({ id, kind, label, bytes, stream, device, isComplete }),
+);

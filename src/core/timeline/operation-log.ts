@@ -1,0 +1,255 @@
+// What stands at each ticket of a stream, so that `inspect` and a wait that takes too long can say it, however much is
+// pending: eight bytes a ticket, kind and label in one word, id in the other, in chunks that are used again once
+// everything in them has finished. What a stream waits for is written down apart, since few records are waits.
+//
+// A record is logged by `submit`, and named by the operation that it was submitted for, if there is one.
+// Thread: owner.
+import { Opcode } from '../../protocol/protocol.gen.js';
+import type { OperationInfo, OperationKind } from '../base/errors.js';
+import type { Timeline } from './timeline.js';
+
+/** By their number in the log; 0 is what has no name, such as making a stream. */
+const KINDS: readonly (OperationKind | undefined)[] = [
+  undefined,
+  'copy',
+  'launch',
+  'fill',
+  'alloc',
+  'free',
+  'host',
+  'graph',
+  'record',
+  'wait',
+];
+const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
+  KINDS.flatMap((kind, number) => (kind === undefined ? [] : [[kind, number]])),
+) as Record<OperationKind, number>;
+
+/** What a record is that no operation names. */
+const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
+for (const [kind, opcodes] of [
+  ['alloc', [Opcode.ALLOC]],
+  ['free', [Opcode.FREE, Opcode.MARK_FREE]],
+  ['fill', [Opcode.FILL, Opcode.FILL_STRIDED]],
+  ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],
+  ['launch', [Opcode.LAUNCH]],
+  ['wait', [Opcode.WAIT, Opcode.WAIT_MARK]],
+  ['record', [Opcode.MARK]],
+  ['host', [Opcode.HOLD]],
+] as const)
+  for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBERS[kind];
+
+/** A stream of a few operations has a kibibyte, a busy one 32 of them at a time. */
+const FIRST_TICKETS = 128;
+const CHUNK_TICKETS = 4096;
+const KIND_BITS = 8;
+/** A label is looked for among so many of its chunk: loops use one or two. */
+const LABELS_COMPARED = 4;
+
+/** Ids grow in the order of submission, over all devices of this thread. */
+let lastId = 0;
+
+/** An id for an operation that nothing was submitted for. */
+export function takeId(): number {
+  return ++lastId;
+}
+
+/** The id of the record that was submitted last; the next one's is one more. */
+export function latestId(): number {
+  return lastId;
+}
+
+interface Chunk {
+  first: number;
+  readonly tickets: number;
+  readonly words: Uint32Array<ArrayBuffer>;
+  /** Label 1 and so on; 0 is none. */
+  labels: string[];
+}
+
+const NO_CHUNK: Chunk = { first: 0, tickets: 0, words: new Uint32Array(0), labels: [] };
+
+/** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
+export type WaitCause = 'event' | 'stream' | 'array' | 'host';
+
+/** A record that waits, and for what. Weak: a stream that is gone, perhaps with its device, is not kept for being waited for. */
+export interface WaitNote {
+  readonly ticket: number;
+  readonly cause: WaitCause;
+  /** The stream and ticket it waits for, unless it waits for a function. */
+  readonly other: WeakRef<Timeline> | undefined;
+  readonly otherTicket: number;
+  /** Of `performance.now()`: it stands there since then at the earliest. */
+  atMs: number;
+  /** Nothing stood before it when it was submitted. */
+  readonly wasNext: boolean;
+}
+
+export class OperationLog {
+  readonly device: string;
+  readonly #timeline: Timeline;
+  readonly #weak: WeakRef<Timeline>;
+  /** All but the newest, oldest first. */
+  #older: Chunk[] = [];
+  #chunk: Chunk = NO_CHUNK;
+  #words: Uint32Array<ArrayBuffer> = NO_CHUNK.words;
+  #first = 0;
+  #end = 0;
+  #labels: string[] = NO_CHUNK.labels;
+  /** Sorted by ticket, from `waitsHead` on. */
+  #waits: WaitNote[] = [];
+  #waitsHead = 0;
+  #seenCompleted = -1;
+  #seenMs = 0;
+
+  /** `device` has the stream. */
+  constructor(timeline: Timeline, device: string) {
+    this.#timeline = timeline;
+    this.device = device;
+    this.#weak = new WeakRef(timeline);
+  }
+
+  /** A record was submitted. */
+  add(ticket: number, opcode: number): void {
+    if (ticket >= this.#end) this.#grow(ticket);
+    const at = (ticket - this.#first) * 2;
+    const words = this.#words;
+    words[at] = NUMBER_OF_OPCODE[opcode] as number;
+    words[at + 1] = ++lastId;
+  }
+
+  /** A record, the newest but for its companions, is what the program asked for; its id. */
+  name(ticket: number, kind: OperationKind, label: string | undefined): number {
+    if (ticket < this.#first) return this.#nameOlder(ticket, kind, label);
+    const at = (ticket - this.#first) * 2;
+    const words = this.#words;
+    // The kind of most records is known, and looking it up by name is half the cost.
+    words[at] = (words[at] || NUMBERS[kind]) | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
+    return wholeId(words[at + 1] as number);
+  }
+
+  /** The record just submitted waits, for a ticket of another stream or for a function. */
+  wait(ticket: number, cause: WaitCause, other: Timeline | undefined, otherTicket: number): WaitNote {
+    this.#dropWaits();
+    const wasNext = this.#timeline.hasReached(ticket - 1);
+    const note = { ticket, cause, other: other && other.log.#weak, otherTicket, atMs: performance.now(), wasNext };
+    this.#waits.push(note);
+    return note;
+  }
+
+  /** What stands at a ticket that has not finished. */
+  at(ticket: number): OperationInfo | undefined {
+    const chunk = this.#chunkOf(ticket);
+    if (chunk === undefined) return undefined;
+    const at = (ticket - chunk.first) * 2;
+    const [word, low] = [chunk.words[at] as number, chunk.words[at + 1] as number];
+    const kind = KINDS[word & ((1 << KIND_BITS) - 1)];
+    const label = chunk.labels[(word >>> KIND_BITS) - 1];
+    const { device } = this;
+    const { label: stream } = this.#timeline;
+    return kind && { id: wholeId(low), kind, ...(label === undefined ? {} : { label }), stream, device };
+  }
+
+  /** The waits up to a ticket that are not over, and the streams they are for. */
+  *waits(until: number): Iterable<{ readonly note: WaitNote; readonly other: Timeline | undefined }> {
+    this.#dropWaits();
+    for (let at = this.#waitsHead; at < this.#waits.length; at++) {
+      const note = this.#waits[at] as WaitNote;
+      if (note.ticket > until) return;
+      const other = note.other?.deref();
+      const isOver = note.other !== undefined && (other === undefined || other.hasReached(note.otherTicket));
+      if (!isOver) yield { note, other };
+    }
+  }
+
+  /** When the stream was first seen where it stands, of `performance.now()`; what has finished is forgotten. Called now and then. */
+  look(): number {
+    const { completed } = this.#timeline;
+    if (completed !== this.#seenCompleted) {
+      this.#seenCompleted = completed;
+      this.#seenMs = performance.now();
+      this.#dropWaits();
+      this.#drop(completed);
+    }
+    return this.#seenMs;
+  }
+
+  /** The stream is closed. */
+  clear(): void {
+    this.#older = [];
+    this.#use(NO_CHUNK);
+    this.#waits = [];
+    this.#waitsHead = 0;
+  }
+
+  #grow(ticket: number): void {
+    const { completed } = this.#timeline;
+    if (this.#chunk !== NO_CHUNK) this.#older.push(this.#chunk);
+    // The oldest serves again; while much is pending it is not over, and one look tells.
+    const spare = this.#drop(Math.min(completed, ticket - 1)).findLast((chunk) => chunk.tickets === CHUNK_TICKETS);
+    if (spare === undefined) {
+      const tickets = this.#chunk === NO_CHUNK ? FIRST_TICKETS : CHUNK_TICKETS;
+      this.#use({ first: ticket, tickets, words: new Uint32Array(tickets * 2), labels: [] });
+    } else {
+      spare.first = ticket;
+      spare.labels = [];
+      this.#use(spare);
+    }
+  }
+
+  #use(chunk: Chunk): void {
+    this.#chunk = chunk;
+    this.#words = chunk.words;
+    this.#first = chunk.first;
+    this.#end = chunk.first + chunk.tickets;
+    this.#labels = chunk.labels;
+  }
+
+  /** Takes away older chunks that are over. */
+  #drop(completed: number): readonly Chunk[] {
+    let over = 0;
+    for (let chunk = this.#older[0]; chunk !== undefined && lastOf(chunk) <= completed; chunk = this.#older[over]) over++;
+    return over === 0 ? NO_CHUNKS : this.#older.splice(0, over);
+  }
+
+  #dropWaits(): void {
+    const { completed } = this.#timeline;
+    const waits = this.#waits;
+    while (this.#waitsHead < waits.length && (waits[this.#waitsHead] as WaitNote).ticket <= completed) this.#waitsHead++;
+    if (this.#waitsHead > 0 && (this.#waitsHead === waits.length || this.#waitsHead > 1024)) {
+      this.#waits = waits.slice(this.#waitsHead);
+      this.#waitsHead = 0;
+    }
+  }
+
+  #nameOlder(ticket: number, kind: OperationKind, label: string | undefined): number {
+    const chunk = this.#chunkOf(ticket);
+    // It has finished, and its chunk serves again.
+    if (chunk === undefined) return takeId();
+    const at = (ticket - chunk.first) * 2;
+    chunk.words[at] = NUMBERS[kind] | (label === undefined ? 0 : numberOf(label, chunk.labels) << KIND_BITS);
+    return wholeId(chunk.words[at + 1] as number);
+  }
+
+  #chunkOf(ticket: number): Chunk | undefined {
+    const chunk = ticket >= this.#first ? this.#chunk : this.#older.findLast(({ first }) => first <= ticket);
+    return chunk !== undefined && ticket <= Math.min(lastOf(chunk), this.#timeline.last) ? chunk : undefined;
+  }
+}
+
+const NO_CHUNKS: readonly Chunk[] = [];
+
+function lastOf({ first, tickets }: Chunk): number {
+  return first + tickets - 1;
+}
+
+function numberOf(label: string, labels: string[]): number {
+  const compared = Math.min(labels.length, LABELS_COMPARED);
+  for (let at = 0; at < compared; at++) if (labels[at] === label) return at + 1;
+  return labels.push(label);
+}
+
+/** No id is 2^32 behind the last one and still pending. */
+function wholeId(low: number): number {
+  return lastId - ((lastId - low) >>> 0);
+}

@@ -1,0 +1,177 @@
+// A stream's tickets: the last one submitted, how far the device is, and which of them failed.
+//
+// Progress is two words of the stream's slot, one written by the device and one by the host; completed is the larger.
+// While tickets fit 32 bits the low halves are the whole truth, so asking is two atomic loads and no BigInt; beyond,
+// the high half is read before and after the low one, because a 64-bit store is seen as two halves.
+// Thread: owner.
+import { TimelineSlot } from '../../protocol/protocol.gen.js';
+import type { FailureRecord } from '../../protocol/reports.js';
+import type { Channel } from '../channel/channel.js';
+import { type Clock, Hand } from './clock.js';
+import { InternalError } from '../base/errors.js';
+import { OperationLog } from './operation-log.js';
+import type { FailureBook } from './failures.js';
+
+const TWO_32 = 4294967296;
+const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;
+const HOST_WORD = TimelineSlot.HOST_WORD >> 2;
+const FAILURES = TimelineSlot.FAILURES >> 2;
+const FAULT = TimelineSlot.FAULT >> 2;
+
+const NO_WORDS = new Int32Array(0);
+
+/** A place in a stream: everything up to `ticket`. */
+export interface Point {
+  readonly timeline: Timeline;
+  readonly ticket: number;
+  /** What that comes after; undefined before clocks are kept, and where it is not known. */
+  readonly clock?: Clock | undefined;
+}
+
+export class Timeline {
+  /** The stream's number in records. */
+  readonly slot: number;
+  /** For messages. */
+  readonly label: string;
+  /** The last ticket submitted. */
+  last: number;
+  /** What it comes after. A stream that is gone, perhaps with its device, is not kept for having been waited for. */
+  readonly hand: Hand = new Hand();
+  /** What stands at its tickets. */
+  readonly log: OperationLog;
+  /** Where its device notes failures. */
+  book: FailureBook | undefined = undefined;
+  #channel: Channel | undefined;
+  #words: Int32Array;
+  readonly #base: number;
+  /** The last ticket of the streams that had the slot before. */
+  readonly #origin: number;
+  readonly #failed: FailureRecord[] = [];
+  #lastFailed = 0;
+  #floor = 0;
+  #failureVersion: number;
+  #isEnding = false;
+  #isRetired = false;
+
+  constructor(channel: Channel, slot: number, label: string) {
+    this.#channel = channel;
+    this.slot = slot;
+    this.label = label;
+    this.log = new OperationLog(this, `${channel.backend}:${channel.info.ordinal}`);
+    this.last = channel.lastTicket(slot);
+    this.#origin = this.last;
+    this.#words = new Int32Array(channel.timeline, 0, channel.timeline.byteLength >> 2);
+    this.#base = (slot * TimelineSlot.BYTE_SIZE) >> 2;
+    this.#failureVersion = Atomics.load(this.#words, this.#base + FAILURES);
+  }
+
+  /** Of a stream that has not been closed. */
+  get channel(): Channel {
+    if (this.#channel === undefined) throw new InternalError('ERR_MILLRACE_INTERNAL', `Stream ${this.label} has no channel any more.`);
+    return this.#channel;
+  }
+
+  /** Everything up to this ticket has finished. */
+  get completed(): number {
+    if (this.#isRetired) return this.last;
+    if (this.last >= TWO_32) return Math.max(this.#wide(this.#base + DEVICE_WORD), this.#wide(this.#base + HOST_WORD), this.#floor);
+    const device = Atomics.load(this.#words, this.#base + DEVICE_WORD) >>> 0;
+    const host = Atomics.load(this.#words, this.#base + HOST_WORD) >>> 0;
+    const completed = device > host ? device : host;
+    return completed > this.#floor ? completed : this.#floor;
+  }
+
+  /** The stream was submitted for creation: that is no work, and a new stream has none pending. */
+  begin(): void {
+    this.#floor = this.last;
+    this.hand.begin();
+  }
+
+  /** Everything submitted so far. */
+  here(): Point {
+    return { timeline: this, ticket: this.last, clock: this.hand.clock };
+  }
+
+  /** Everything up to a ticket. */
+  at(ticket: number): Point {
+    return ticket === this.last ? this.here() : { timeline: this, ticket };
+  }
+
+  get pending(): number {
+    const pending = this.last - this.completed;
+    return pending > 0 ? pending : 0;
+  }
+
+  get isComplete(): boolean {
+    return this.completed >= this.last;
+  }
+
+  hasReached(ticket: number): boolean {
+    return this.completed >= ticket;
+  }
+
+  /** Its destroy record was submitted: nothing may stand behind that. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  end(): void {
+    this.#isEnding = true;
+  }
+
+  /**
+   * The stream was destroyed with nothing pending: its points stay reached whoever uses the slot next. Memory of other devices that it
+   * used may name it for long, and keeps no device by that.
+   */
+  retire(): void {
+    this.#isEnding = true;
+    this.#isRetired = true;
+    this.#channel = undefined;
+    this.book = undefined;
+    this.#words = NO_WORDS;
+    this.hand.end();
+    this.log.clear();
+  }
+
+  get isRetired(): boolean {
+    return this.#isRetired;
+  }
+
+  /**
+   * Failures added or grown since the last call; to be asked after `completed`, which they precede. The slot's word is a
+   * version; the newest interval may still grow, so it is asked for again.
+   */
+  newFailures(): readonly FailureRecord[] {
+    if (this.#isRetired) return [];
+    const version = Atomics.load(this.#words, this.#base + FAILURES);
+    // A faulted kernel raises a flag of its own; asking turns its report into a failure.
+    if (version === this.#failureVersion && Atomics.load(this.#words, this.#base + FAULT) === 0) return [];
+    this.#failureVersion = version;
+    const fresh: FailureRecord[] = [];
+    for (const failure of this.channel.failures(this.slot, Math.max(0, this.#failed.length - 1))) {
+      // The slot's previous stream may have left some.
+      if (failure.last <= this.#origin) continue;
+      const known = this.#failed.findLastIndex((other) => other.id === failure.id);
+      if (known < 0) this.#failed.push(failure);
+      else if (this.#failed[known]?.last === failure.last) continue;
+      else this.#failed[known] = failure;
+      fresh.push(failure);
+      this.#lastFailed = Math.max(this.#lastFailed, failure.last);
+    }
+    return fresh;
+  }
+
+  /** The failure that covers a ticket, among those noticed. */
+  failureAt(ticket: number): FailureRecord | undefined {
+    if (ticket > this.#lastFailed) return undefined;
+    return this.#failed.findLast((failure) => ticket >= failure.first && ticket <= failure.last);
+  }
+
+  #wide(at: number): number {
+    for (;;) {
+      const high = Atomics.load(this.#words, at + 1) >>> 0;
+      const low = Atomics.load(this.#words, at) >>> 0;
+      if (Atomics.load(this.#words, at + 1) >>> 0 === high) return high * TWO_32 + low;
+    }
+  }
+}
