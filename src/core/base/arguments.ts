@@ -1,7 +1,7 @@
 // The checks of arguments and the one wording of their errors: a whole sentence with the value, then the limit.
 import { DTYPES, type DType, type DTypeLike, isDType } from '../elements/dtype.js';
-import { ArgumentError } from './errors.js';
 import type { Shape } from '../kernels/kernel.js';
+import { ArgumentError } from './errors.js';
 
 const MAX_RANK = 8;
 

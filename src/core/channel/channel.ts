@@ -6,9 +6,9 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { DeviceLostError } from '../base/errors.js';
 import type { BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
-import type { DeviceLostError } from '../base/errors.js';
 import type { GrowableSharedBuffer } from './shared-buffer.js';
 
 /** How a kernel was built. */

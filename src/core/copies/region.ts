@@ -3,10 +3,10 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { DTYPES } from '../elements/dtype.js';
+import { contiguousStrides } from '../elements/strides.js';
 import type { DeviceArray } from '../faces/array.js';
 import type { PinnedArray } from '../faces/pinned.js';
 import type { Storage } from '../memory/storage.js';
-import { contiguousStrides } from '../elements/strides.js';
 
 export interface Region {
   readonly storage: Storage;

@@ -5,14 +5,14 @@
 // thread took the room, what was submitted keeps its order and its memory, and temporaries are freed.
 // Thread: owner.
 import { AllocKind } from '../../protocol/protocol.gen.js';
-import { allocate } from '../memory/allocation.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
 import { LimitError } from '../base/errors.js';
-import type { FailingPart } from '../timeline/failures.js';
-import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import { allocate } from '../memory/allocation.js';
 import type { Storage } from '../memory/storage.js';
-import type { Point } from '../timeline/timeline.js';
 import { uses } from '../memory/uses.js';
+import type { FailingPart } from '../timeline/failures.js';
+import type { Point } from '../timeline/timeline.js';
+import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
 
 interface Temporary {
   readonly site: StreamSite;

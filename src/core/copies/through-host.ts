@@ -2,9 +2,9 @@
 // piece leaves the one device the piece before arrives at the other, and two stages are enough for that.
 // Thread: owner.
 import type { StreamSite } from '../device/device-core.js';
+import type { Point } from '../timeline/timeline.js';
 import { flatRegion, type Region } from './region.js';
 import type { Relay } from './relay.js';
-import type { Point } from '../timeline/timeline.js';
 import { HostStage } from './upload.js';
 
 /** Large enough that the bus and not the hand-over counts. */

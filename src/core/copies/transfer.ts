@@ -5,15 +5,15 @@
 //   A relay otherwise: elements of another arrangement are gathered into a temporary first and scattered from one last, each
 //   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
 // Thread: owner.
-import { type CopyOptions, type CopyPlan, planCopy } from '../faces/copy.js';
 import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import { type CopyOptions, type CopyPlan, planCopy } from '../faces/copy.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
+import type { Point } from '../timeline/timeline.js';
 import { Landing } from '../waits/landing.js';
 import { probePeer } from './probe.js';
 import { type Elements, isOnDevice, type Region } from './region.js';
 import { Relay, submitArrange, submitMove } from './relay.js';
 import { recordsThroughHost, submitThroughHost } from './through-host.js';
-import type { Point } from '../timeline/timeline.js';
 import { checkTransfer, detached, HostStage, upload } from './upload.js';
 
 /** What a copy became. */

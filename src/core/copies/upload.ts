@@ -6,11 +6,11 @@
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
-import { badCopy } from '../faces/copy.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-arena.js';
-import { isOnDevice, flatRegion, type Region } from './region.js';
+import { badCopy } from '../faces/copy.js';
 import { Storage } from '../memory/storage.js';
+import { isOnDevice, flatRegion, type Region } from './region.js';
 
 /** A smaller borrow costs more than a snapshot. */
 const LEAST_BORROWED = 64 * 1024;

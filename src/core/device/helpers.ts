@@ -6,8 +6,8 @@
 // one of another stream's: the order between them would be chance, and no order that a program may rely on.
 // Thread: owner.
 import { areClocksKept } from '../timeline/clock.js';
-import type { DeviceCore } from './device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
+import type { DeviceCore } from './device-core.js';
 
 /** Streams that copy through one device at the same time without waiting for each other. */
 const MAX_HELPERS = 32;

@@ -1,8 +1,8 @@
 // Streams of a device that no program made, for work that may have to wait where a stream of the program must not: one that
 // is idle, a new one while there are few, and then they are shared in turn.
 // Thread: owner.
-import type { DeviceCore } from './device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
+import type { DeviceCore } from './device-core.js';
 
 export class HiddenStreams<T> {
   readonly #most: number;

@@ -9,9 +9,9 @@
 // is a block with a registration of its own too: it ends in the same way, and then the memory is the user's again.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
-import type { HandleTable } from './handles.js';
 import { growableSharedBuffer } from '../channel/shared-buffer.js';
 import type { Point } from '../timeline/timeline.js';
+import type { HandleTable } from './handles.js';
 
 const MIB = 2 ** 20;
 const FIRST_CHUNK = 16 * MIB;

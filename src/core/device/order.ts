@@ -1,15 +1,15 @@
 // Order between streams as far as a device has to do with it: the waits that its streams submit, frees, which come after
 // every use, and the streams of other devices that use its memory.
 // Thread: owner.
-import type { Clock } from '../timeline/clock.js';
-import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
+import type { Storage } from '../memory/storage.js';
+import type { Clock } from '../timeline/clock.js';
+import type { WaitCause } from '../timeline/operation-log.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { refuseHeld } from '../waits/held.js';
+import type { DeviceCore } from './device-core.js';
 import type { HandleTable } from './handles.js';
 import { type HiddenStreams, hiddenTimelines } from './hidden-streams.js';
-import { refuseHeld } from '../waits/held.js';
-import type { WaitCause } from '../timeline/operation-log.js';
-import type { Storage } from '../memory/storage.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
 
 /** Frees that wait for different streams at the same time; further ones share them, which delays nothing but memory. */
 const MAX_RECLAIMERS = 4;

@@ -1,10 +1,10 @@
 // Why a record was refused, as the error that the call throws.
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
-import type { DeviceCore } from './device-core.js';
 import { DeviceLostError, InternalError, LimitError, StateError } from '../base/errors.js';
-import { refuseHeld } from '../waits/held.js';
 import type { Timeline } from '../timeline/timeline.js';
+import { refuseHeld } from '../waits/held.js';
+import type { DeviceCore } from './device-core.js';
 
 export function refusalOf(core: DeviceCore, status: Status, stream: string): Error {
   const facts = { device: core.name, stream };

@@ -1,7 +1,7 @@
 // What an event can do beside being waited for.
 import { badArgument, show } from '../base/arguments.js';
-import type { DeviceCore } from '../device/device-core.js';
 import { ArgumentError, UnsupportedError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
 
 export interface EventOptions {
   /** `elapsed` takes it: `cudaEventDefault` and not `cudaEventDisableTiming`. Costs a timestamp on the device for each record. */

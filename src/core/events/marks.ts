@@ -6,8 +6,8 @@
 // holds it, its MARK_FREE is submitted behind its last use.
 // Thread: owner.
 import { MarkKind } from '../../protocol/protocol.gen.js';
-import type { DeviceCore } from '../device/device-core.js';
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
 

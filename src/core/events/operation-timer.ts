@@ -3,11 +3,11 @@
 // The first is taken after the waits that the operation needs, so that what it waited for does not count; `uses.order` asks
 // for it. An operation that uses no memory has none. Streams without timing have no timer.
 // Thread: owner.
-import type { DeviceCore } from '../device/device-core.js';
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
-import { askElapsed, disown, type Mark, MarkCell, own, stamp } from './marks.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
+import { askElapsed, disown, type Mark, MarkCell, own, stamp } from './marks.js';
 
 /** The two timestamps of an operation. */
 export class Span {

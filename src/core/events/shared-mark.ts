@@ -3,12 +3,12 @@
 // devices, on a stream that nobody sees.
 // Thread: owner.
 import { MarkKind } from '../../protocol/protocol.gen.js';
-import type { DeviceCore } from '../device/device-core.js';
 import { StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
 import { type HiddenStreams, hiddenTimelines } from '../device/hidden-streams.js';
-import { Mark, MarkCell } from './marks.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
+import { Mark, MarkCell } from './marks.js';
 
 export class SharedMark {
   readonly cell: MarkCell = new MarkCell();

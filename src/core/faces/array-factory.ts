@@ -1,14 +1,14 @@
 // How arrays are made, the same on a device (on its current stream) and on a stream. Argument order is NumPy's: shape
 // first, then dtype, which is f32 when left out.
 import { badArgument, checkDType, checkReshape, checkShape, show } from '../base/arguments.js';
-import type { DeviceArray } from './array.js';
-import { DTYPES, type DType, type DTypeLike, dtypeOfHost, type HostArray, type HostOf, type ScalarInput } from '../elements/dtype.js';
-import { isHostOf } from './copy.js';
-import type { Shape } from '../kernels/kernel.js';
-import { PinnedArray } from './pinned.js';
-import { hostElement } from '../elements/scalar-bits.js';
-import type { Recorder } from './recorder.js';
 import { checkTransfer } from '../copies/upload.js';
+import { DTYPES, type DType, type DTypeLike, dtypeOfHost, type HostArray, type HostOf, type ScalarInput } from '../elements/dtype.js';
+import { hostElement } from '../elements/scalar-bits.js';
+import type { Shape } from '../kernels/kernel.js';
+import type { DeviceArray } from './array.js';
+import { isHostOf } from './copy.js';
+import { PinnedArray } from './pinned.js';
+import type { Recorder } from './recorder.js';
 
 /** One dtype per host array class; bool and f16 are only chosen by name. */
 export type DTypeOf<T> =

@@ -2,16 +2,9 @@
 // none of it waits.
 import { badArgument, clampRange, checkInteger, checkReshape, lengthOf, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import type { Device } from './device.js';
-import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { type ArgumentError, StateError } from '../base/errors.js';
-import { exportArray } from '../memory/interprocess-memory.js';
-import type { Shape } from '../kernels/kernel.js';
-import { disposedError, Lease } from '../memory/lease.js';
+import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
-import { readArray } from './readback.js';
-import type { Storage } from '../memory/storage.js';
-import type { Stream } from './stream.js';
 import {
   type AxisIndex,
   contiguousStrides,
@@ -22,7 +15,14 @@ import {
   reshapedStrides,
   transposed,
 } from '../elements/strides.js';
+import type { Shape } from '../kernels/kernel.js';
+import { exportArray } from '../memory/interprocess-memory.js';
+import { disposedError, Lease } from '../memory/lease.js';
+import type { Storage } from '../memory/storage.js';
 import type { WaitOptions } from '../waits/wait.js';
+import type { Device } from './device.js';
+import { readArray } from './readback.js';
+import type { Stream } from './stream.js';
 
 /**
  * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare it with `using`. Once it is disposed, its

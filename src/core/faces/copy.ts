@@ -5,13 +5,13 @@
 // have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
-import { DeviceArray } from './array.js';
-import { DTYPES, type DType, dtypeOfHost, type HostArray } from '../elements/dtype.js';
 import { ArgumentError } from '../base/errors.js';
-import { areApart } from '../elements/overlap.js';
-import { PinnedArray } from './pinned.js';
 import { type Elements, flatRegion, type Region } from '../copies/region.js';
+import { DTYPES, type DType, dtypeOfHost, type HostArray } from '../elements/dtype.js';
+import { areApart } from '../elements/overlap.js';
 import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js';
+import { DeviceArray } from './array.js';
+import { PinnedArray } from './pinned.js';
 
 export interface CopyOptions {
   /** In elements. */

@@ -9,8 +9,8 @@
 // Thread: owner.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
-import type { Device } from './device.js';
 import { isPromiseLike } from '../base/promise-like.js';
+import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
 export interface RunOptions {

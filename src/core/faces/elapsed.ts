@@ -2,9 +2,9 @@
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { EventTimingError } from '../base/errors.js';
-import { DeviceEvent, type TimedPoint } from './event.js';
 import { askElapsed, rest } from '../events/marks.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { DeviceEvent, type TimedPoint } from './event.js';
 
 /**
  * Milliseconds from `start` to `end`, as both are recorded now; waits for both. Negative when `end` came first: `cudaEventElapsedTime`,

@@ -5,16 +5,16 @@
 // Thread: owner.
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
-import type { Device } from './device.js';
 import { StateError } from '../base/errors.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
 import { checkEventOptions, type EventOptions } from '../events/event-options.js';
-import { refuseHeld } from '../waits/held.js';
 import { disown, type Mark, MarkCell, own, stamp } from '../events/marks.js';
-import { see } from '../waits/seen.js';
 import { SharedMark } from '../events/shared-mark.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import { refuseHeld } from '../waits/held.js';
+import { see } from '../waits/seen.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
+import type { Device } from './device.js';
 
 /** A point with a timestamp. */
 export interface TimedPoint extends Point {

@@ -1,12 +1,12 @@
 // Filling an array, or a view of one, as a record.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import { DeviceArray } from './array.js';
+import { elementsOf, regionOf, writeAxes } from '../copies/region.js';
 import type { StreamSite } from '../device/device-core.js';
 import { DTYPES } from '../elements/dtype.js';
-import { elementsOf, regionOf, writeAxes } from '../copies/region.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { uses } from '../memory/uses.js';
+import { DeviceArray } from './array.js';
 
 /** The ticket. */
 export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): number {

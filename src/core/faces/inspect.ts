@@ -1,10 +1,10 @@
 // What a device's streams are doing, from what the owner submitted and the words the device writes: no driver call.
 // Thread: owner.
-import type { Device, DeviceName } from './device.js';
-import type { DeviceState } from '../device/device-core.js';
 import type { OperationInfo } from '../base/errors.js';
+import type { DeviceState } from '../device/device-core.js';
 import type { WaitCause, WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import type { Device, DeviceName } from './device.js';
 
 /**
  * What keeps a stream: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');

@@ -2,14 +2,14 @@
 // Thread: owner.
 import { AllocKind, IPC_HANDLE_BYTES, MarkKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkBytes, show } from '../base/arguments.js';
+import type { DType } from '../elements/dtype.js';
+import { checkInterprocess } from '../events/event-options.js';
+import { Mark } from '../events/marks.js';
+import { noteExportable } from '../memory/interprocess-memory.js';
+import { Storage } from '../memory/storage.js';
 import { DeviceArray } from './array.js';
 import type { Device } from './device.js';
-import type { DType } from '../elements/dtype.js';
 import { DeviceEvent } from './event.js';
-import { checkInterprocess } from '../events/event-options.js';
-import { noteExportable } from '../memory/interprocess-memory.js';
-import { Mark } from '../events/marks.js';
-import { Storage } from '../memory/storage.js';
 
 /** `device.openIpcEvent`. */
 export async function openIpcEvent(device: Device, handle: Uint8Array): Promise<DeviceEvent> {

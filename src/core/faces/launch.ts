@@ -5,14 +5,14 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import { bits, scalarBits } from '../elements/scalar-bits.js';
+import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
+import type { LaunchShape } from '../kernels/kernel.js';
+import { geometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
+import { uses } from '../memory/uses.js';
 import { DeviceArray } from './array.js';
 import type { Device } from './device.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
-import type { LaunchShape } from '../kernels/kernel.js';
-import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
-import { geometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
-import { bits, scalarBits } from '../elements/scalar-bits.js';
-import { uses } from '../memory/uses.js';
 
 /** Submits a launch; its ticket. `geometry.label` is the label the shape gave. */
 export function submitLaunch(

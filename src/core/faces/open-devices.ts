@@ -2,8 +2,8 @@
 // made and leave when they are closed or lost, so that nothing here outlives them.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import type { Device } from './device.js';
 import { StateError } from '../base/errors.js';
+import type { Device } from './device.js';
 
 const open: Set<Device> = new Set();
 /** Every device of this library that this thread has made: what is in it is no stranger's object. */

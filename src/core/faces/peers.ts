@@ -3,8 +3,8 @@
 import { PeerWhat } from '../../protocol/protocol.gen.js';
 import type { PeerReport } from '../../protocol/reports.js';
 import { badArgument, show } from '../base/arguments.js';
-import type { Device } from './device.js';
 import { UnsupportedError } from '../base/errors.js';
+import type { Device } from './device.js';
 import { checkOpenDevice } from './open-devices.js';
 
 /**

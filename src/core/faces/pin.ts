@@ -1,12 +1,12 @@
 // Page-locking memory that already exists.
 // Thread: owner.
+import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { dtypeOfHost, type HostArray, type HostOf } from '../elements/dtype.js';
-import { StateError } from '../base/errors.js';
-import { PinnedArray } from './pinned.js';
 import { Storage } from '../memory/storage.js';
-import { MemorySpace } from '../../protocol/protocol.gen.js';
+import { PinnedArray } from './pinned.js';
 
 /**
  * Of a typed array over a SharedArrayBuffer. Locked once at a time: memory that is locked already, or whose copies have not finished

@@ -2,10 +2,10 @@
 // SharedArrayBuffer `data` can be posted to a worker thread as it is.
 import { clampRange, lengthOf } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import type { DeviceCore } from '../device/device-core.js';
-import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
 import type { StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-arena.js';
+import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 

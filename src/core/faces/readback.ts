@@ -3,21 +3,21 @@
 // A plain result beyond a size is a buffer that the device's worker makes: nobody sees it before it is complete, and no
 // byte of it is copied on this thread. Everything else goes through page-locked memory and lands in slices.
 // Thread: owner.
+import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
-import type { DeviceArray } from './array.js';
-import { isHostOf } from './copy.js';
-import type { StreamSite } from '../device/device-core.js';
-import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
 import { OutOfMemoryError } from '../base/errors.js';
-import type { HostBlock } from '../device/host-arena.js';
-import type { Operation } from '../operations/operation.js';
 import { elementsOf, flatRegion, type Region, regionOf } from '../copies/region.js';
-import { Storage } from '../memory/storage.js';
-import type { Stream } from './stream.js';
 import { type Moved, submitCopy } from '../copies/transfer.js';
 import { HostStage } from '../copies/upload.js';
+import type { StreamSite } from '../device/device-core.js';
+import type { HostBlock } from '../device/host-arena.js';
+import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
+import { Storage } from '../memory/storage.js';
+import type { Operation } from '../operations/operation.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
-import { MemorySpace } from '../../protocol/protocol.gen.js';
+import type { DeviceArray } from './array.js';
+import { isHostOf } from './copy.js';
+import type { Stream } from './stream.js';
 
 /** Landing a smaller one costs less than asking the worker twice. */
 const LEAST_LENT = 8 * 2 ** 20;

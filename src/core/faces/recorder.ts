@@ -1,33 +1,33 @@
 // What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
 // to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
 // Thread: the one that made it.
-import { allocate } from '../memory/allocation.js';
+import { AllocKind } from '../../protocol/protocol.gen.js';
 import { checkBytes } from '../base/arguments.js';
-import { DeviceArray } from './array.js';
-import { ArrayFactory } from './array-factory.js';
-import { areClocksKept, keepClocks } from '../timeline/clock.js';
-import type { CopyOptions } from './copy.js';
-import type { Device } from './device.js';
+import type { OperationKind } from '../base/errors.js';
+import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
-import type { OperationKind } from '../base/errors.js';
-import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import type { EventOptions } from '../events/event-options.js';
-import { submitFill } from './fill.js';
+import type { OperationTimer } from '../events/operation-timer.js';
+import type { KernelPlan } from '../kernels/kernel-plan.js';
+import type { Kernel, LaunchArgs, LaunchShape, Params } from '../kernels/kernel.js';
+import { geometry } from '../kernels/launch-shape.js';
+import { allocate } from '../memory/allocation.js';
+import type { Ordering } from '../memory/storage.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { type HostOptions, submitHost } from '../operations/host-function.js';
-import type { Kernel, LaunchArgs, LaunchShape, Params } from '../kernels/kernel.js';
-import type { KernelPlan } from '../kernels/kernel-plan.js';
-import { submitLaunch } from './launch.js';
-import { geometry } from '../kernels/launch-shape.js';
 import { Operation } from '../operations/operation.js';
+import { areClocksKept, keepClocks } from '../timeline/clock.js';
 import { takeId } from '../timeline/operation-log.js';
-import type { OperationTimer } from '../events/operation-timer.js';
-import type { PinnedArray } from './pinned.js';
-import type { Ordering } from '../memory/storage.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { submitTransfer } from '../copies/transfer.js';
-import { AllocKind } from '../../protocol/protocol.gen.js';
+import { ArrayFactory } from './array-factory.js';
+import { DeviceArray } from './array.js';
+import type { CopyOptions } from './copy.js';
+import type { Device } from './device.js';
+import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
+import { submitFill } from './fill.js';
+import { submitLaunch } from './launch.js';
+import type { PinnedArray } from './pinned.js';
 
 /** Operations in the order of the calls; `Stream` says what else they throw. */
 export abstract class Recorder extends ArrayFactory {

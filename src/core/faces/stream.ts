@@ -1,21 +1,21 @@
 // A stream of a device: what was put into it (recorder.ts), how far it has come, who watches, how it ends.
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import { runIn, type RunOptions } from './current.js';
 import { describeAs } from '../base/describe.js';
-import type { Device } from './device.js';
 import { LimitError, StateError } from '../base/errors.js';
-import { follow, isWatched } from '../operations/follow.js';
-import { refuseHeld } from '../waits/held.js';
-import { iterate, type ObservedIterator } from '../operations/iterate.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
-import type { Activity, Operation } from '../operations/operation.js';
 import { OperationTimer } from '../events/operation-timer.js';
-import { Recorder } from './recorder.js';
-import { see } from '../waits/seen.js';
 import type { Ordering } from '../memory/storage.js';
+import { follow, isWatched } from '../operations/follow.js';
+import { iterate, type ObservedIterator } from '../operations/iterate.js';
+import type { Activity, Operation } from '../operations/operation.js';
 import type { Timeline } from '../timeline/timeline.js';
+import { refuseHeld } from '../waits/held.js';
+import { see } from '../waits/seen.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { runIn, type RunOptions } from './current.js';
+import type { Device } from './device.js';
+import { Recorder } from './recorder.js';
 
 /**
  * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws

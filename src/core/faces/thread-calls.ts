@@ -1,13 +1,13 @@
 // The calls that name neither device nor stream: all open devices of the thread, its default device, and the current
 // stream of that.
 // Thread: owner.
+import type { Operation } from '../operations/operation.js';
+import { waitForDevices, type WaitOptions } from '../waits/wait.js';
 import { currentStream, deviceOfRun, setDeviceOfRun } from './current.js';
 import type { Device } from './device.js';
 import type { DeviceEvent } from './event.js';
 import { checkOpenDevice, chooseDefault, defaultOfThread, openDevices } from './open-devices.js';
-import type { Operation } from '../operations/operation.js';
 import type { Stream } from './stream.js';
-import { waitForDevices, type WaitOptions } from '../waits/wait.js';
 
 /**
  * Resolves when everything submitted so far by this thread to any of its open devices has finished: `wp.synchronize`. Rejects as

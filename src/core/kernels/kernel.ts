@@ -1,8 +1,8 @@
 // What a kernel is to a stream: named, typed parameters and something to build. How a TypeScript function becomes one
 // is the compiler's business.
-import type { DeviceArray } from '../faces/array.js';
 import type { BuildSpec } from '../channel/build.js';
 import type { DType, Scalar, ScalarInput } from '../elements/dtype.js';
+import type { DeviceArray } from '../faces/array.js';
 
 /** What a kernel does with an array: tracked ordering, and what a failure spoils, go by it. */
 export type Access = 'in' | 'out' | 'inout';

@@ -1,12 +1,12 @@
 // Uses of the same bytes on two streams that nothing orders: what `checked` streams refuse, and what the refusal tells.
 // Thread: owner.
 import { callSite, UNKNOWN } from '../base/call-site.js';
-import { areClocksKept, type Clock } from '../timeline/clock.js';
-import type { StreamSite } from '../device/device-core.js';
 import { type HazardSite, type OperationKind, StreamHazardError } from '../base/errors.js';
+import type { StreamSite } from '../device/device-core.js';
+import { areClocksKept, type Clock } from '../timeline/clock.js';
 import { latestId } from '../timeline/operation-log.js';
-import type { Storage } from './storage.js';
 import type { Timeline } from '../timeline/timeline.js';
+import type { Storage } from './storage.js';
 
 /** What is known of a use but its point. */
 export interface Access {

@@ -4,9 +4,9 @@
 // A use splits the stretches at its ends, and neighbours that have become the same are joined, so there are never more than
 // what is distinct. Memory that is always used whole is one stretch, and a use by the one stream that uses it stores a point.
 // Thread: owner.
+import type { Timeline } from '../timeline/timeline.js';
 import type { Access } from './hazards.js';
 import { Latest, type Use } from './latest.js';
-import type { Timeline } from '../timeline/timeline.js';
 
 /** 'readback': by `read`, which waits by itself and is waited for by every later write, whatever the stream's ordering. */
 export type Mode = 'read' | 'write' | 'readback';

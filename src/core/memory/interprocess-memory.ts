@@ -1,10 +1,10 @@
 // Which memory other processes can open: allocations of their own, each with a handle. The order between processes is their
 // own affair; interprocess events give one.
 // Thread: owner.
-import type { DeviceArray } from '../faces/array.js';
 import { StateError } from '../base/errors.js';
-import type { Storage } from './storage.js';
+import type { DeviceArray } from '../faces/array.js';
 import type { Point } from '../timeline/timeline.js';
+import type { Storage } from './storage.js';
 
 /** Storages that have a handle, and where they are made. */
 const exportable: WeakMap<Storage, Point> = new WeakMap();

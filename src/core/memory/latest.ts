@@ -1,8 +1,8 @@
 // The latest uses by several streams, at most one of each, the one put last in front. One stream is the common case and
 // needs no list.
 // Thread: owner.
-import type { Access } from './hazards.js';
 import type { Timeline } from '../timeline/timeline.js';
+import type { Access } from './hazards.js';
 
 /** A use of memory, by its point. */
 export interface Use {

@@ -1,8 +1,8 @@
 // Who keeps memory alive: an array and its views share one lease, and memory is given back when the array is disposed.
 // If all of them are collected without that, the registry gives device memory back and says so once. Host memory it
 // leaves taken: `data` may live on, here or in another thread, when the pinned array itself is gone.
-import type { DeviceCore } from '../device/device-core.js';
 import { StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-arena.js';
 import type { Storage } from './storage.js';
 

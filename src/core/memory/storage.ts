@@ -5,14 +5,14 @@
 // Thread: owner.
 import type { MemorySpace } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
-import { areClocksKept } from '../timeline/clock.js';
 import type { DeviceCore, StreamSite } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
+import { areClocksKept } from '../timeline/clock.js';
+import { latestId } from '../timeline/operation-log.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
 import { type Access, accessOf } from './hazards.js';
 import { History, type Mode } from './history.js';
 import { Latest, type Use } from './latest.js';
-import { latestId } from '../timeline/operation-log.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
 
 export type Ordering = 'tracked' | 'checked' | 'explicit';
 

@@ -5,14 +5,14 @@
 // One collector serves the whole thread, since a record is submitted by the call that began it; nothing is allocated while
 // one stream is used. Nothing is remembered before `commit`: a record that is refused has changed no order.
 // Thread: owner.
-import { areClocksKept } from '../timeline/clock.js';
-import type { StreamSite } from '../device/device-core.js';
 import type { OperationKind } from '../base/errors.js';
+import type { StreamSite } from '../device/device-core.js';
+import { areClocksKept } from '../timeline/clock.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
 import { type Access, accessOf, hazardError } from './hazards.js';
 import type { Stretch } from './history.js';
 import type { Latest } from './latest.js';
 import type { Storage } from './storage.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
 
 export class Uses {
   readonly #storages: (Storage | undefined)[] = [];

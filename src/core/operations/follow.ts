@@ -1,11 +1,11 @@
 // An operation as those see it who watch a stream or its device: told when it is submitted and when it has finished.
 // Thread: owner.
-import type { StreamSite } from '../device/device-core.js';
 import type { MillraceError } from '../base/errors.js';
-import { hostError } from './host-function.js';
 import type { Hub } from '../base/observable.js';
-import type { Activity, Operation } from './operation.js';
 import { operationsChannel } from '../base/trace.js';
+import type { StreamSite } from '../device/device-core.js';
+import { hostError } from './host-function.js';
+import type { Activity, Operation } from './operation.js';
 
 /** What watchers of a stream listen to. */
 export interface WatchedSite extends StreamSite {

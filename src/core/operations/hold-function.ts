@@ -2,15 +2,15 @@
 // of the device waits meanwhile, and other streams go on.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import type { StreamSite } from '../device/device-core.js';
 import { WaitTimeoutError } from '../base/errors.js';
-import { type Held, runHeld } from '../waits/held.js';
-import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
+import type { StreamSite } from '../device/device-core.js';
 import { whatKeeps } from '../faces/inspect.js';
-import type { Operation } from './operation.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import { type Held, runHeld } from '../waits/held.js';
 import { MAX_TIMEOUT_MS } from '../waits/wait.js';
+import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
+import type { Operation } from './operation.js';
 
 export interface HoldOptions extends HostOptions {
   /** How long the stream stands still at most, in milliseconds from the call of `fn`; less than 2^31. */

@@ -7,13 +7,13 @@
 import { AsyncResource } from 'node:async_hooks';
 import { addAbortListener } from 'node:events';
 import { badArgument, show } from '../base/arguments.js';
-import type { StreamSite } from '../device/device-core.js';
 import { AbortError, MillraceError } from '../base/errors.js';
-import { Landing } from '../waits/landing.js';
-import type { Operation } from './operation.js';
-import { see } from '../waits/seen.js';
+import type { StreamSite } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import { Landing } from '../waits/landing.js';
+import { see } from '../waits/seen.js';
 import { checkWaitOptions } from '../waits/wait.js';
+import type { Operation } from './operation.js';
 
 export interface HostOptions {
   /** What messages and `inspect()` call it. */

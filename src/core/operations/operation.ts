@@ -1,15 +1,15 @@
 // A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
 // promise only if somebody asks.
-import type { Clock } from '../timeline/clock.js';
 import { describeAs } from '../base/describe.js';
-import type { StreamSite } from '../device/device-core.js';
 import type { MillraceError, OperationInfo, OperationKind } from '../base/errors.js';
+import type { StreamSite } from '../device/device-core.js';
+import type { Span } from '../events/operation-timer.js';
+import type { Clock } from '../timeline/clock.js';
 import type { FailingPart } from '../timeline/failures.js';
+import type { Point } from '../timeline/timeline.js';
 import { refuseHeld } from '../waits/held.js';
 import type { Landing } from '../waits/landing.js';
-import type { Span } from '../events/operation-timer.js';
 import { see } from '../waits/seen.js';
-import type { Point } from '../timeline/timeline.js';
 import { type WaitOptions, withSignal } from '../waits/wait.js';
 
 /** In milliseconds of `performance.now()`. */

@@ -18,8 +18,8 @@ import {
   UpstreamError,
 } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
-import type { Point, Timeline } from './timeline.js';
 import { errorsChannel } from '../base/trace.js';
+import type { Point, Timeline } from './timeline.js';
 
 /** Failures kept for those who fail because of them; older ones lose their text, not their effect. */
 const KEPT = 4096;

@@ -6,11 +6,11 @@
 // Thread: owner.
 import { TimelineSlot } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
+import { InternalError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { type Clock, Hand } from './clock.js';
-import { InternalError } from '../base/errors.js';
-import { OperationLog } from './operation-log.js';
 import type { FailureBook } from './failures.js';
+import { OperationLog } from './operation-log.js';
 
 const TWO_32 = 4294967296;
 const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;

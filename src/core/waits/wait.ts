@@ -1,11 +1,11 @@
 // Host waits: a promise for a point, with an AbortSignal and a timeout. Giving up a wait gives up nothing else: the
 // work goes on and keeps its memory.
 import { addAbortListener } from 'node:events';
-import { noteSeen } from './seen.js';
-import type { DeviceCore } from '../device/device-core.js';
 import { AbortError, ArgumentError, WaitTimeoutError } from '../base/errors.js';
-import { refuseHeldEnd } from './held.js';
+import type { DeviceCore } from '../device/device-core.js';
 import { type Stuck, whatKeeps } from '../faces/inspect.js';
+import { refuseHeldEnd } from './held.js';
+import { noteSeen } from './seen.js';
 
 /** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
 export interface WaitOptions {
