@@ -8,7 +8,8 @@ export { listDevices, openDevice } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
 export type { Device, DeviceInfo, DeviceName } from './core/faces/device.js';
-export type { DeviceSnapshot, StreamSnapshot, WaitKind } from './core/faces/inspect.js';
+export type { DeviceSnapshot } from './core/faces/inspect.js';
+export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './core/base/snapshots.js';
 export type { MemoryPool, MemoryStats } from './core/memory/pool.js';
 export type { PeerAccess } from './core/faces/peers.js';
 export type { Recorder } from './core/faces/recorder.js';
@@ -17,7 +18,7 @@ export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions } from './core/operations/host-function.js';
 export type { Stream } from './core/faces/stream.js';
 export type { StreamOptions } from './core/faces/stream-options.js';
-export type { Ordering } from './core/memory/storage.js';
+export type { Ordering } from './core/device/stream-site.js';
 export type { DeviceArray } from './core/faces/array.js';
 export type { AxisIndex } from './core/elements/strides.js';
 export type { ArrayFactory, DTypeOf } from './core/faces/array-factory.js';
@@ -35,23 +36,10 @@ export type { WaitOptions } from './core/waits/wait.js';
 
 export { bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from './core/elements/dtype.js';
 export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInput } from './core/elements/dtype.js';
+export type { Shape } from './core/elements/shape.js';
 export { inout, input, output } from './core/kernels/kernel.js';
-export type {
-  Access,
-  ArgOf,
-  ArrayParam,
-  Dim3,
-  In,
-  InOut,
-  Kernel,
-  LaunchArgs,
-  LaunchShape,
-  Out,
-  Param,
-  Params,
-  Rank,
-  Shape,
-} from './core/kernels/kernel.js';
+export type { Access, ArrayParam, Dim3, In, InOut, Kernel, LaunchShape, Out, Param, Params, Rank } from './core/kernels/kernel.js';
+export type { ArgOf, LaunchArgs } from './core/faces/launch-args.js';
 export {
   AbortError,
   ArgumentError,
@@ -71,8 +59,7 @@ export {
   UpstreamError,
   WaitTimeoutError,
 } from './core/base/errors.js';
-export type { HazardSite, LostReason, OperationInfo, OperationKind } from './core/base/errors.js';
-export type { CompilerDiagnostic } from './core/channel/build.js';
+export type { CompilerDiagnostic, HazardSite, LostReason } from './core/base/errors.js';
 
 export { kernel } from './compiler/kernel.js';
 export { cudaKernel } from './compiler/cuda-kernel.js';

@@ -2,8 +2,8 @@
 //
 // Codes of this folder: K402 a barrier or warp primitive on the CPU device, K701 no compiler, K702 rejected by the
 // compiler, K703 not available on the CPU device, K704 the compiler took too long.
-import type { BuildSpec, CompilerDiagnostic } from '../core/channel/build.js';
-import { CompileError } from '../core/base/errors.js';
+import type { BuildSpec } from '../core/channel/build.js';
+import { CompileError, type CompilerDiagnostic } from '../core/base/errors.js';
 import { locate } from './locate.js';
 
 /** The name under which compilers see the text. */

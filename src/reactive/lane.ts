@@ -4,11 +4,11 @@
 // the memory is large enough. They are freed when the run ends, in stream order, so the device may still be reading them.
 //
 // Thread: owner.
+import type { Shape } from '../core/elements/shape.js';
 import type { DeviceArray } from '../core/faces/array.js';
 import type { Device } from '../core/faces/device.js';
 import { ArgumentError } from '../core/base/errors.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
-import type { Shape } from '../core/kernels/kernel.js';
 import type { PinnedArray } from '../core/faces/pinned.js';
 
 import type { Stream } from '../core/faces/stream.js';

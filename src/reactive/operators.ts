@@ -3,12 +3,14 @@
 // On a lane arrays are the lane's and reused by its next item; on a stream they are fresh and the receiver disposes
 // them. Only download$ and cpu$ wait; upload$ and launch$ submit and pass on, so the device gets a whole chain at once,
 // and a failure on the way arrives where the chain is awaited.
+import type { Shape } from '../core/elements/shape.js';
+import type { LaunchArgs } from '../core/faces/launch-args.js';
 import type { MonoTypeOperatorFunction, Observable, OperatorFunction } from 'rxjs';
 import type { DeviceArray } from '../core/faces/array.js';
 import type { DTypeOf } from '../core/faces/array-factory.js';
 import { ArgumentError } from '../core/base/errors.js';
 import { dtypeOfHost, type DType, type HostArray } from '../core/elements/dtype.js';
-import type { Kernel, LaunchArgs, LaunchShape, Params, Shape } from '../core/kernels/kernel.js';
+import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
 import type { PinnedArray } from '../core/faces/pinned.js';
 import type { Stream } from '../core/faces/stream.js';
 import type { Lane } from './lane.js';

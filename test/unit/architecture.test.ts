@@ -15,10 +15,26 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: ['protocol'],
   compiler: ['core/kernels/kernel.ts', 'core/elements', 'core/channel/build.ts', 'core/base'],
   build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol'],
-  workers: ['core', 'native', 'protocol', 'build'],
-  reactive: ['core', 'workers/cpu-pool.ts'],
+  workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'build'],
+  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/faces', 'workers/cpu-pool.ts'],
   'open.ts': ['core', 'native', 'protocol', 'workers'],
   'index.ts': ['core', 'compiler', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
+};
+
+/** Room of src/core, each above those it may import, by type as by value. docs/architecture.md says what is in them. */
+const MAY_ENTER: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  elements: ['base'],
+  channel: ['base'],
+  timeline: ['base', 'channel'],
+  waits: ['base', 'channel', 'timeline'],
+  kernels: ['base', 'elements', 'channel', 'timeline'],
+  device: ['base', 'channel', 'timeline', 'waits', 'kernels'],
+  memory: ['base', 'elements', 'channel', 'timeline', 'device'],
+  copies: ['base', 'elements', 'timeline', 'waits', 'device', 'memory'],
+  events: ['base', 'timeline', 'waits', 'device'],
+  operations: ['base', 'timeline', 'waits', 'device', 'events'],
+  faces: ['base', 'elements', 'timeline', 'waits', 'kernels', 'device', 'memory', 'copies', 'events', 'operations'],
 };
 
 /** Packages, and where they may be imported. Node's own modules are free, but core and compiler stay away from files and processes. */
@@ -113,6 +129,32 @@ describe('imports of src/', () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+
+  test('every file of core is in a room of the table', () => {
+    const inCore = sources.filter((file) => file.startsWith('core/')).map((file) => file.split('/'));
+    expect(inCore.filter((path) => path.length !== 3).map((path) => path.join('/'))).toEqual([]);
+    expect(new Set(inCore.map(([, room]) => room))).toEqual(new Set(Object.keys(MAY_ENTER)));
+  });
+
+  test('arrows between the rooms of core go down, types included, and each is used', () => {
+    const rooms = Object.keys(MAY_ENTER);
+    const isDown = Object.entries(MAY_ENTER).every(([room, below]) => below.every((other) => rooms.indexOf(other) < rooms.indexOf(room)));
+    expect(isDown).toBe(true);
+    const wrong: string[] = [];
+    const unused = new Set(Object.entries(MAY_ENTER).flatMap(([room, below]) => below.map((other) => `${room} to ${other}`)));
+    for (const [file, imports] of graph) {
+      const [folder, room] = file.split('/') as [string, string];
+      if (folder !== 'core') continue;
+      for (const { target } of imports) {
+        const [into, other] = resolve(file, target).split('/') as [string, string];
+        if (!target.startsWith('.') || into !== 'core' || other === room) continue;
+        unused.delete(`${room} to ${other}`);
+        if (MAY_ENTER[room]?.includes(other) !== true) wrong.push(`${file} imports ${resolve(file, target)}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect([...unused]).toEqual([]);
   });
 
   test('packages are imported where they belong', () => {

@@ -2,19 +2,7 @@
 //
 // `instanceof` goes by a brand, so that two installs in one process agree. Errors do not survive postMessage, so
 // those that cross a thread are encoded to plain data and rebuilt on the other side.
-import type { CompilerDiagnostic } from '../channel/build.js';
-import type { StreamSnapshot } from '../faces/inspect.js';
-
-/** What an operation is, as errors and snapshots show it. */
-export interface OperationInfo {
-  readonly id: number;
-  readonly kind: OperationKind;
-  readonly label?: string | undefined;
-  readonly bytes?: number | undefined;
-  readonly stream: string;
-  readonly device: string;
-}
-export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
+import type { OperationInfo, StreamSnapshot } from './snapshots.js';
 
 interface Facts {
   readonly device?: string | undefined;
@@ -130,6 +118,16 @@ export class UnsupportedError extends MillraceError {
     super(code, message, facts);
     this.capability = capability;
   }
+}
+
+/** What a compiler says of a place in a kernel's text. */
+export interface CompilerDiagnostic {
+  readonly code: string;
+  readonly file?: string;
+  /** 1-based. */
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
 }
 
 /** Kernel text that does not compile: thrown by `kernel()`, or rejects the build and what launches it. */

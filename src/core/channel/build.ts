@@ -28,12 +28,3 @@ export interface BuildSpec {
   readonly signature: readonly string[];
   readonly mapping: SourceMapping;
 }
-
-export interface CompilerDiagnostic {
-  readonly code: string;
-  readonly file?: string;
-  /** 1-based. */
-  readonly line: number;
-  readonly column: number;
-  readonly message: string;
-}

@@ -2,10 +2,7 @@
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
-import { DTYPES } from '../elements/dtype.js';
 import { contiguousStrides } from '../elements/strides.js';
-import type { DeviceArray } from '../faces/array.js';
-import type { PinnedArray } from '../faces/pinned.js';
 import type { Storage } from '../memory/storage.js';
 
 export interface Region {
@@ -24,14 +21,6 @@ export function flatRegion(storage: Storage, offset: number, byteLength: number)
   return { storage, offset, start: offset, end: offset + byteLength, strides: undefined };
 }
 
-/** The whole of an array. */
-export function regionOf(array: DeviceArray | PinnedArray): Region {
-  const { storage, byteOffset: offset, byteLength } = array;
-  if (!('byteRange' in array) || array.isContiguous) return flatRegion(storage, offset, byteLength);
-  const [start, end] = array.byteRange;
-  return { storage, offset, start, end, strides: array.strides };
-}
-
 export function isOnDevice({ storage }: Region): boolean {
   return storage.space === MemorySpace.DEVICE;
 }
@@ -41,10 +30,6 @@ export interface Elements {
   readonly shape: readonly number[];
   readonly byteSize: number;
   readonly byteLength: number;
-}
-
-export function elementsOf({ shape, dtype, byteLength }: DeviceArray): Elements {
-  return { shape, byteSize: DTYPES[dtype].byteSize, byteLength };
 }
 
 /** Writes the axes of a strided record; how many they are. A fill has no source. */

@@ -6,7 +6,8 @@
 // Thread: owner.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import { LimitError } from '../base/errors.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { allocate } from '../memory/allocation.js';
 import type { Storage } from '../memory/storage.js';
 import { uses } from '../memory/uses.js';
@@ -90,7 +91,7 @@ export class Relay {
     const { core, timeline } = this.#given;
     const last = this.#last;
     if (last.timeline !== timeline) {
-      core.order(timeline, last.timeline, last.ticket, 'array');
+      core.orders.order(timeline, last.timeline, last.ticket, 'array');
       // A ticket of its own: the wait may have been unnecessary, and what the stream was given before is not this copy.
       this.#reached(this.#given, core.submit(timeline, core.encoder.nop(timeline.slot)));
     }
@@ -111,14 +112,14 @@ export class Relay {
         site.core.orders.freeOn(site.timeline, storage.handle);
       } catch (error) {
         // The copy itself was submitted; this waits for room as a disposed array does.
-        if (error instanceof LimitError) site.core.free(storage);
+        if (error instanceof LimitError) site.core.orders.free(storage.handle, [...storage.uses()]);
         else if (site.core.refuseIfOver() === undefined) throw error;
       }
     }
   }
 
   #follow({ core, timeline }: StreamSite, { timeline: other, ticket }: Point): void {
-    core.order(timeline, other, ticket, 'array');
+    core.orders.order(timeline, other, ticket, 'array');
   }
 
   #reached({ core, timeline }: StreamSite, ticket: number): Point {

@@ -1,7 +1,7 @@
 // Bytes between memory of two backends, which no record names both of: through page-locked memory, in pieces. While a
 // piece leaves the one device the piece before arrives at the other, and two stages are enough for that.
 // Thread: owner.
-import type { StreamSite } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import type { Point } from '../timeline/timeline.js';
 import { flatRegion, type Region } from './region.js';
 import type { Relay } from './relay.js';

@@ -5,16 +5,17 @@
 //   A relay otherwise: elements of another arrangement are gathered into a temporary first and scattered from one last, each
 //   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
 // Thread: owner.
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
-import { type CopyOptions, type CopyPlan, planCopy } from '../faces/copy.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
 import { Landing } from '../waits/landing.js';
+import type { CopyPlan } from './copy-plan.js';
 import { probePeer } from './probe.js';
 import { type Elements, isOnDevice, type Region } from './region.js';
 import { Relay, submitArrange, submitMove } from './relay.js';
 import { recordsThroughHost, submitThroughHost } from './through-host.js';
-import { checkTransfer, detached, HostStage, upload } from './upload.js';
+import { detached, HostStage, upload } from './upload.js';
 
 /** What a copy became. */
 export interface Transfer {
@@ -37,21 +38,19 @@ export interface Moved {
 const RELAY_RECORDS = 16;
 
 /** `stream.copy`. */
-export function submitTransfer(site: StreamSite, dst: unknown, src: unknown, opts: CopyOptions | undefined): Transfer {
+export function submitTransfer(site: StreamSite, plan: CopyPlan): Transfer {
   const { core, timeline } = site;
-  const plan = planCopy(dst, src, opts);
-  const isTransfer = opts?.transfer === true;
-  if (isTransfer) checkTransfer(src, plan.src.bytes !== undefined && plan.dst.bytes === undefined);
-  if (plan.byteLength === 0) {
+  const { byteLength, isTransfer, src } = plan;
+  if (byteLength === 0) {
     const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
-    if (isTransfer) detached((src as Uint8Array<ArrayBuffer>).buffer);
-    return { ticket, byteLength: 0, sources: [], landing: undefined, parts: undefined };
+    if (isTransfer && src.bytes !== undefined) detached(src.bytes.buffer as ArrayBuffer);
+    return { ticket, byteLength, sources: [], landing: undefined, parts: undefined };
   }
-  return { byteLength: plan.byteLength, ...submitPlan(site, plan, opts?.label, isTransfer) };
+  return { byteLength, ...submitPlan(site, plan) };
 }
 
-function submitPlan(site: StreamSite, plan: CopyPlan, label: string | undefined, isTransfer: boolean): Omit<Transfer, 'byteLength'> {
-  const { dst, src } = plan;
+function submitPlan(site: StreamSite, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
+  const { dst, src, label, isTransfer } = plan;
   if (src.region === undefined) {
     // planCopy made sure that a device reaches one end.
     const to = dst.region as Region;

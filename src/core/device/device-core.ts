@@ -4,49 +4,33 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
-import { DeviceLostError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
+import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
 import { Hub } from '../base/observable.js';
-import { buildsChannel, devicesChannel } from '../base/trace.js';
+import { devicesChannel } from '../base/trace.js';
 import type { Channel } from '../channel/channel.js';
-import type { OperationTimer } from '../events/operation-timer.js';
-import { whatKeeps } from '../faces/inspect.js';
-import { checkKernel, KernelPlan } from '../kernels/kernel-plan.js';
-import type { Kernel } from '../kernels/kernel.js';
-import type { Ordering, Storage } from '../memory/storage.js';
-import type { Operation } from '../operations/operation.js';
-import type { Clock } from '../timeline/clock.js';
-import { type FailingOperation, FailureBook } from '../timeline/failures.js';
-import type { WaitCause } from '../timeline/operation-log.js';
-import { type Point, Timeline } from '../timeline/timeline.js';
-import { refuseHeld } from '../waits/held.js';
+import { PlanBook } from '../kernels/plan-book.js';
+import { FailureBook } from '../timeline/failures.js';
+import { Timeline } from '../timeline/timeline.js';
 import { LandingQueue } from '../waits/landing.js';
+import { PointWaits } from '../waits/point-waits.js';
 import type { Progress } from '../waits/progress.js';
-import { noteSeen } from '../waits/seen.js';
-import { checkWaitOptions, waitForDevices, type WaitOptions, waitWith } from '../waits/wait.js';
 import { HandleTable, type Reach } from './handles.js';
 import { Helpers } from './helpers.js';
+import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
-import { OrderBook } from './order.js';
-import { refusalOf } from './refusal.js';
+import { OrderBook, type Submitter } from './order.js';
 import { StreamSlots } from './stream-slots.js';
+import { Visitors } from './visitors.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
-
-/** A stream, as far as its operations and copies need it. */
-export interface StreamSite {
-  readonly core: DeviceCore;
-  readonly timeline: Timeline;
-  readonly ordering: Ordering;
-  /** Its uses are those of a `read`. */
-  readonly isReadback?: boolean;
-  /** Of a stream with timing. */
-  readonly timer?: OperationTimer | undefined;
-}
 
 /** How often unfinished work that nobody waits for is looked at. */
 const CHECK_MS = 50;
 
-export class DeviceCore {
+/** Frees that wait for different streams at the same time; further ones share them, which delays nothing but memory. */
+const MAX_RECLAIMERS = 4;
+
+export class DeviceCore implements Submitter {
   /** 'cuda:0', 'cpu:0'. */
   readonly name: string;
   readonly channel: Channel;
@@ -55,7 +39,6 @@ export class DeviceCore {
   readonly info: NativeDeviceInfo;
   readonly arena: HostArena;
   readonly landings: LandingQueue = new LandingQueue();
-  readonly operations: Hub<Operation> = new Hub();
   readonly errors: Hub<MillraceError> = new Hub();
   readonly failures: FailureBook;
   readonly lost: Promise<DeviceLostError>;
@@ -68,20 +51,24 @@ export class DeviceCore {
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   /** Where frees of arrays go whose streams are closed. */
   home: Timeline | undefined = undefined;
-  /** Waits, frees, and who else uses its memory. */
+  /** Waits and frees. */
   readonly orders: OrderBook;
+  /** Streams of other devices that use its memory. */
+  readonly visitors: Visitors;
   /** Streams for the parts of copies that only this device can do. */
-  readonly helpers: Helpers = new Helpers(this);
-  readonly #memory: HandleTable;
+  readonly helpers: Helpers;
+  /** Its kernels. */
+  readonly plans: PlanBook;
+  /** Promises for places in its streams. */
+  readonly waits: PointWaits;
+  /** Device memory. */
+  readonly memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #hostMemory: HandleTable;
   /** Timing marks and interprocess events. */
   readonly marks: HandleTable;
-  readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
-  readonly #plansByHandle: Map<number, KernelPlan> = new Map();
   readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
-  #isTelling = false;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
   constructor(name: string, channel: Channel, progress: Progress) {
@@ -90,22 +77,27 @@ export class DeviceCore {
     this.encoder = channel.encoder;
     this.progress = progress;
     this.info = channel.info;
-    const reach: Reach = (timeline, ticket, withdrawals) => this.reach(timeline, ticket, withdrawals);
+    const reach: Reach = (timeline, ticket, withdrawals) => this.waits.reach(timeline, ticket, withdrawals);
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
-    this.#memory = table(HandleKind.MEMORY);
-    this.orders = new OrderBook(this, this.#memory);
+    this.memory = table(HandleKind.MEMORY);
     this.#kernels = table(HandleKind.KERNEL);
+    this.plans = new PlanBook(name, channel, () => this.#kernels.take());
     this.#hostMemory = table(HandleKind.HOST);
     this.marks = table(HandleKind.MARK);
     this.#slots = new StreamSlots(() => channel.reserveStream());
+    const open = (label: string): Timeline => this.openTimeline(label, 0);
+    this.orders = new OrderBook(this, this.memory, hiddenTimelines(open, MAX_RECLAIMERS, 'frees'));
+    this.helpers = new Helpers(open);
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureBook(name, this.errors, this.timelines, {
-      kernel: (handle) => this.#plansByHandle.get(handle),
+      kernel: (handle) => this.plans.byHandle(handle),
       holdLoop: (reason) => void channel.holdLoop(reason),
     });
+    this.waits = new PointWaits(name, channel, progress, this.failures, this.landings);
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
+    this.visitors = new Visitors(progress, this.lost);
     channel.onLost = (error) => this.lose(error);
   }
 
@@ -114,7 +106,7 @@ export class DeviceCore {
   /** Submits the encoded record. Refused, it throws and nothing has changed. */
   submit(timeline: Timeline, bytes: number): number {
     const ticket = this.channel.submit(bytes);
-    if (ticket < 0) throw refusalOf(this, -ticket as Status, timeline.label);
+    if (ticket < 0) throw this.#refusal(-ticket as Status, timeline.label);
     timeline.last = ticket;
     // The opcode is what the record begins with.
     timeline.log.add(ticket, this.encoder.block[0] as number);
@@ -125,13 +117,7 @@ export class DeviceCore {
   /** Throws LimitError unless so many records of the stream would be taken now; more than the device ever holds need all of it. */
   checkRoom(timeline: Timeline, records: number): void {
     const { maxPending } = this.channel;
-    if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending)
-      throw refusalOf(this, Status.LIMIT, timeline.label);
-  }
-
-  /** Later records of `timeline` come after `ticket` of another stream, of any device. False: they already do. */
-  order(timeline: Timeline, other: Timeline, ticket: number, cause: WaitCause, clock: Clock | undefined = other.at(ticket).clock): boolean {
-    return this.orders.order(timeline, other, ticket, cause, clock);
+    if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending) throw this.#refusal(Status.LIMIT, timeline.label);
   }
 
   /** A new stream's tickets; its backend stream is the first record. */
@@ -156,7 +142,7 @@ export class DeviceCore {
     }
     timeline.begin();
     timeline.book = this.failures;
-    this.progress.join(timeline, () => this.#noteFailures(timeline));
+    this.progress.join(timeline, () => this.failures.noteAndTell(timeline));
     this.timelines.add(timeline);
     return timeline;
   }
@@ -171,114 +157,11 @@ export class DeviceCore {
     this.#slots.tell();
   }
 
-  // ── kernels and memory ──
-
-  plan(kernel: Kernel): KernelPlan {
-    return this.#plans.get(kernel) ?? this.#makePlan(kernel);
-  }
-
-  takeMemoryHandle(): number {
-    return this.#memory.take();
-  }
-
-  /** No record names it. */
-  returnMemoryHandle(handle: number): void {
-    this.#memory.giveBackNow(handle);
-  }
-
-  /** Gives device memory back in stream order; called once per storage. */
-  free(storage: Storage): void {
-    this.orders.free(storage);
-  }
-
-  // ── waiting ──
-
-  /**
-   * Resolves when the stream has reached the ticket and its bytes arrived in ordinary arrays; with an operation it
-   * rejects with that operation's failure, without one failures are left to others. `seen`: what the program knows by it
-   * to have finished; default: the stream up to the ticket.
-   */
-  async wait(
-    timeline: Timeline,
-    ticket: number,
-    operation?: FailingOperation,
-    opts?: WaitOptions,
-    seen: readonly Point[] = [timeline.at(ticket)],
-  ): Promise<void> {
-    const refused = refuseHeld(timeline, ticket);
-    if (refused !== undefined) throw refused;
-    if (opts === undefined) return noteSeen(this.#reach(timeline, ticket, operation, undefined), seen);
-    checkWaitOptions(opts);
-    const withdrawals: (() => void)[] = [];
-    const reached = this.#reach(timeline, ticket, operation, withdrawals);
-    const what = `stream ${timeline.label} of device ${this.name}`;
-    return noteSeen(
-      waitWith(reached, opts, what, withdrawals, () => whatKeeps([{ timeline, ticket }])),
-      seen,
-    );
-  }
-
-  /** Resolves when every stream has reached what it was given so far. */
-  waitForAll(opts: WaitOptions | undefined): Promise<void> {
-    return waitForDevices([this], opts);
-  }
-
-  /** As `wait`, given up by `withdrawals`; nobody has seen it. */
-  reach(timeline: Timeline, ticket: number, withdrawals: (() => void)[]): Promise<void> {
-    return this.#reach(timeline, ticket, undefined, withdrawals);
-  }
-
-  #reach(
-    timeline: Timeline,
-    ticket: number,
-    operation: FailingOperation | undefined,
-    withdrawals: (() => void)[] | undefined,
-  ): Promise<void> {
-    if (timeline.hasReached(ticket)) {
-      this.#noteFailures(timeline);
-      const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
-      if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
-      return this.#landed(timeline, ticket) ?? Promise.resolve();
-    }
-    if (this.lostError !== undefined) return Promise.reject(this.lostError);
-    return new Promise((resolve, reject) => {
-      const withdraw = this.progress.add(timeline, {
-        ticket,
-        holdsLoop: true,
-        settle: () => {
-          const failure = operation === undefined ? undefined : this.failures.at(timeline, ticket, operation);
-          if (failure === undefined) resolve(this.#landed(timeline, ticket));
-          else this.#reject(failure, reject);
-        },
-        lose: reject,
-      });
-      withdrawals?.push(withdraw);
-    });
-  }
-
-  /** A failed build may be known before its reason has arrived, which the loop is held for. */
-  #reject(failure: MillraceError | Promise<MillraceError>, reject: (error: MillraceError) => void): void {
-    if (failure instanceof Promise) void this.channel.holdLoop(failure).then(reject);
-    else reject(failure);
-  }
-
-  #landed(timeline: Timeline, ticket: number): Promise<void> | undefined {
-    const landed = this.landings.landed(timeline, ticket);
-    // Landing by itself holds no loop; waiting for it does.
-    return landed && this.channel.holdLoop(landed.then(() => undefined));
-  }
-
-  /** A function of the program failed; told unless `isAwaited` by then. */
-  threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
-    this.failures.threw(timeline, error, isAwaited);
-    this.#noteFailures(timeline);
-  }
-
   // ── the end ──
 
   /** Looks whether the device died; cheap enough for every wake. */
   checkLost(): void {
-    if (this.state === 'lost' || this.state === 'closed') return;
+    if (this.isGone) return;
     const status = this.channel.lostStatus();
     if (status === 0) return;
     // The device itself is well, but the thread that had it open is gone: this may be known before its exit is.
@@ -290,9 +173,10 @@ export class DeviceCore {
   }
 
   lose(error: DeviceLostError): void {
-    if (this.state === 'lost' || this.state === 'closed') return;
+    if (this.isGone) return;
     this.state = error.reason === ('closed' satisfies LostReason) ? 'closed' : 'lost';
     this.lostError = error;
+    this.waits.lose(error);
     if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
     clearTimeout(this.#check);
     this.onLost?.(error);
@@ -306,6 +190,11 @@ export class DeviceCore {
     this.#endTables();
     this.#resolveLost(error);
     this.errors.complete();
+  }
+
+  /** Nothing runs on it any more, and what it had is gone with it. */
+  get isGone(): boolean {
+    return this.state === 'lost' || this.state === 'closed';
   }
 
   /** What a call that needs an open device is refused with. */
@@ -329,43 +218,35 @@ export class DeviceCore {
 
   /** Nothing is left to run in this thread, so nobody will ask: tells what the next check would have found. */
   tellUnasked(): void {
-    if (this.state === 'lost' || this.state === 'closed') return;
+    if (this.isGone) return;
     for (const timeline of this.timelines) this.failures.note(timeline);
     this.failures.tellRest(true);
   }
 
   // ── inside ──
 
+  /** Why a record was refused, as the error that the call throws. */
+  #refusal(status: Status, stream: string): Error {
+    const { name } = this;
+    const facts = { device: name, stream };
+    const { maxPending } = this.channel;
+    switch (status) {
+      case Status.LIMIT: {
+        const message = `The unissued operations of device ${name} have reached its limit (${maxPending}).`;
+        return new LimitError('ERR_MILLRACE_LIMIT', message, maxPending, () => this.waits.room(this.timelines), facts);
+      }
+      case Status.DEVICE_LOST:
+        this.checkLost();
+        return this.lostError ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${name} is lost.`, 'fault', facts);
+      case Status.STATE:
+        return new StateError('ERR_MILLRACE_STATE', `Device ${name} is closed.`, facts);
+      default:
+        return new InternalError('ERR_MILLRACE_INTERNAL', `A record was refused (status ${status}).`, facts);
+    }
+  }
+
   #endTables(): void {
-    for (const table of [this.#memory, this.#kernels, this.#hostMemory, this.marks]) table.end();
-  }
-
-  /** Those who wait are told in this turn, the rest of the world in the next. */
-  #noteFailures(timeline: Timeline): void {
-    this.failures.note(timeline);
-    if (!this.failures.hasUntold || this.#isTelling) return;
-    this.#isTelling = true;
-    setImmediate(() => {
-      this.#isTelling = false;
-      this.failures.tellRest(false);
-    });
-  }
-
-  #makePlan(kernel: Kernel): KernelPlan {
-    checkKernel(kernel);
-    const handle = this.#kernels.take();
-    const built = this.channel.build(handle, kernel.build);
-    const plan = new KernelPlan(kernel, handle, this.info.maxThreadsPerBlock, built);
-    // Its launches tell; a build that nobody asks about does not.
-    built.then(
-      (report) => {
-        if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.name, kernel: kernel.name, ...report });
-      },
-      () => undefined,
-    );
-    this.#plans.set(kernel, plan);
-    this.#plansByHandle.set(handle, plan);
-    return plan;
+    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.marks]) table.end();
   }
 
   #scheduleCheck(): void {
@@ -378,7 +259,7 @@ export class DeviceCore {
 
   #checkUp(): void {
     this.checkLost();
-    if (this.state === 'lost' || this.state === 'closed') return;
+    if (this.isGone) return;
     let isQuiet = true;
     for (const timeline of this.timelines) {
       if (!timeline.isComplete) isQuiet = false;

@@ -7,7 +7,6 @@
 // Thread: owner.
 import { areClocksKept } from '../timeline/clock.js';
 import type { Timeline } from '../timeline/timeline.js';
-import type { DeviceCore } from './device-core.js';
 
 /** Streams that copy through one device at the same time without waiting for each other. */
 const MAX_HELPERS = 32;
@@ -19,12 +18,13 @@ interface Helper {
 }
 
 export class Helpers {
-  readonly #core: DeviceCore;
+  readonly #open: (label: string) => Timeline;
   readonly #helpers: Helper[] = [];
   #shared = 0;
 
-  constructor(core: DeviceCore) {
-    this.#core = core;
+  /** `open` makes a stream of the device. */
+  constructor(open: (label: string) => Timeline) {
+    this.#open = open;
   }
 
   /** A stream of this device for what `given` is to wait for. Throws LimitError when the device has no place for another stream. */
@@ -39,7 +39,7 @@ export class Helpers {
 
   #make(given: Timeline): Helper {
     if (this.#helpers.length === MAX_HELPERS) return this.#helpers[this.#shared++ % MAX_HELPERS] as Helper;
-    const helper = { timeline: this.#core.openTimeline(`copies-${this.#helpers.length + 1}`, 0), served: new WeakRef(given) };
+    const helper = { timeline: this.#open(`copies-${this.#helpers.length + 1}`), served: new WeakRef(given) };
     this.#helpers.push(helper);
     return helper;
   }

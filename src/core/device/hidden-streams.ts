@@ -2,7 +2,6 @@
 // is idle, a new one while there are few, and then they are shared in turn.
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
-import type { DeviceCore } from './device-core.js';
 
 export class HiddenStreams<T> {
   readonly #most: number;
@@ -29,11 +28,11 @@ export class HiddenStreams<T> {
   }
 }
 
-/** Those that nobody observes: 'frees-1' and so on. */
-export function hiddenTimelines(core: DeviceCore, most: number, label: string): HiddenStreams<Timeline> {
+/** Those that nobody observes: 'frees-1' and so on; `open` makes a stream of the device. */
+export function hiddenTimelines(open: (label: string) => Timeline, most: number, label: string): HiddenStreams<Timeline> {
   return new HiddenStreams(
     most,
     (timeline) => timeline.isComplete,
-    (nth) => core.openTimeline(`${label}-${nth}`, 0),
+    (nth) => open(`${label}-${nth}`),
   );
 }

@@ -1,4 +1,5 @@
 // Element types: their names, sizes, typed arrays and scalars. NumPy's, CuPy's and Warp's list.
+import { badArgument, show } from '../base/arguments.js';
 
 export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
 
@@ -89,4 +90,19 @@ export function dtypeOfHost(data: unknown): DType | undefined {
   if (data instanceof BigInt64Array) return 'i64';
   if (data instanceof BigUint64Array) return 'u64';
   return undefined;
+}
+
+/** The element type that a name or a scalar type stands for. Throws for what is neither. */
+export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fallback: DType = 'f32'): D {
+  if (dtype === undefined) return fallback as D;
+  const name = typeof dtype === 'object' && dtype !== null ? dtype.dtype : dtype;
+  if (!isDType(name)) {
+    throw badArgument('dtype', dtype, `The dtype (${show(dtype)}) is none of ${Object.keys(DTYPES).join(', ')}.`);
+  }
+  return name;
+}
+
+/** Can this ordinary array hold elements of the dtype? */
+export function isHostOf(data: unknown, dtype: DType): data is HostArray {
+  return data instanceof DTYPES[dtype].make || (dtype === 'u8' && data instanceof Uint8ClampedArray);
 }

@@ -42,7 +42,7 @@ export class Span {
 
   async #ask(): Promise<number | undefined> {
     try {
-      await this.#core.wait(this.#timeline, this.#ticket);
+      await this.#core.waits.until(this.#timeline, this.#ticket);
       return await askElapsed(this.#start, this.#end, undefined);
     } catch (error) {
       // The operation has finished all the same.

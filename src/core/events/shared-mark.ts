@@ -48,19 +48,19 @@ export class SharedMark {
   /** Later work of the stream, of any device, comes after the latest record; `point` is the latest here. */
   waitOn(core: DeviceCore, timeline: Timeline, point: Point | undefined): void {
     if (core === this.#core) {
-      if (point !== undefined) core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+      if (point !== undefined) core.orders.order(timeline, point.timeline, point.ticket, 'event', point.clock);
       this.#mark.waitOn(timeline);
       return;
     }
     const met = this.#meet(point);
-    core.order(timeline, met.timeline, met.ticket, 'event', met.clock);
+    core.orders.order(timeline, met.timeline, met.ticket, 'event', met.clock);
   }
 
   /** Resolves when the device has passed the latest record. */
   async wait(point: Point | undefined, opts: WaitOptions | undefined): Promise<void> {
     const met = this.#meet(point);
     this.#asked = met;
-    await this.#core.wait(met.timeline, met.ticket, undefined, opts);
+    await this.#core.waits.until(met.timeline, met.ticket, undefined, opts);
   }
 
   async export(): Promise<Uint8Array<ArrayBuffer>> {
@@ -81,7 +81,7 @@ export class SharedMark {
   /** A place of a stream of its own that comes after the latest record. */
   #meet(point: Point | undefined): Point {
     const timeline = idleTimeline(this.#core);
-    if (point !== undefined) this.#core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+    if (point !== undefined) this.#core.orders.order(timeline, point.timeline, point.ticket, 'event', point.clock);
     return { timeline, ticket: this.#mark.waitOn(timeline), clock: timeline.hand.clock };
   }
 }
@@ -93,6 +93,7 @@ const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();
 
 function idleTimeline(core: DeviceCore): Timeline {
   let known = meetings.get(core);
-  if (known === undefined) meetings.set(core, (known = hiddenTimelines(core, MAX_MEETINGS, 'interprocess')));
+  if (known === undefined)
+    meetings.set(core, (known = hiddenTimelines((label) => core.openTimeline(label, 0), MAX_MEETINGS, 'interprocess')));
   return known.take();
 }

@@ -1,12 +1,21 @@
 // How arrays are made, the same on a device (on its current stream) and on a stream. Argument order is NumPy's: shape
 // first, then dtype, which is f32 when left out.
-import { badArgument, checkDType, checkReshape, checkShape, show } from '../base/arguments.js';
+import { badArgument, show } from '../base/arguments.js';
 import { checkTransfer } from '../copies/upload.js';
-import { DTYPES, type DType, type DTypeLike, dtypeOfHost, type HostArray, type HostOf, type ScalarInput } from '../elements/dtype.js';
+import {
+  DTYPES,
+  type DType,
+  type DTypeLike,
+  dtypeOfHost,
+  type HostArray,
+  type HostOf,
+  type ScalarInput,
+  checkDType,
+  isHostOf,
+} from '../elements/dtype.js';
 import { hostElement } from '../elements/scalar-bits.js';
-import type { Shape } from '../kernels/kernel.js';
+import { checkReshape, checkShape, type Shape } from '../elements/shape.js';
 import type { DeviceArray } from './array.js';
-import { isHostOf } from './copy.js';
 import { PinnedArray } from './pinned.js';
 import type { Recorder } from './recorder.js';
 

@@ -1,10 +1,12 @@
 // An array in device memory: a handle, a shape, and no bytes in JavaScript. Made, filled and freed in stream order, so
 // none of it waits.
-import { badArgument, clampRange, checkInteger, checkReshape, lengthOf, show } from '../base/arguments.js';
+import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type ArgumentError, StateError } from '../base/errors.js';
+import { type Elements, flatRegion, type Region } from '../copies/region.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
+import { clampRange, checkReshape, lengthOf, type Shape } from '../elements/shape.js';
 import {
   type AxisIndex,
   contiguousStrides,
@@ -15,8 +17,7 @@ import {
   reshapedStrides,
   transposed,
 } from '../elements/strides.js';
-import type { Shape } from '../kernels/kernel.js';
-import { exportArray } from '../memory/interprocess-memory.js';
+import { exportMemory } from '../memory/interprocess-memory.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 import type { WaitOptions } from '../waits/wait.js';
@@ -191,7 +192,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
     this.#check();
-    return exportArray(this);
+    const { storage, byteOffset, byteLength } = this;
+    return exportMemory(storage, this.label, byteOffset !== 0 || byteLength !== storage.byteLength);
   }
 
   /** Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. Of a view: only the view. Never throws. */
@@ -219,6 +221,19 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     const { byteSize } = DTYPES[this.dtype];
     const [low, high] = reachOf(this);
     return [this.byteOffset + low * byteSize, this.byteOffset + high * byteSize];
+  }
+
+  /** @internal The same, as records name it. */
+  get region(): Region {
+    const { storage, byteOffset } = this;
+    if (this.isContiguous) return flatRegion(storage, byteOffset, this.byteLength);
+    const [start, end] = this.byteRange;
+    return { storage, offset: byteOffset, start, end, strides: this.strides };
+  }
+
+  /** @internal */
+  get elements(): Elements {
+    return { shape: this.shape, byteSize: DTYPES[this.dtype].byteSize, byteLength: this.byteLength };
   }
 
   #check(): void {

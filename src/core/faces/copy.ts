@@ -5,9 +5,11 @@
 // have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
-import { ArgumentError } from '../base/errors.js';
+import type { ArgumentError } from '../base/errors.js';
+import { badCopy, type CopyPlan, type End } from '../copies/copy-plan.js';
 import { type Elements, flatRegion, type Region } from '../copies/region.js';
-import { DTYPES, type DType, dtypeOfHost, type HostArray } from '../elements/dtype.js';
+import { checkTransfer } from '../copies/upload.js';
+import { DTYPES, type DType, dtypeOfHost, isHostOf, type HostArray } from '../elements/dtype.js';
 import { areApart } from '../elements/overlap.js';
 import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js';
 import { DeviceArray } from './array.js';
@@ -27,17 +29,13 @@ export interface CopyOptions {
   readonly transfer?: boolean;
 }
 
-/** An end of a copy: a region, or the bytes of an ordinary array. */
-export type End = { readonly region: Region; readonly bytes?: undefined } | { readonly region?: undefined; readonly bytes: Uint8Array };
-
-export interface CopyPlan extends Elements {
-  readonly dst: End;
-  readonly src: End;
-}
-
 type Reachable = DeviceArray | PinnedArray;
 type Operand = Reachable | HostArray | Uint8ClampedArray;
 
+/** What moves from where to where. */
+type Move = Omit<CopyPlan, 'label' | 'isTransfer'>;
+
+/** The arguments of `stream.copy`. */
 export function planCopy(dst: unknown, src: unknown, opts: CopyOptions = {}): CopyPlan {
   const to = checkEnd('dst', dst);
   const from = checkEnd('src', src);
@@ -45,17 +43,14 @@ export function planCopy(dst: unknown, src: unknown, opts: CopyOptions = {}): Co
     throw badCopy('dst', dst, `Neither dst (${show(dst)}) nor src (${show(src)}) is a device array or a pinned array.`);
   }
   const { byteSize } = DTYPES[checkSameDType(to, from)];
-  const plan = isFlat(to) && isFlat(from) ? flatPlan(to, from, opts, byteSize) : stridedPlan(to, from, opts, byteSize);
-  checkApart(plan, src);
-  return plan;
+  const moved = isFlat(to) && isFlat(from) ? flatMove(to, from, opts, byteSize) : stridedMove(to, from, opts, byteSize);
+  checkApart(moved, src);
+  const isTransfer = opts.transfer === true;
+  if (isTransfer) checkTransfer(src, moved.src.bytes !== undefined && moved.dst.bytes === undefined);
+  return { ...moved, label: opts.label, isTransfer };
 }
 
-/** A bad end or range of a copy. */
-export function badCopy(argument: string, value: unknown, message: string, limit?: unknown): ArgumentError {
-  return new ArgumentError('ERR_MILLRACE_COPY', message, limit === undefined ? { argument, value } : { argument, value, limit });
-}
-
-function flatPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
+function flatMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): Move {
   const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
   const byteLength = count * byteSize;
   return {
@@ -67,7 +62,7 @@ function flatPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: numbe
   };
 }
 
-function stridedPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
+function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): Move {
   if (rankOf(to) === 1 && rankOf(from) === 1) {
     const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
     const elements = { shape: [count], byteSize, byteLength: count * byteSize };
@@ -137,11 +132,6 @@ function checkSameDType(to: Operand, from: Operand): DType {
   return dtype;
 }
 
-/** Can this ordinary array hold elements of the dtype? */
-export function isHostOf(data: unknown, dtype: DType): data is HostArray {
-  return data instanceof DTYPES[dtype].make || (dtype === 'u8' && data instanceof Uint8ClampedArray);
-}
-
 function isReachable(operand: Operand): operand is Reachable {
   return operand instanceof DeviceArray || operand instanceof PinnedArray;
 }
@@ -186,7 +176,7 @@ function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }:
 }
 
 /** Devices copy in no order: where the ends overlap the result would be anything. */
-function checkApart({ dst, src, shape, byteSize }: CopyPlan, value: unknown): void {
+function checkApart({ dst, src, shape, byteSize }: Move, value: unknown): void {
   const [to, from] = [dst.region, src.region];
   if (to === undefined || from === undefined || to.storage !== from.storage || to.start >= from.end || from.start >= to.end) return;
   const placed = (region: Region): Parameters<typeof areApart>[0] => ({

@@ -2,17 +2,20 @@
 // Thread: the one that opened it.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import type { BackendName } from '../../protocol/reports.js';
-import { badArgument, checkDType, checkInteger, checkShape, lengthOf, show } from '../base/arguments.js';
+import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { DeviceLostError, type MillraceError, UnsupportedError } from '../base/errors.js';
-import { type ObservableOf, type Observed, observe } from '../base/observable.js';
+import { type ObservableOf, Hub, observe } from '../base/observable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { HiddenStreams } from '../device/hidden-streams.js';
-import { DTYPES, type DType, type DTypeLike, type HostOf } from '../elements/dtype.js';
+import type { Ordering } from '../device/stream-site.js';
+import { waitForDevices } from '../device/wait-for-devices.js';
+import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
+import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
-import type { Kernel, Shape } from '../kernels/kernel.js';
+import type { Kernel } from '../kernels/kernel.js';
 import { MemoryPool } from '../memory/pool.js';
-import { type Ordering, Storage } from '../memory/storage.js';
+import { Storage } from '../memory/storage.js';
 import type { Operation } from '../operations/operation.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { refuseHeldEnd } from '../waits/held.js';
@@ -80,6 +83,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly pool: MemoryPool;
   /** Which other devices reach its memory. */
   readonly peers: PeerAccess;
+  /** @internal Operations of all its streams, when they have finished. */
+  readonly hub: Hub<Operation> = new Hub();
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
   readonly #readers: HiddenStreams<Stream> = new HiddenStreams(
@@ -104,7 +109,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.signal = aborter.signal;
     core.onLost = (error) => {
       for (const stream of this.#streams.values()) stream.finish(error);
-      core.operations.error(error);
+      this.hub.error(error);
       leave(this);
       aborter.abort(error);
     };
@@ -230,7 +235,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    */
   async compile(...kernels: readonly Kernel[]): Promise<void> {
     this.#checkOpen();
-    const builds = kernels.map((kernel) => this.core.plan(kernel).built);
+    const builds = kernels.map((kernel) => this.core.plans.of(kernel).built);
     await this.core.channel.holdLoop(Promise.all(builds));
   }
 
@@ -243,23 +248,18 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     checkWaitOptions(opts);
     const over = this.core.refuseIfOver();
     if (over !== undefined && this.state !== 'closing') throw over;
-    await this.core.waitForAll(opts);
+    await waitForDevices([this.core], opts);
   }
 
   /** What is going on; no driver call, never waits. */
   inspect(): DeviceSnapshot {
-    return inspectDevice(this, this.#streams.values());
+    return inspectDevice(this, this.#streams.keys());
   }
 
   /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes on close. */
   get operations$(): ObservableOf<Operation> {
-    this.#operations ??= observe(this.core.operations);
+    this.#operations ??= observe(this.hub);
     return this.#operations;
-  }
-
-  /** @internal */
-  get hub(): Observed<Operation> {
-    return this.core.operations;
   }
 
   /** @internal */
@@ -278,7 +278,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
    */
   close(): Promise<void> {
-    const refused = refuseHeldEnd(this.core.timelines) ?? this.core.orders.refuseVisitors();
+    const refused = refuseHeldEnd(this.core.timelines) ?? this.core.visitors.refuse();
     if (refused !== undefined) return Promise.reject(refused);
     if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
     return this.#end(() => this.#close());
@@ -357,11 +357,11 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       for (const stream of this.#streams.values()) stream.stop();
       // A device that is lost meanwhile has nothing left to wait for.
       await this.synchronize().catch(() => undefined);
-      await core.orders.visitorsLeft();
+      await core.visitors.left();
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       leave(this);
-      core.operations.complete();
+      this.hub.complete();
     }
     await core.channel.close();
   }

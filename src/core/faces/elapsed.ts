@@ -25,7 +25,7 @@ export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitO
   for (const mark of marks) mark.hold();
   try {
     const sinceMs = performance.now();
-    await Promise.all([from, to].map((point) => core.wait(point.timeline, point.ticket, undefined, opts, [point])));
+    await Promise.all([from, to].map((point) => core.waits.until(point.timeline, point.ticket, undefined, opts, [point])));
     return await askElapsed(from.mark, to.mark, rest(opts, sinceMs));
   } finally {
     for (const mark of marks) mark.letGo();

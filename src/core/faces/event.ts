@@ -6,7 +6,8 @@
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { StateError } from '../base/errors.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { checkEventOptions, type EventOptions } from '../events/event-options.js';
 import { disown, type Mark, MarkCell, own, stamp } from '../events/marks.js';
 import { SharedMark } from '../events/shared-mark.js';
@@ -73,7 +74,7 @@ export class DeviceEvent implements Disposable {
     const refused = refuseHeld(point.timeline, point.ticket);
     if (refused !== undefined) return Promise.reject(refused);
     if (this.#done?.point !== point)
-      this.#done = { point, promise: this.#core.wait(point.timeline, point.ticket, undefined, undefined, [point]) };
+      this.#done = { point, promise: this.#core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]) };
     return this.#done.promise;
   }
 
@@ -84,7 +85,7 @@ export class DeviceEvent implements Disposable {
     const point = this.#point;
     return point === undefined
       ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
-      : this.#core.wait(point.timeline, point.ticket, undefined, opts, [point]);
+      : this.#core.waits.until(point.timeline, point.ticket, undefined, opts, [point]);
   }
 
   /**
@@ -184,7 +185,7 @@ export function recordEvent(
 export function submitWaitEvent({ core, timeline }: StreamSite, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
   const { point, shared } = event;
-  if (shared === undefined) return point !== undefined && core.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+  if (shared === undefined) return point !== undefined && core.orders.order(timeline, point.timeline, point.ticket, 'event', point.clock);
   shared.waitOn(core, timeline, point);
   return true;
 }

@@ -1,8 +1,8 @@
 // Filling an array, or a view of one, as a record.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import { elementsOf, regionOf, writeAxes } from '../copies/region.js';
-import type { StreamSite } from '../device/device-core.js';
+import { writeAxes } from '../copies/region.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { DTYPES } from '../elements/dtype.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { uses } from '../memory/uses.js';
@@ -31,7 +31,7 @@ export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): 
   const offset = storage.base + byteOffset;
   const bytes = dst.isContiguous
     ? encoder.fill(slot, storage.handle, byteSize, offset, length, low, high)
-    : encoder.fillStrided(slot, storage.handle, byteSize, offset, writeAxes(encoder, elementsOf(dst), regionOf(dst), undefined), low, high);
+    : encoder.fillStrided(slot, storage.handle, byteSize, offset, writeAxes(encoder, dst.elements, dst.region, undefined), low, high);
   const ticket = core.submit(timeline, bytes);
   uses.commit(ticket);
   return ticket;

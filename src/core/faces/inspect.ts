@@ -1,35 +1,10 @@
-// What a device's streams are doing, from what the owner submitted and the words the device writes: no driver call.
+// `device.inspect()`.
 // Thread: owner.
-import type { OperationInfo } from '../base/errors.js';
+import type { StreamSnapshot } from '../base/snapshots.js';
 import type { DeviceState } from '../device/device-core.js';
-import type { WaitCause, WaitNote } from '../timeline/operation-log.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { lookAt } from '../waits/stuck.js';
 import type { Device, DeviceName } from './device.js';
-
-/**
- * What keeps a stream: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');
- * a function that holds it ('host'); a kernel's build ('compile'); memory that others have yet to free ('memory'); pages that are being
- * locked ('pinning'); the first look at the road between two devices ('peer'); bytes on their way through page-locked memory ('transfer').
- */
-export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | 'transfer';
-
-export interface StreamSnapshot {
-  /** The stream's label. */
-  readonly stream: string;
-  readonly device: string;
-  /** Operations submitted and not finished. */
-  readonly pending: number;
-  /** The first of them, as far as the host knows: on a GPU, the stream may be up to 63 operations further. */
-  readonly current?: OperationInfo;
-  /** What the current one waits for, if it is not running; `operation` is the other stream's that has to finish, or the holding one. */
-  readonly waitingFor?: {
-    readonly kind: WaitKind;
-    readonly stream?: string;
-    readonly operation?: OperationInfo;
-    /** Of `performance.now()`; where nobody looked before, the time of the first look. */
-    readonly sinceMs: number;
-  };
-}
 
 /** What `device.inspect()` saw. */
 export interface DeviceSnapshot {
@@ -38,140 +13,8 @@ export interface DeviceSnapshot {
   readonly streams: readonly StreamSnapshot[];
 }
 
-/** Reasons to park (ParkReasonName) that somebody would want to hear of. */
-const KINDS: ReadonlyMap<string, WaitKind> = new Map([
-  ['point', 'stream'],
-  ['build', 'compile'],
-  ['memory', 'memory'],
-  ['pin', 'pinning'],
-  ['host', 'host'],
-  ['peer', 'peer'],
-  ['transfer', 'transfer'],
-]);
-
-type Parked = ReturnType<Timeline['channel']['stats']>['parked'];
-
-export function inspectDevice(device: Device, streams: Iterable<{ readonly timeline: Timeline }>): DeviceSnapshot {
-  const parked = new Map<Timeline['channel'], Parked>();
-  if (device.state === 'closed' || device.state === 'lost') parked.set(device.core.channel, []);
-  const snapshots = Array.from(streams, ({ timeline }) => look(timeline, parked).snapshot);
-  return { device: device.info.id, state: device.state, streams: snapshots };
+export function inspectDevice(device: Device, timelines: Iterable<Timeline>): DeviceSnapshot {
+  const { state } = device;
+  const isOver = state === 'closed' || state === 'lost';
+  return { device: device.info.id, state, streams: lookAt(timelines, isOver ? device.core.channel : undefined) };
 }
-
-/** Why points are not reached: the streams involved, and the first of them in words. */
-export interface Stuck {
-  readonly streams: readonly StreamSnapshot[];
-  readonly message: string;
-}
-
-/** Looks at the streams of these points, and at those they wait for in turn. */
-export function whatKeeps(points: Iterable<Point>): Stuck {
-  const pending = [...points].filter(({ timeline, ticket }) => !timeline.hasReached(ticket));
-  const parked = new Map<Timeline['channel'], Parked>();
-  const looks = new Map<Timeline, Look>();
-  const queue = pending.map(({ timeline }) => timeline);
-  for (const timeline of queue) {
-    if (looks.has(timeline)) continue;
-    const seen = look(timeline, parked);
-    looks.set(timeline, seen);
-    if (seen.other !== undefined) queue.push(seen.other);
-  }
-  return { streams: Array.from(looks.values(), ({ snapshot }) => snapshot), message: inWords(queue[0], looks) };
-}
-
-interface Look {
-  readonly snapshot: StreamSnapshot;
-  /** What it waits for, and the stream, if it is one. */
-  readonly note?: WaitNote;
-  readonly other?: Timeline | undefined;
-}
-
-function look(timeline: Timeline, parked: Map<Timeline['channel'], Parked>): Look {
-  const { log, label, pending } = timeline;
-  const { device } = log;
-  const seenMs = log.look();
-  if (pending === 0) return { snapshot: { stream: label, device, pending } };
-  const ticket = timeline.completed + 1;
-  const current = log.at(ticket);
-  const [wait] = log.waits(ticket);
-  const waitingFor = wait === undefined ? parkedFor(timeline, ticket, seenMs, parked) : notedFor(wait, current, seenMs);
-  return { snapshot: { stream: label, device, pending, ...(current && { current }), ...(waitingFor && { waitingFor }) }, ...wait };
-}
-
-function notedFor(
-  { note, other }: { readonly note: WaitNote; readonly other: Timeline | undefined },
-  current: OperationInfo | undefined,
-  seenMs: number,
-) {
-  const { cause, otherTicket, atMs, wasNext } = note;
-  const operation = other === undefined ? current : other.log.at(otherTicket);
-  return {
-    kind: cause,
-    ...(other && { stream: other.label }),
-    ...(operation && { operation }),
-    sinceMs: wasNext ? atMs : Math.max(atMs, seenMs),
-  };
-}
-
-/** Why the device does not go on with the stream, unless it is busy with the ticket already. */
-function parkedFor(timeline: Timeline, ticket: number, sinceMs: number, parked: Map<Timeline['channel'], Parked>) {
-  const { channel, slot, last } = timeline;
-  let all = parked.get(channel);
-  if (all === undefined) parked.set(channel, (all = statsOf(channel)));
-  const park = all.find(({ stream }) => stream === slot);
-  const kind = park && last - park.deferred + 1 <= ticket ? KINDS.get(park.reason) : undefined;
-  return kind && { kind, sinceMs };
-}
-
-/** A channel may have ended meanwhile. */
-function statsOf(channel: Timeline['channel']): Parked {
-  try {
-    return channel.stats().parked;
-  } catch {
-    return [];
-  }
-}
-
-/** 'stream B waits for stream A, at launch saxpy', as far as it goes. */
-function inWords(first: Timeline | undefined, looks: ReadonlyMap<Timeline, Look>): string {
-  if (first === undefined) return '';
-  let words = `stream ${first.label} `;
-  let at: Timeline = first;
-  let awaited: OperationInfo | undefined;
-  const told = new Set<Timeline>();
-  for (;;) {
-    told.add(at);
-    const { snapshot, note, other: next } = looks.get(at) as Look;
-    if (note === undefined || next === undefined || told.has(next)) return words + stand(snapshot, at === first, awaited);
-    const operation = snapshot.waitingFor?.operation;
-    words += `${at === first ? '' : ', which '}waits for ${THINGS[note.cause]}stream ${next.label}`;
-    if (next.log.device !== at.log.device) words += ` of device ${next.log.device}`;
-    awaited = operation;
-    at = next;
-  }
-}
-
-/** Where the last stream of the road stands. */
-function stand({ current, waitingFor }: StreamSnapshot, isFirst: boolean, awaited: OperationInfo | undefined): string {
-  const where = current && `at ${nameOf(current)}`;
-  const why = waitingFor && REASONS[waitingFor.kind];
-  if (isFirst) return [where === undefined ? 'is busy' : `is ${where}`, ...(why === undefined ? [] : [why])].join(', ');
-  const isAwaited = awaited === undefined || awaited.id === current?.id;
-  const point = awaited && `, at ${nameOf(awaited)}`;
-  const there = isAwaited || where === undefined ? '' : `, and is ${where}`;
-  return `${point ?? ''}${there}${why === undefined ? '' : `, ${why}`}`;
-}
-
-const nameOf = ({ kind, label }: OperationInfo): string => (label === undefined ? kind : `${kind} ${label}`);
-
-const THINGS: Readonly<Record<WaitCause, string>> = { event: 'an event of ', array: 'an array of ', stream: '', host: '' };
-
-const REASONS: Partial<Record<WaitKind, string>> = {
-  host: 'held by a function',
-  compile: 'whose kernel is being built',
-  memory: 'for which memory has to be freed',
-  pinning: 'whose memory is being locked',
-  peer: 'whose road between two devices is being tried',
-  transfer: 'whose bytes are on their way',
-  stream: 'which waits for another stream',
-};

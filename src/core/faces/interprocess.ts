@@ -1,8 +1,9 @@
 // Events and memory that other processes open, or have made: cuIpc. CUDA only, because the CPU device's memory is this process's.
 // Thread: owner.
 import { AllocKind, IPC_HANDLE_BYTES, MarkKind, MemorySpace } from '../../protocol/protocol.gen.js';
-import { badArgument, checkBytes, show } from '../base/arguments.js';
+import { badArgument, show } from '../base/arguments.js';
 import type { DType } from '../elements/dtype.js';
+import { checkBytes } from '../elements/shape.js';
 import { checkInterprocess } from '../events/event-options.js';
 import { Mark } from '../events/marks.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
@@ -47,11 +48,11 @@ export async function openIpcArray<D extends DType>(
   checkInterprocess(core, 'memory');
   const ipc = checkHandle(handle);
   const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
-  const memory = core.takeMemoryHandle();
+  const memory = core.memory.take();
   try {
     await core.channel.ask('openMemory', memory, ipc, Math.max(bytes, 1));
   } catch (error) {
-    core.returnMemoryHandle(memory);
+    core.memory.giveBackNow(memory);
     throw error;
   }
   // Nobody has used it here: what other processes do with it is theirs to order.

@@ -5,7 +5,8 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';

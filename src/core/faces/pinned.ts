@@ -1,11 +1,11 @@
 // Page-locked memory as an ordinary typed array: the device copies to and from it at full speed, and since it is a
 // SharedArrayBuffer `data` can be posted to a worker thread as it is.
-import { clampRange, lengthOf } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-arena.js';
 import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
+import { clampRange, lengthOf } from '../elements/shape.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 

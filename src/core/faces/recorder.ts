@@ -2,18 +2,18 @@
 // to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
-import { checkBytes } from '../base/arguments.js';
-import type { OperationKind } from '../base/errors.js';
+import type { OperationKind } from '../base/snapshots.js';
 import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
+import type { Ordering } from '../device/stream-site.js';
 import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
+import { checkBytes } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
-import type { Kernel, LaunchArgs, LaunchShape, Params } from '../kernels/kernel.js';
+import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { geometry } from '../kernels/launch-shape.js';
 import { allocate } from '../memory/allocation.js';
-import type { Ordering } from '../memory/storage.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { type HostOptions, submitHost } from '../operations/host-function.js';
 import { Operation } from '../operations/operation.js';
@@ -22,10 +22,11 @@ import { takeId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
-import type { CopyOptions } from './copy.js';
+import { type CopyOptions, planCopy } from './copy.js';
 import type { Device } from './device.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
+import type { LaunchArgs } from './launch-args.js';
 import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
@@ -78,7 +79,7 @@ export abstract class Recorder extends ArrayFactory {
   launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
     this.checkOpen();
     if (this.#kernel !== kernel || this.#plan === undefined) {
-      this.#plan = this.core.plan(kernel);
+      this.#plan = this.core.plans.of(kernel);
       this.#kernel = kernel;
     }
     const plan = this.#plan;
@@ -101,7 +102,7 @@ export abstract class Recorder extends ArrayFactory {
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.checkOpen();
-    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, dst, src, opts);
+    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, planCopy(dst, src, opts));
     return this.operation('copy', ticket, opts?.label, byteLength).moves(sources, landing, parts);
   }
 
@@ -171,7 +172,7 @@ export abstract class Recorder extends ArrayFactory {
 
   /** @internal */
   protected waitFor(other: Timeline, ticket: number): Operation {
-    return this.#waited(this.core.order(this.timeline, other, ticket, 'stream'));
+    return this.#waited(this.core.orders.order(this.timeline, other, ticket, 'stream'));
   }
 
   /** @internal The operation that the stream's last record was submitted for. */

@@ -1,6 +1,6 @@
 // How a stream is to be.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import type { Ordering } from '../memory/storage.js';
+import type { Ordering } from '../device/stream-site.js';
 
 /** Bad values are an ArgumentError of `createStream`. */
 export interface StreamOptions {

@@ -4,8 +4,8 @@ import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { LimitError, StateError } from '../base/errors.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
+import type { Ordering } from '../device/stream-site.js';
 import { OperationTimer } from '../events/operation-timer.js';
-import type { Ordering } from '../memory/storage.js';
 import { follow, isWatched } from '../operations/follow.js';
 import { iterate, type ObservedIterator } from '../operations/iterate.js';
 import type { Activity, Operation } from '../operations/operation.js';
@@ -94,7 +94,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
     if (this.#state === 'closed') throw this.closedError();
-    await this.core.wait(this.timeline, this.timeline.last, undefined, opts);
+    await this.core.waits.until(this.timeline, this.timeline.last, undefined, opts);
   }
 
   /**
@@ -106,7 +106,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     checkWaitOptions(opts);
     if (this.#state === 'closed') throw this.closedError();
     const { last, pending } = this.timeline;
-    if (pending >= below) await this.core.wait(this.timeline, last - below + 1, undefined, opts);
+    if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);
     else see(this.timeline.at(last - below + 1));
   }
 
@@ -211,8 +211,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     this.#state = 'closing';
     const { core, timeline } = this;
     try {
-      await core.wait(timeline, timeline.last);
-      await core.wait(timeline, await this.#destroy());
+      await core.waits.until(timeline, timeline.last);
+      await core.waits.until(timeline, await this.#destroy());
     } catch (error) {
       // A device that is lost or closed took its streams along.
       if (core.state === 'open') throw error;

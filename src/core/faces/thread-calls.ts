@@ -1,8 +1,9 @@
 // The calls that name neither device nor stream: all open devices of the thread, its default device, and the current
 // stream of that.
 // Thread: owner.
+import { waitForDevices } from '../device/wait-for-devices.js';
 import type { Operation } from '../operations/operation.js';
-import { waitForDevices, type WaitOptions } from '../waits/wait.js';
+import { type WaitOptions } from '../waits/wait.js';
 import { currentStream, deviceOfRun, setDeviceOfRun } from './current.js';
 import type { Device } from './device.js';
 import type { DeviceEvent } from './event.js';

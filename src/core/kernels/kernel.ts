@@ -1,8 +1,8 @@
 // What a kernel is to a stream: named, typed parameters and something to build. How a TypeScript function becomes one
 // is the compiler's business.
 import type { BuildSpec } from '../channel/build.js';
-import type { DType, Scalar, ScalarInput } from '../elements/dtype.js';
-import type { DeviceArray } from '../faces/array.js';
+import type { DType, Scalar } from '../elements/dtype.js';
+import type { Shape } from '../elements/shape.js';
 
 /** What a kernel does with an array: tracked ordering, and what a failure spoils, go by it. */
 export type Access = 'in' | 'out' | 'inout';
@@ -23,16 +23,8 @@ export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;
 export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
 export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
 
-/** What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array. */
-export type ArgOf<P extends Param> =
-  P extends Scalar<infer D> ? ScalarInput<D> : P extends ArrayParam<infer D, infer _A, infer _N> ? DeviceArray<D> : never;
-/** One value a parameter, by name; a missing or surplus one is an ArgumentError of the launch. */
-export type LaunchArgs<P extends Params> = { readonly [K in keyof P]: ArgOf<P[K]> };
-
 /** x first, as in CUDA. */
 export type Dim3 = number | readonly [x: number, y?: number, z?: number];
-/** Row-major; the last dimension is the fastest. */
-export type Shape = number | readonly number[];
 
 /**
  * `sharedBytes`: dynamic shared memory of a block. `label`: what errors and tools call the launch. Beyond the device's limits, and for

@@ -3,8 +3,9 @@
 // `threads` is in array order, last dimension fastest, as arrays are; grid and block are x first, as CUDA has them.
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import type { Shape } from '../elements/shape.js';
 import type { KernelPlan } from './kernel-plan.js';
-import type { Dim3, LaunchShape, Shape } from './kernel.js';
+import type { Dim3, LaunchShape } from './kernel.js';
 
 /** A kernel's indices are 32 bits. */
 export const MAX_EXTENT: number = 2 ** 31 - 1;

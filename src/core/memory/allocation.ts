@@ -1,19 +1,19 @@
 // Device memory as a record: its handle, and what is known of it from then on.
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
-import type { StreamSite } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { Storage } from './storage.js';
 
 /** Refused, it throws and nothing is left. */
 export function allocate(site: StreamSite, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
   const { core, timeline } = site;
-  const handle = core.takeMemoryHandle();
+  const handle = core.memory.take();
   let ticket: number;
   try {
     // An empty array has a handle too, so that it needs no case of its own.
     ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind));
   } catch (error) {
-    core.returnMemoryHandle(handle);
+    core.memory.giveBackNow(handle);
     throw error;
   }
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);

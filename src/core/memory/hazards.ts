@@ -1,46 +1,10 @@
 // Uses of the same bytes on two streams that nothing orders: what `checked` streams refuse, and what the refusal tells.
 // Thread: owner.
-import { callSite, UNKNOWN } from '../base/call-site.js';
-import { type HazardSite, type OperationKind, StreamHazardError } from '../base/errors.js';
-import type { StreamSite } from '../device/device-core.js';
-import { areClocksKept, type Clock } from '../timeline/clock.js';
-import { latestId } from '../timeline/operation-log.js';
+import { UNKNOWN } from '../base/call-site.js';
+import { type HazardSite, StreamHazardError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
+import type { Access } from './access.js';
 import type { Storage } from './storage.js';
-
-/** What is known of a use but its point. */
-export interface Access {
-  /** Of its record; undefined before clocks were kept. */
-  readonly clock: Clock | undefined;
-  readonly kind: OperationKind;
-  readonly label: string | undefined;
-  /** The operation's; 0 before clocks were kept. */
-  readonly id: number;
-  readonly at: string;
-}
-
-/** Before clocks are kept no use costs an object. */
-const plain: Map<OperationKind, Access> = new Map();
-let lastPlain: Access | undefined;
-
-/** Of a record that the site submits next, unless `id` is that of one that it has submitted. */
-export function accessOf(
-  { timeline, ordering }: StreamSite,
-  kind: OperationKind,
-  label: string | undefined,
-  id: number = latestId() + 1,
-): Access {
-  if (!areClocksKept()) return plainAccess(kind);
-  const at = ordering === 'checked' ? callSite() : UNKNOWN;
-  return { clock: timeline.hand.clock, kind, label, id, at };
-}
-
-function plainAccess(kind: OperationKind): Access {
-  if (lastPlain?.kind === kind) return lastPlain;
-  lastPlain = plain.get(kind);
-  if (lastPlain === undefined) plain.set(kind, (lastPlain = { clock: undefined, kind, label: undefined, id: 0, at: UNKNOWN }));
-  return lastPlain;
-}
 
 /** One of the two uses. */
 export interface Racing {

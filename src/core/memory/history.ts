@@ -5,7 +5,7 @@
 // what is distinct. Memory that is always used whole is one stretch, and a use by the one stream that uses it stores a point.
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
-import type { Access } from './hazards.js';
+import type { Access } from './access.js';
 import { Latest, type Use } from './latest.js';
 
 /** 'readback': by `read`, which waits by itself and is waited for by every later write, whatever the stream's ordering. */

@@ -2,7 +2,6 @@
 // own affair; interprocess events give one.
 // Thread: owner.
 import { StateError } from '../base/errors.js';
-import type { DeviceArray } from '../faces/array.js';
 import type { Point } from '../timeline/timeline.js';
 import type { Storage } from './storage.js';
 
@@ -13,16 +12,16 @@ export function noteExportable(storage: Storage, madeAt: Point): void {
   exportable.set(storage, madeAt);
 }
 
-/** `array.ipcHandle`. */
-export async function exportArray({ label, device, storage, byteOffset, byteLength }: DeviceArray): Promise<Uint8Array<ArrayBuffer>> {
-  const { core } = device;
+/** `array.ipcHandle`, of the array of this label, which is the whole of the storage or a view. */
+export async function exportMemory(storage: Storage, label: string, isView: boolean): Promise<Uint8Array<ArrayBuffer>> {
+  const { core } = storage;
   const madeAt = exportable.get(storage);
   const refuse = (what: string): StateError =>
     new StateError('ERR_MILLRACE_STATE', `Array ${label} of device ${core.name} ${what}.`, { device: core.name });
   if (madeAt === undefined) throw refuse('cannot be opened by other processes: device.interprocess makes arrays that can');
-  if (byteOffset !== 0 || byteLength !== storage.byteLength) throw refuse('is a view: the array it is a view of has the handle');
+  if (isView) throw refuse('is a view: the array it is a view of has the handle');
   // The memory is there when its record has finished.
-  await core.wait(madeAt.timeline, madeAt.ticket);
+  await core.waits.until(madeAt.timeline, madeAt.ticket);
   const over = core.refuseIfOver();
   if (over !== undefined) throw over;
   if (storage.isDisposed) throw refuse('was disposed');

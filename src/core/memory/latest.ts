@@ -2,7 +2,7 @@
 // needs no list.
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
-import type { Access } from './hazards.js';
+import type { Access } from './access.js';
 
 /** A use of memory, by its point. */
 export interface Use {

@@ -5,16 +5,15 @@
 // Thread: owner.
 import type { MemorySpace } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
-import type { DeviceCore, StreamSite } from '../device/device-core.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import type { DType } from '../elements/dtype.js';
 import { areClocksKept } from '../timeline/clock.js';
 import { latestId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Access, accessOf } from './hazards.js';
+import { type Access, accessOf } from './access.js';
 import { History, type Mode } from './history.js';
 import { Latest, type Use } from './latest.js';
-
-export type Ordering = 'tracked' | 'checked' | 'explicit';
 
 export class Storage {
   readonly space: MemorySpace;

@@ -5,11 +5,12 @@
 // One collector serves the whole thread, since a record is submitted by the call that began it; nothing is allocated while
 // one stream is used. Nothing is remembered before `commit`: a record that is refused has changed no order.
 // Thread: owner.
-import type { OperationKind } from '../base/errors.js';
-import type { StreamSite } from '../device/device-core.js';
+import type { OperationKind } from '../base/snapshots.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { areClocksKept } from '../timeline/clock.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Access, accessOf, hazardError } from './hazards.js';
+import { type Access, accessOf } from './access.js';
+import { hazardError } from './hazards.js';
 import type { Stretch } from './history.js';
 import type { Latest } from './latest.js';
 import type { Storage } from './storage.js';
@@ -77,7 +78,7 @@ export class Uses {
       const storage = this.#storages[i] as Storage;
       const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';
       storage.use(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, mode, access, isOrdered);
-      if (storage.core !== core) storage.core.orders.visitedBy(timeline, ticket);
+      if (storage.core !== core) storage.core.visitors.add(timeline, ticket);
     }
     this.#drop();
   }

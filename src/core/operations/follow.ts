@@ -3,18 +3,19 @@
 import type { MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
-import type { StreamSite } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import { hostError } from './host-function.js';
 import type { Activity, Operation } from './operation.js';
 
 /** What watchers of a stream listen to. */
 export interface WatchedSite extends StreamSite {
   readonly hub: Hub<Operation>;
+  readonly device: { readonly hub: Hub<Operation> };
 }
 
 /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
-export function isWatched({ core, hub }: WatchedSite, activity: Hub<Activity>): boolean {
-  return hub.observed || core.operations.observed || activity.observed || operationsChannel.hasSubscribers;
+export function isWatched({ device, hub }: WatchedSite, activity: Hub<Activity>): boolean {
+  return hub.observed || device.hub.observed || activity.observed || operationsChannel.hasSubscribers;
 }
 
 /** What the loop's part of it failed of. */
@@ -24,16 +25,16 @@ function failureOf(operation: Operation): MillraceError | undefined {
 }
 
 /** Tells the watchers of an operation now and when it has finished. */
-export function follow({ core, timeline, hub }: WatchedSite, activity: Hub<Activity>, operation: Operation, ticket: number): void {
+export function follow({ core, device, timeline, hub }: WatchedSite, activity: Hub<Activity>, operation: Operation, ticket: number): void {
   if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
-  if (!hub.observed && !core.operations.observed && !activity.observed) return;
+  if (!hub.observed && !device.hub.observed && !activity.observed) return;
   const submittedAt = performance.now();
   operation.submittedAt(submittedAt);
   if (activity.observed) activity.next({ phase: 'submitted', operation, atMs: submittedAt });
   const finish = (error?: MillraceError): void => {
     const finishedAt = performance.now();
     hub.next(operation);
-    core.operations.next(operation);
+    device.hub.next(operation);
     if (!activity.observed) return;
     activity.next(
       error === undefined ? { phase: 'finished', operation, atMs: finishedAt } : { phase: 'failed', operation, atMs: finishedAt, error },

@@ -3,11 +3,11 @@
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
-import type { StreamSite } from '../device/device-core.js';
-import { whatKeeps } from '../faces/inspect.js';
+import type { StreamSite } from '../device/stream-site.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { type Held, runHeld } from '../waits/held.js';
+import { whatKeeps } from '../waits/stuck.js';
 import { MAX_TIMEOUT_MS } from '../waits/wait.js';
 import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
 import type { Operation } from './operation.js';

@@ -8,7 +8,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { addAbortListener } from 'node:events';
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
-import type { StreamSite } from '../device/device-core.js';
+import type { StreamSite } from '../device/stream-site.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { Landing } from '../waits/landing.js';
 import { see } from '../waits/seen.js';
@@ -154,7 +154,7 @@ export class HostCall extends Landing {
 
   #tell(error: Error, isAwaited: () => boolean): void {
     const { core, timeline } = this.site;
-    core.threw(timeline, hostError(error, this.operation as Operation), isAwaited);
+    core.failures.threw(timeline, hostError(error, this.operation as Operation), isAwaited);
   }
 }
 

@@ -1,8 +1,9 @@
 // A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
 // promise only if somebody asks.
 import { describeAs } from '../base/describe.js';
-import type { MillraceError, OperationInfo, OperationKind } from '../base/errors.js';
-import type { StreamSite } from '../device/device-core.js';
+import type { MillraceError } from '../base/errors.js';
+import type { OperationInfo, OperationKind } from '../base/snapshots.js';
+import type { StreamSite } from '../device/stream-site.js';
 import type { Span } from '../events/operation-timer.js';
 import type { Clock } from '../timeline/clock.js';
 import type { FailingPart } from '../timeline/failures.js';
@@ -105,7 +106,7 @@ export class Operation implements OperationInfo {
     const landing = this.#landing;
     if (landing !== undefined) landing.isAwaited = true;
     const options = landing?.givenUp === undefined ? opts : withSignal(opts, landing.givenUp);
-    await this.#site.core.wait(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
+    await this.#site.core.waits.until(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
     if (landing?.error !== undefined) throw landing.error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
     if (this.#span === undefined) return timing;

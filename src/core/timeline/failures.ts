@@ -12,12 +12,12 @@ import {
   InternalError,
   LaunchError,
   MillraceError,
-  type OperationInfo,
   OutOfMemoryError,
   UnsupportedError,
   UpstreamError,
 } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
+import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
 import type { Point, Timeline } from './timeline.js';
 
@@ -89,6 +89,7 @@ export class FailureBook {
   readonly #untold: Set<Entry> = new Set();
   readonly #thrown: Set<Thrown> = new Set();
   #hasWarned = false;
+  #isTelling = false;
 
   /** `timelines`: the open streams of the device. */
   constructor(device: string, errors: Hub<MillraceError>, timelines: Iterable<Timeline>, context: FailureContext) {
@@ -107,6 +108,7 @@ export class FailureBook {
   /** A function of the program failed; it is told as the device's failures are, unless `isAwaited` by then. */
   threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
     this.#thrown.add({ timeline, untilTicket: timeline.last, error, isAwaited });
+    this.noteAndTell(timeline);
   }
 
   /** Takes in what is new on a stream. */
@@ -122,6 +124,17 @@ export class FailureBook {
       this.#untold.add(entry);
       if (this.#entries.size > KEPT) this.#dropOldest();
     }
+  }
+
+  /** The same; those who wait are told in this turn, the rest of the world in the next. */
+  noteAndTell(timeline: Timeline): void {
+    this.note(timeline);
+    if (!this.hasUntold || this.#isTelling) return;
+    this.#isTelling = true;
+    setImmediate(() => {
+      this.#isTelling = false;
+      this.tellRest(false);
+    });
   }
 
   /** The error of a failed operation, for those who only watch. */

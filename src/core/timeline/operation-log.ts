@@ -5,7 +5,7 @@
 // A record is logged by `submit`, and named by the operation that it was submitted for, if there is one.
 // Thread: owner.
 import { Opcode } from '../../protocol/protocol.gen.js';
-import type { OperationInfo, OperationKind } from '../base/errors.js';
+import type { OperationInfo, OperationKind, WaitCause } from '../base/snapshots.js';
 import type { Timeline } from './timeline.js';
 
 /** By their number in the log; 0 is what has no name, such as making a stream. */
@@ -68,9 +68,6 @@ interface Chunk {
 }
 
 const NO_CHUNK: Chunk = { first: 0, tickets: 0, words: new Uint32Array(0), labels: [] };
-
-/** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
-export type WaitCause = 'event' | 'stream' | 'array' | 'host';
 
 /** A record that waits, and for what. Weak: a stream that is gone, perhaps with its device, is not kept for being waited for. */
 export interface WaitNote {

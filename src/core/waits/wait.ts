@@ -2,10 +2,7 @@
 // work goes on and keeps its memory.
 import { addAbortListener } from 'node:events';
 import { AbortError, ArgumentError, WaitTimeoutError } from '../base/errors.js';
-import type { DeviceCore } from '../device/device-core.js';
-import { type Stuck, whatKeeps } from '../faces/inspect.js';
-import { refuseHeldEnd } from './held.js';
-import { noteSeen } from './seen.js';
+import type { Stuck } from './stuck.js';
 
 /** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
 export interface WaitOptions {
@@ -57,22 +54,6 @@ export async function waitWith<T>(
 }
 
 const NOTHING: Stuck = { streams: [], message: '' };
-
-/** Resolves when every stream of these devices has reached what it was given so far. Failures are left to their operations. */
-export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOptions | undefined): Promise<void> {
-  checkWaitOptions(opts);
-  const points = cores.flatMap((core) => Array.from(core.timelines, (timeline) => ({ core, timeline, ticket: timeline.last })));
-  const refused = refuseHeldEnd(points.map(({ timeline }) => timeline));
-  if (refused !== undefined) throw refused;
-  const withdrawals: (() => void)[] = [];
-  const reached = Promise.all(points.map(({ core, timeline, ticket }) => core.reach(timeline, ticket, withdrawals)));
-  const what = `device${cores.length === 1 ? '' : 's'} ${cores.map(({ name }) => name).join(', ')}`;
-  const ends = points.map(({ timeline, ticket }) => timeline.at(ticket));
-  await noteSeen(
-    waitWith(reached, opts, what, withdrawals, () => whatKeeps(points)),
-    ends,
-  );
-}
 
 /** The options with a second signal. */
 export function withSignal(opts: WaitOptions | undefined, signal: AbortSignal): WaitOptions {

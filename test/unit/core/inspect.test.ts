@@ -1,10 +1,10 @@
 // What is seen of streams that do not move: their operation, whatever is behind it, and what it waits for.
+import { waitForDevices } from '../../../src/core/device/wait-for-devices.js';
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { WaitTimeoutError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
-import { waitForDevices } from '../../../src/core/waits/wait.js';
 import { type FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js';
 
 const kernel = shiftKernel(inout(f32));

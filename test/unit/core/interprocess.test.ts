@@ -217,7 +217,7 @@ describe('an event of another process', () => {
     await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(UnavailableError);
     // The handles serve again, with another generation.
     expect(core.marks.take() >>> 22).toBe(2);
-    expect(core.takeMemoryHandle() >>> 22).toBe(2);
+    expect(core.memory.take() >>> 22).toBe(2);
     expect(channel.opcodes()).toEqual(['STREAM_CREATE']);
     const event = device.createEvent({ interprocess: true });
     channel.refusal = Status.LIMIT;

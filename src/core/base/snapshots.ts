@@ -1,0 +1,40 @@
+// What the program is shown of operations and streams, in errors and by `device.inspect()`: plain data.
+
+/** What an operation is, as errors and snapshots show it. */
+export interface OperationInfo {
+  readonly id: number;
+  readonly kind: OperationKind;
+  readonly label?: string | undefined;
+  readonly bytes?: number | undefined;
+  readonly stream: string;
+  readonly device: string;
+}
+export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
+
+/** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
+export type WaitCause = 'event' | 'stream' | 'array' | 'host';
+
+/**
+ * What keeps a stream: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');
+ * a function that holds it ('host'); a kernel's build ('compile'); memory that others have yet to free ('memory'); pages that are being
+ * locked ('pinning'); the first look at the road between two devices ('peer'); bytes on their way through page-locked memory ('transfer').
+ */
+export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | 'transfer';
+
+export interface StreamSnapshot {
+  /** The stream's label. */
+  readonly stream: string;
+  readonly device: string;
+  /** Operations submitted and not finished. */
+  readonly pending: number;
+  /** The first of them, as far as the host knows: on a GPU, the stream may be up to 63 operations further. */
+  readonly current?: OperationInfo;
+  /** What the current one waits for, if it is not running; `operation` is the other stream's that has to finish, or the holding one. */
+  readonly waitingFor?: {
+    readonly kind: WaitKind;
+    readonly stream?: string;
+    readonly operation?: OperationInfo;
+    /** Of `performance.now()`; where nobody looked before, the time of the first look. */
+    readonly sinceMs: number;
+  };
+}

@@ -1,0 +1,47 @@
+// The kernels of one device: each is built once, at its first launch there or by `device.compile`.
+// Thread: owner.
+import { buildsChannel } from '../base/trace.js';
+import type { Channel } from '../channel/channel.js';
+import { checkKernel, KernelPlan } from './kernel-plan.js';
+import type { Kernel } from './kernel.js';
+
+export class PlanBook {
+  readonly #device: string;
+  readonly #channel: Channel;
+  readonly #takeHandle: () => number;
+  readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
+  readonly #byHandle: Map<number, KernelPlan> = new Map();
+
+  constructor(device: string, channel: Channel, takeHandle: () => number) {
+    this.#device = device;
+    this.#channel = channel;
+    this.#takeHandle = takeHandle;
+  }
+
+  /** Throws ArgumentError for what is no kernel, and for one with more arguments than a launch can have. */
+  of(kernel: Kernel): KernelPlan {
+    return this.#plans.get(kernel) ?? this.#make(kernel);
+  }
+
+  /** What a record names by this handle. */
+  byHandle(handle: number): KernelPlan | undefined {
+    return this.#byHandle.get(handle);
+  }
+
+  #make(kernel: Kernel): KernelPlan {
+    checkKernel(kernel);
+    const handle = this.#takeHandle();
+    const built = this.#channel.build(handle, kernel.build);
+    const plan = new KernelPlan(kernel, handle, this.#channel.info.maxThreadsPerBlock, built);
+    // Its launches tell; a build that nobody asks about does not.
+    built.then(
+      (report) => {
+        if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
+      },
+      () => undefined,
+    );
+    this.#plans.set(kernel, plan);
+    this.#byHandle.set(handle, plan);
+    return plan;
+  }
+}
