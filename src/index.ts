@@ -7,7 +7,8 @@ installObservableFactory(observableOf);
 export { listDevices, openDevice } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
-export type { Device, DeviceInfo, DeviceName } from './core/faces/device.js';
+export type { Device } from './core/faces/device.js';
+export type { DeviceInfo, DeviceName } from './core/faces/device-info.js';
 export type { DeviceSnapshot } from './core/faces/inspect.js';
 export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './core/base/snapshots.js';
 export type { MemoryPool, MemoryStats } from './core/memory/pool.js';
@@ -30,7 +31,8 @@ export { elapsed } from './core/faces/elapsed.js';
 export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/faces/thread-calls.js';
 export type { Activity, Operation, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/iterate.js';
-export type { BatchPolicy, LossPolicy, ObservedIterator } from './core/operations/iterate.js';
+export type { BatchPolicy, LossPolicy } from './core/operations/iterate.js';
+export type { ObservedIterator } from './core/base/hub-iterator.js';
 export type { ObservableOf } from './core/base/observable.js';
 export type { WaitOptions } from './core/waits/wait.js';
 

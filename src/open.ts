@@ -2,10 +2,11 @@
 //
 // A thread has one environment: the addon, one record block, one Progress for all its devices. The worker of a device
 // looks which devices there are, since the driver may take long to say; the choice is made here.
-import type { Ordering } from './core/device/stream-site.js';
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
-import { Device, type DeviceInfo, type DeviceName } from './core/faces/device.js';
+import { Device } from './core/faces/device.js';
+import type { DeviceInfo, DeviceName } from './core/faces/device-info.js';
 import { DeviceCore } from './core/device/device-core.js';
+import type { Ordering } from './core/device/stream-site.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
 import { Progress } from './core/waits/progress.js';

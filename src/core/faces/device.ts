@@ -1,13 +1,11 @@
 // One GPU, or the CPU device: what its streams, arrays and kernels belong to.
 // Thread: the one that opened it.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
-import type { BackendName } from '../../protocol/reports.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { DeviceLostError, type MillraceError, UnsupportedError } from '../base/errors.js';
 import { type ObservableOf, Hub, observe } from '../base/observable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
-import { HiddenStreams } from '../device/hidden-streams.js';
 import type { Ordering } from '../device/stream-site.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
@@ -23,6 +21,7 @@ import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
 import { currentStream, setCurrent } from './current.js';
+import type { DeviceInfo, DeviceOwner } from './device-info.js';
 import { DeviceEvent } from './event.js';
 import { ForeignStreams } from './foreign-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
@@ -31,37 +30,9 @@ import { enter, leave } from './open-devices.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin.js';
 import { PinnedArray } from './pinned.js';
+import { Readers } from './readers.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
-
-/** A device by number, as `cuDeviceGet` and `cupy.cuda.Device(0)` count; `wp.get_device('cuda:0')` has the same names. */
-export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
-
-/** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
-export interface DeviceInfo {
-  readonly id: DeviceName;
-  readonly backend: BackendName;
-  readonly name: string;
-  readonly totalMemoryBytes: number;
-  /** CUDA only. */
-  readonly computeCapability?: readonly [major: number, minor: number];
-  readonly multiprocessors: number;
-  /** Threads in all dimensions of a block together. */
-  readonly maxThreadsPerBlock: number;
-  readonly warpSize: number;
-  /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
-  readonly priorityRange: readonly [least: number, greatest: number];
-}
-
-/** What opened it, and hears when it is let go. @internal */
-export interface DeviceOwner {
-  readonly info: DeviceInfo;
-  readonly ordering: Ordering;
-  /** True when this was the last of those who opened it. */
-  release(): boolean;
-  /** It is being closed until then. */
-  ends(closed: Promise<void>): void;
-}
 
 /**
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories work on
@@ -87,11 +58,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly hub: Hub<Operation> = new Hub();
   readonly #owner: DeviceOwner;
   readonly #streams: Map<Timeline, Stream> = new Map();
-  readonly #readers: HiddenStreams<Stream> = new HiddenStreams(
-    MAX_READERS,
-    (reader: Stream) => reader.timeline.isComplete,
-    (nth) => this.#makeStream(nth === 1 ? 'readback' : `readback-${nth}`, { priority: 0, ordering: 'tracked', timing: false }),
-  );
+  readonly #readers: Readers = new Readers(this, (label) => this.#makeStream(label, { priority: 0, ordering: 'tracked', timing: false }));
   readonly #foreign: ForeignStreams = new ForeignStreams();
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
@@ -299,20 +266,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.close();
   }
 
-  /** @internal A stream that waits for nothing but the last writes to these bytes: the writer's, unless that has gone on to something else. */
+  /** @internal For a `read` of these bytes. */
   readStream(storage: Storage, start: number, end: number): Stream {
-    const writes = storage.lastWrites(start, end);
-    const [first] = writes;
-    const isOne = writes.every(({ timeline }) => timeline === first?.timeline);
-    const writer = first !== undefined && isOne ? this.#streams.get(first.timeline) : undefined;
-    if (writer?.isOpen === true) {
-      const { last, isComplete } = writer.timeline;
-      if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
-    }
-    // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
-    const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
-    if ((areReached && this.defaultStream.timeline.isComplete) || this.state !== 'open') return this.defaultStream;
-    return this.#readers.take();
+    return this.#readers.take(storage.lastWrites(start, end), (timeline) => this.#streams.get(timeline));
   }
 
   /** @internal */
@@ -389,9 +345,6 @@ describeAs(
   ({ info, state }) => `Device ${info.id}, ${info.name} (${state})`,
   ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
 );
-
-/** Reads that wait at the same time for different writers, each on a stream of its own; further ones share them. */
-const MAX_READERS = 8;
 
 /** What one SharedArrayBuffer can hold. */
 const MAX_PINNED_BYTES = 4 * 2 ** 30;

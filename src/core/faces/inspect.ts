@@ -4,7 +4,8 @@ import type { StreamSnapshot } from '../base/snapshots.js';
 import type { DeviceState } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { lookAt } from '../waits/stuck.js';
-import type { Device, DeviceName } from './device.js';
+import type { DeviceName } from './device-info.js';
+import type { Device } from './device.js';
 
 /** What `device.inspect()` saw. */
 export interface DeviceSnapshot {

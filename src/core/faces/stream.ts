@@ -3,11 +3,12 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { LimitError, StateError } from '../base/errors.js';
+import type { ObservedIterator } from '../base/hub-iterator.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { Ordering } from '../device/stream-site.js';
 import { OperationTimer } from '../events/operation-timer.js';
 import { follow, isWatched } from '../operations/follow.js';
-import { iterate, type ObservedIterator } from '../operations/iterate.js';
+import { iterate } from '../operations/iterate.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { refuseHeld } from '../waits/held.js';

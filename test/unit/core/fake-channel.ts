@@ -1,8 +1,9 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
+import type { DeviceName } from '../../../src/core/faces/device-info.js';
 import type { BuildReport, Channel } from '../../../src/core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
-import { Device, type DeviceName } from '../../../src/core/faces/device.js';
+import { Device } from '../../../src/core/faces/device.js';
 import type { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
 import { Progress } from '../../../src/core/waits/progress.js';

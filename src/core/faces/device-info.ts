@@ -1,0 +1,32 @@
+// What a device is, and who opened it.
+import type { BackendName } from '../../protocol/reports.js';
+import type { Ordering } from '../device/stream-site.js';
+
+/** A device by number, as `cuDeviceGet` and `cupy.cuda.Device(0)` count; `wp.get_device('cuda:0')` has the same names. */
+export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
+
+/** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
+export interface DeviceInfo {
+  readonly id: DeviceName;
+  readonly backend: BackendName;
+  readonly name: string;
+  readonly totalMemoryBytes: number;
+  /** CUDA only. */
+  readonly computeCapability?: readonly [major: number, minor: number];
+  readonly multiprocessors: number;
+  /** Threads in all dimensions of a block together. */
+  readonly maxThreadsPerBlock: number;
+  readonly warpSize: number;
+  /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
+  readonly priorityRange: readonly [least: number, greatest: number];
+}
+
+/** What opened it, and hears when it is let go. @internal */
+export interface DeviceOwner {
+  readonly info: DeviceInfo;
+  readonly ordering: Ordering;
+  /** True when this was the last of those who opened it. */
+  release(): boolean;
+  /** It is being closed until then. */
+  ends(closed: Promise<void>): void;
+}
