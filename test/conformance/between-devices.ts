@@ -1,5 +1,5 @@
 // Chapter 3, fifth part: memory of two devices. Chapters 6 and 8, where two devices are needed.
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   ArgumentError,
   BoundsError,
@@ -22,7 +22,7 @@ import {
 } from 'millrace';
 import { hold } from '../support/latch.js';
 import { witness } from '../support/order.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevices, rulesOf } from '../support/rule.js';
 import { modelOf, transposed, viewOf } from '../support/strided.js';
 import type { Target } from '../support/target.js';
 import { counted, DTYPES } from '../support/values.js';
@@ -33,22 +33,13 @@ const shifted = kernel('shifted_away', { x: input(f32), y: output(f32), by: i32 
 });
 
 export function betweenDevices(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('3 memory: between two devices', () => {
     const rule = rulesOf(target);
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
+    const chapter = chapterDevices(target);
 
     for (const dtype of DTYPES) {
       rule('S333', `${dtype} there and back, on streams of either device`, async () => {
-        const { device } = chapter;
+        const { device, other } = chapter;
         const source = counted(dtype, 60) as HostOf<ArrayBuffer>[DType];
         using here = device.from(source as never, { dtype });
         using there = other.zeros(60, dtype);
@@ -66,7 +57,7 @@ export function betweenDevices(target: Target): void {
     }
 
     rule('S333', 'offsets and counts as within one device', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using here = device.from(Int32Array.from({ length: 10 }, (_, n) => n));
       using there = other.zeros(10, 'i32');
       other.stream.copy(there, here, { srcOffset: 6, dstOffset: 1 });
@@ -77,7 +68,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S333', 'views of either side, gathered and scattered', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using here = device.from(
         Int32Array.from({ length: 60 }, (_, n) => n),
         { shape: [3, 4, 5] },
@@ -102,7 +93,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S333', 'pinned memory of one device serves copies of the other', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using pinned = device.pinned(1000, 'i32');
       pinned.data.fill(44);
       using there = other.zeros(1000, 'i32');
@@ -114,7 +105,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S333', 'a stream may copy between arrays that are both of the other device', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using source = other.from(Int32Array.from({ length: 8 }, (_, n) => n));
       using contiguous = other.zeros(8, 'i32');
       using strided = other.zeros(16, 'i32');
@@ -129,7 +120,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S334', 'both ends may be disposed right after the call', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const stream = other.createStream();
       using keep = other.zeros(1 << 14, 'u32');
       await other.synchronize();
@@ -150,7 +141,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S334', 'also for strided ends, whose temporaries go as well', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const { usedBytes: hereBefore } = await device.pool.stats();
       for (let n = 0; n < 20; n++) {
         const source = device.full([64, 128], n, 'i32');
@@ -166,7 +157,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S335', 'a copy waits for the writer over there, and its readers wait for the copy', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const [writer, copier, reader] = [device.createStream(), other.createStream(), device.createStream()];
       using source = device.zeros(4, 'i32');
       using middle = other.zeros(4, 'i32');
@@ -189,7 +180,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S335', 'an array handed round between devices, many times', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using here = device.zeros(16, 'i32');
       using there = other.zeros(16, 'i32');
       for (let n = 1; n <= 200; n++) {
@@ -206,7 +197,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S361', 'what cannot be reached is said, refused, and taken away without effect', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       for (const what of ['memory', 'pool'] as const) {
         if (await device.peers.canGrant(other, what)) continue;
         expect(await device.peers.isGranted(other, what)).toBe(false);
@@ -220,7 +211,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S362', 'the two switches are independent, and each has one direction', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       if (!(await device.peers.canGrant(other, 'memory')) || !(await device.peers.canGrant(other, 'pool'))) return;
       const states = async (): Promise<boolean[]> => [
         await device.peers.isGranted(other, 'memory'),
@@ -244,7 +235,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S363', 'copies are right with access and without', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const check = async (value: number): Promise<void> => {
         using here = device.full(1 << 16, value, 'u32');
         using there = other.zeros(1 << 16, 'u32');
@@ -262,7 +253,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S611', 'what is copied from a spoiled array is spoiled, and tells the first failure', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
       using there = other.zeros(4);
@@ -286,7 +277,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S612', 'the other device does not notice a failure, nor do its streams that wait', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const waiting = other.createStream();
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -310,7 +301,7 @@ export function betweenDevices(target: Target): void {
     ];
     for (const [title, call] of misuses) {
       rule('S610', `${title} is refused, and both devices go on`, async () => {
-        const { device } = chapter;
+        const { device, other } = chapter;
         const error = thrownBy(() => call(device, other));
         expect(error).toBeInstanceOf(ArgumentError);
         expect(error).toHaveProperty('code', expect.stringMatching(/^ERR_MILLRACE_/));
@@ -322,7 +313,7 @@ export function betweenDevices(target: Target): void {
     }
 
     rule('S809', 'synchronize waits for all devices', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       for (const one of [device, other]) {
         const stream = one.createStream();
         await using latch = await hold(target, stream);
@@ -336,7 +327,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S809', 'the default device is the one opened first, unless another was named', () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       expect(getDefaultDevice()).toBe(device);
       try {
         setDefaultDevice(other);
@@ -355,7 +346,7 @@ export function betweenDevices(target: Target): void {
     });
 
     rule('S809', 'the calls of the module work on the current stream of the default device', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const stream = other.createStream({ ordering: 'explicit' });
       const source = device.createStream({ ordering: 'explicit' });
       await using latch = await hold(target, source);

@@ -1,10 +1,10 @@
 // Chapter 1, second part: the current stream of a device.
 import { setTimeout as later } from 'node:timers/promises';
 import { from } from 'rxjs';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { ArgumentError, getDefaultDevice, StateError, type Device, type Stream } from 'millrace';
+import { describe, expect } from 'vitest';
+import { ArgumentError, getDefaultDevice, StateError, type Stream } from 'millrace';
 import { hold } from '../support/latch.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevice, chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { proveOrder } from '../support/order.js';
 import { rejectionOf, thrownBy } from '../support/wait.js';
@@ -294,21 +294,12 @@ export function currentStream(target: Target): void {
 }
 
 export function currentStreamsOfTwo(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('1 streams: the current ones of two devices', () => {
     const rule = rulesOf(target);
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
+    const chapter = chapterDevices(target);
 
     rule('S115', 'a run leaves the current stream of the other device alone', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const [here, there] = [device.createStream(), other.createStream()];
       here.run(() => {
         expect(labels(device.stream, other.stream)).toEqual(labels(here, other.defaultStream));
@@ -324,7 +315,7 @@ export function currentStreamsOfTwo(target: Target): void {
     });
 
     rule('S115', 'entering a stream of the other device waits for its current stream only', async () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const outer = device.createStream({ ordering: 'explicit' });
       const [past, inner] = [other.createStream({ ordering: 'explicit' }), other.createStream({ ordering: 'explicit' })];
       const enter = (): void => past.run(() => outer.run(() => inner.run(() => undefined), { syncEnter: false }), { syncEnter: false });
@@ -334,7 +325,7 @@ export function currentStreamsOfTwo(target: Target): void {
     });
 
     rule('S116', 'a stream of another device is refused as the current one', () => {
-      const { device } = chapter;
+      const { device, other } = chapter;
       const error = thrownBy(() => device.setCurrentStream(other.defaultStream));
       expect(error).toBeInstanceOf(ArgumentError);
       for (const { info } of [device, other]) expect(error.message).toContain(info.id);

@@ -1,10 +1,10 @@
 // Chapter 1, third part: what arrays order by themselves, byte range by byte range, and what a checked stream refuses.
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { MillraceError, StreamHazardError, type Device, type DeviceArray, type Stream } from 'millrace';
 import { mixed, mixKernel } from '../support/kernels.js';
 import { hold } from '../support/latch.js';
 import { witness } from '../support/order.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevice, chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { busyUntil, eventually, thrownBy } from '../support/wait.js';
 
@@ -316,21 +316,13 @@ export function orderByData(target: Target): void {
 }
 
 export function orderByDataOfTwo(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('1 streams: order by data between two devices', () => {
     const rule = rulesOf(target);
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
+    const chapter = chapterDevices(target);
 
     rule('S122', 'a checked copy between devices needs the waits of both', async () => {
-      const [here, there] = [chapter.device.createStream({ ordering: 'checked' }), other.createStream({ ordering: 'checked' })];
+      const { device, other } = chapter;
+      const [here, there] = [device.createStream({ ordering: 'checked' }), other.createStream({ ordering: 'checked' })];
       const source = here.full(4, 3, 'u32');
       const destination = there.zeros(4, 'u32');
       hazardOf(() => there.copy(destination, source));

@@ -1,10 +1,10 @@
 // Random programs on several streams against a model that runs the calls one after another and knows which come before
 // which: tracked arrays promise exactly that outcome, and checked streams refuse exactly the calls that race.
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import fc from 'fast-check';
 import type { Device } from 'millrace';
 import { makeBench, program, runProgram, type Bench } from '../support/programs.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevice, chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
 /** Of each kind, in each run of the suite; a soak asks for more. */
@@ -21,18 +21,9 @@ export function randomPrograms(target: Target): void {
 }
 
 export function randomProgramsOfTwo(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('1 streams: random programs on two devices', () => {
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
-    programs(target, () => [chapter.device, other]);
+    const chapter = chapterDevices(target);
+    programs(target, () => [chapter.device, chapter.other]);
   });
 }
 

@@ -1,11 +1,11 @@
 // Chapter 2, second part: events that tell the time, events of other processes, and many of them.
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { ArgumentError, elapsed, EventTimingError, StateError, UnsupportedError, type Device, type DeviceEvent } from 'millrace';
 import { runChild } from '../support/child.js';
 import { meetAndSpinKernel } from '../support/kernels.js';
 import { hold } from '../support/latch.js';
 import { witness } from '../support/order.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevice, chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { collectGarbage, isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
@@ -278,26 +278,18 @@ async function spin(device: Device) {
 }
 
 export function timingOfTwo(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('2 events: time of two devices', () => {
     const rule = rulesOf(target);
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
+    const chapter = chapterDevices(target);
 
     rule('S211', 'events of two devices have no time between them', async () => {
-      using here = chapter.device.stream.record({ timing: true });
+      const { device, other } = chapter;
+      using here = device.stream.record({ timing: true });
       using there = other.stream.record({ timing: true });
       const error = await rejectionOf((async () => elapsed(here, there))());
       expect(error).toBeInstanceOf(EventTimingError);
       expect((error as EventTimingError).reason).toBe('other-device');
-      for (const { info } of [chapter.device, other]) expect(error.message).toContain(info.id);
+      for (const { info } of [device, other]) expect(error.message).toContain(info.id);
     });
   });
 }

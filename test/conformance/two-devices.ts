@@ -1,28 +1,20 @@
 // The rules that join two devices: events, waits, and arrays that belong elsewhere.
-import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { ArgumentError, type Device } from 'millrace';
+import { describe, expect } from 'vitest';
+import { ArgumentError } from 'millrace';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel } from '../support/kernels.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
 
 export function twoDevices(target: Target): void {
-  const { openOther } = target;
-  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
   describe('2 events, between two devices', () => {
     const rule = rulesOf(target);
-    const chapter = chapterDevice(target);
-    let other: Device;
-    beforeAll(async () => {
-      other = await openOther();
-    });
-    afterAll(async () => {
-      await other.close();
-    });
+    const chapter = chapterDevices(target);
 
     rule('S208', 'a stream waits for an event of another device, without holding the host', async () => {
-      const source = chapter.device.createStream();
+      const { device, other } = chapter;
+      const source = device.createStream();
       const sink = other.createStream();
       await using latch = await hold(target, source);
       sink.waitEvent(source.record());
@@ -35,7 +27,8 @@ export function twoDevices(target: Target): void {
     });
 
     rule('S208', 'waitStream works between devices, both ways, many times', async () => {
-      const here = chapter.device.createStream();
+      const { device, other } = chapter;
+      const here = device.createStream();
       const there = other.createStream();
       using x = here.zeros(1, 'u32');
       using y = there.zeros(1, 'u32');
@@ -52,8 +45,9 @@ export function twoDevices(target: Target): void {
     });
 
     rule('S208', 'a wait is right when the record it names is still parked on its own device', async () => {
-      const source = chapter.device.createStream({ ordering: 'explicit' });
-      const gate = chapter.device.createStream({ ordering: 'explicit' });
+      const { device, other } = chapter;
+      const source = device.createStream({ ordering: 'explicit' });
+      const gate = device.createStream({ ordering: 'explicit' });
       const sink = other.createStream();
       using x = source.zeros(1, 'i32');
       await using latch = await hold(target, gate);
@@ -72,16 +66,18 @@ export function twoDevices(target: Target): void {
     });
 
     rule('S209', 'an event is recorded on streams of its own device only', () => {
-      using event = chapter.device.createEvent();
+      const { device, other } = chapter;
+      using event = device.createEvent();
       const stream = other.createStream();
       const error = thrownBy(() => stream.record(event));
       expect(error).toBeInstanceOf(ArgumentError);
-      expect(error.message).toContain(chapter.device.info.id);
+      expect(error.message).toContain(device.info.id);
       expect(error.message).toContain(other.info.id);
     });
 
     rule('S602', 'an array of another device is refused at the call, and the stream goes on', async () => {
-      const stream = chapter.device.createStream();
+      const { device, other } = chapter;
+      const stream = device.createStream();
       using foreign = other.zeros(4, 'u32');
       using own = stream.zeros(4, 'u32');
       for (const call of [() => stream.fill(foreign, 1), () => stream.launch(mixKernel, { grid: 1, block: 1 }, { x: foreign, k: 1 })]) {

@@ -37,9 +37,29 @@ export function rulesOf(target: Target): Rule {
 
 /** One device for the tests of a chapter, opened before the first and closed after the last. */
 export function chapterDevice(target: Target, options?: OpenOptions): { readonly device: Device } {
+  return openedFor(() => target.open(options));
+}
+
+/** The same, and another device, for what joins two. */
+export function chapterDevices(target: Target): { readonly device: Device; readonly other: Device } {
+  const { openOther } = target;
+  if (openOther === undefined) throw new Error(`${target.name} names no second device.`);
+  const one = chapterDevice(target);
+  const second = openedFor(openOther);
+  return {
+    get device(): Device {
+      return one.device;
+    },
+    get other(): Device {
+      return second.device;
+    },
+  };
+}
+
+function openedFor(open: () => Promise<Device>): { readonly device: Device } {
   let opened: Device | undefined;
   beforeAll(async () => {
-    opened = await target.open(options);
+    opened = await open();
   });
   afterAll(async () => {
     await opened?.close();
