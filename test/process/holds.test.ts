@@ -2,13 +2,7 @@
 import { DeviceLostError, openDevice, StateError, WaitTimeoutError, type Device } from 'millrace';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
-
-function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
+import { rejectionOf } from '../support/wait.js';
 
 describe('hold', () => {
   let device: Device;

@@ -1,4 +1,5 @@
 // Small helpers for asynchronous tests. Time is an upper bound only: nothing here sleeps to let work finish.
+import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 
@@ -54,9 +55,22 @@ export async function rejectionOf(promise: PromiseLike<unknown>): Promise<Error>
 
 /** Collects garbage; true when it could. */
 export function collectGarbage(): boolean {
-  v8.setFlagsFromString('--expose-gc');
-  const gc: unknown = vm.runInNewContext('gc');
+  const gc: unknown = globalThis.gc ?? exposedGc();
   if (typeof gc !== 'function') return false;
   gc();
   return true;
+}
+
+/** Collects garbage until it shows what is looked for, or the rounds are over: the caller looks once more. */
+export async function collectUntil(isOver: () => boolean, rounds = 200): Promise<void> {
+  for (let n = 0; n < rounds && !isOver(); n++) {
+    // What was looked at is kept until the turn ends, and finalizers have turns of their own.
+    await delay(2);
+    if (!collectGarbage()) throw new Error('This process cannot collect garbage.');
+  }
+}
+
+function exposedGc(): unknown {
+  v8.setFlagsFromString('--expose-gc');
+  return vm.runInNewContext('gc');
 }

@@ -1,15 +1,16 @@
 // What clocks keep of streams and devices that are gone: nothing.
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { StreamHazardError } from '../../../src/core/base/errors.js';
 import { uses } from '../../../src/core/memory/uses.js';
 import type { Stream } from '../../../src/core/faces/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { FakeChannel, fixture, turn } from './fake-channel.js';
+import { collectUntil } from '../../support/wait.js';
+import { closeStream, FakeChannel, fixture } from './fake-channel.js';
 
 describe('what is kept', () => {
   test('clocks do not grow with the streams that came and went', async () => {
-    const { channel, device, progress } = fixture();
+    const all = fixture();
+    const { channel, device } = all;
     const a = device.createStream({ ordering: 'checked' });
     const x = a.ones(4);
     for (let n = 0; n < 200; n++) {
@@ -18,13 +19,7 @@ describe('what is kept', () => {
       s.fill(x, n);
       a.waitStream(s);
       a.fill(x, n);
-      const closing = s.close();
-      for (let turns = 0; turns < 3; turns++) {
-        channel.completeAll();
-        progress.wake();
-        await turn();
-      }
-      await closing;
+      await closeStream(all, s);
       // Slots come round.
       (channel as unknown as { reserveStream: () => number }).reserveStream = () => s.timeline.slot;
     }
@@ -32,8 +27,6 @@ describe('what is kept', () => {
   });
 
   test('a device that was closed is not kept by clocks, events, or the arrays of another that it used', async () => {
-    const { gc } = globalThis;
-    if (gc === undefined) throw new Error('These tests run with --expose-gc.');
     const kept = fixture(new FakeChannel(1));
     const stream = kept.device.createStream({ ordering: 'checked' });
     const x = stream.ones(4);
@@ -56,10 +49,7 @@ describe('what is kept', () => {
       return new WeakRef(gone.channel);
     }
     const channel = await visitAndClose();
-    for (let n = 0; n < 100 && channel.deref() !== undefined; n++) {
-      await delay(5);
-      gc();
-    }
+    await collectUntil(() => channel.deref() === undefined);
     expect(channel.deref()).toBeUndefined();
     expect([x.isDisposed, event.isComplete]).toEqual([false, false]);
     // It is still known that somebody wrote there.

@@ -3,27 +3,12 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/faces/array.js';
 import type { CopyOptions } from '../../../src/core/faces/copy.js';
 import { DTYPES, type DType, type HostArray } from '../../../src/core/elements/dtype.js';
+import type { ArgumentError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
+import { thrownBy } from '../../support/wait.js';
 import { fixture, shiftKernel } from './fake-channel.js';
 import { World } from './simulated.js';
-
-interface Facts {
-  readonly name: string;
-  readonly code: string;
-  readonly argument: string;
-  readonly limit?: unknown;
-  readonly message: string;
-}
-
-function thrownBy(call: () => unknown): Facts {
-  try {
-    call();
-  } catch (error) {
-    return error as Facts;
-  }
-  throw new Error('nothing was thrown');
-}
 
 describe('a copy', () => {
   const { channel, device } = fixture();
@@ -64,7 +49,7 @@ describe('a copy', () => {
     const before = channel.records.length;
     const error = thrownBy(call);
     expect(error).toMatchObject({ name: 'ArgumentError', code: 'ERR_MILLRACE_COPY', argument });
-    expect(error.limit).toEqual(limit);
+    expect((error as ArgumentError).limit).toEqual(limit);
     for (const part of parts) expect(error.message).toContain(part);
     expect(channel.records).toHaveLength(before);
   });

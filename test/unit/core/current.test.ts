@@ -6,6 +6,7 @@ import { ArgumentError, LimitError, StateError } from '../../../src/core/base/er
 import type { Stream } from '../../../src/core/faces/stream.js';
 import { getDefaultDevice, setDefaultDevice } from '../../../src/core/faces/thread-calls.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
+import { closeStream } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
 
 test('AsyncLocalStorage is loaded by the first run and not before', () => {
@@ -340,16 +341,11 @@ describe('setCurrentStream', () => {
   });
 
   test('a current stream that is closed stays it: what is made on it throws and names it', async () => {
-    const { channel, device, progress } = open();
+    const all = open();
+    const { device } = all;
     const stream = device.createStream({ label: 'mine' });
     device.setCurrentStream(stream);
-    const closing = stream.close();
-    for (let n = 0; n < 3; n++) {
-      channel.completeAll();
-      progress.wake();
-      await nextTurn();
-    }
-    await closing;
+    await closeStream(all, stream);
     expect(() => device.zeros(4)).toThrow(/Stream mine .* is closed/);
     const next = device.createStream();
     expect(next.run(() => device.zeros(4)).length).toBe(4);

@@ -1,16 +1,20 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
-import type { DeviceName } from '../../../src/core/faces/device-info.js';
 import type { BuildReport, Channel } from '../../../src/core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
 import { Device } from '../../../src/core/faces/device.js';
+import type { DeviceName } from '../../../src/core/faces/device-info.js';
 import type { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
 import { Progress } from '../../../src/core/waits/progress.js';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
+import { turn } from '../../support/wait.js';
+
+export { turn };
 
 const SLOTS = 16;
 const MIB = 2 ** 20;
@@ -244,8 +248,33 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
 /** The handle that the table gives for an index the first time. */
 export const handleAt = (index: number): number => (index | (1 << HANDLE_INDEX_BITS)) >>> 0;
 
-export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** The device finishes everything, and that is heard. */
+export function finish({ channel, progress }: Pick<Fixture, 'channel' | 'progress'>): void {
+  channel.completeAll();
+  progress.wake();
+}
+
+/** The stream is closed, and its device does what that needs. */
+export async function closeStream(all: Fixture, stream: Stream): Promise<void> {
+  const closing = stream.close();
+  // What is pending, and then the record that destroys it.
+  for (let n = 0; n < 3; n++) {
+    finish(all);
+    await turn();
+  }
+  await closing;
+}
+
+/** The device reaches a ticket of the stream, its last one unless another is named, and everything that hangs on it is heard. */
+export async function reach({ channel, progress }: Fixture, stream: Stream, ticket: number = stream.timeline.last): Promise<void> {
+  channel.complete(stream.timeline.slot, ticket);
+  await settle(progress);
+}
+
+/** What was reached is heard, and whatever follows from that in a few turns. */
+export async function settle(progress: Progress): Promise<void> {
+  progress.wake();
+  for (let n = 0; n < 5; n++) await turn();
 }
 
 /** A checked kernel of one array, which nothing compiles. */

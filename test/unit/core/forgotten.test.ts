@@ -3,19 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/faces/array.js';
-import { fixture, type FakeChannel } from './fake-channel.js';
+import { collectUntil } from '../../support/wait.js';
+import { type FakeChannel, fixture } from './fake-channel.js';
 
 const frees = (channel: FakeChannel): number => channel.opcodes().filter((opcode) => opcode === 'FREE').length;
-
-async function collectUntil(isOver: () => boolean, rounds = 200): Promise<void> {
-  const { gc } = globalThis;
-  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
-  for (let n = 0; n < rounds && !isOver(); n++) {
-    // What was looked at is kept until the turn ends.
-    await delay(2);
-    gc();
-  }
-}
 
 test('memory goes back when the last of an array and its views is collected, with one warning', async () => {
   const warnings: Error[] = [];

@@ -1,26 +1,8 @@
 // Closing a device inside a hold that its streams, or those that use its memory, wait for.
 import { describe, expect, test } from 'vitest';
 import { StateError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
-import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
-
-function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
-/** The device reaches a ticket, and everything that hangs on it is heard. */
-async function reach({ channel, progress }: Fixture, stream: Stream, ticket = stream.timeline.last): Promise<void> {
-  channel.complete(stream.timeline.slot, ticket);
-  await settle(progress);
-}
-
-async function settle(progress: Fixture['progress']): Promise<void> {
-  progress.wake();
-  for (let n = 0; n < 5; n++) await turn();
-}
+import { rejectionOf } from '../../support/wait.js';
+import { FakeChannel, fixture, reach } from './fake-channel.js';
 
 describe('a wait inside of a hold', () => {
   test('for a device whose streams wait for it unseen, or which it keeps memory of, is refused and closes nothing', async () => {

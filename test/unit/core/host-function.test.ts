@@ -2,27 +2,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { type Fixture, fixture, turn } from './fake-channel.js';
-
-function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
-/** The device reaches a ticket, and everything that hangs on it is heard. */
-async function reach({ channel, progress }: Fixture, stream: Stream, ticket = stream.timeline.last): Promise<void> {
-  channel.complete(stream.timeline.slot, ticket);
-  await settle(progress);
-}
-
-async function settle(progress: Fixture['progress']): Promise<void> {
-  progress.wake();
-  for (let n = 0; n < 5; n++) await turn();
-}
+import { rejectionOf } from '../../support/wait.js';
+import { fixture, reach, settle, turn } from './fake-channel.js';
 
 describe('host', () => {
   test('is a record, called once when everything before it has finished, and not before', async () => {

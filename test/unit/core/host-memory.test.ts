@@ -2,21 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/base/errors.js';
 import { CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
+import { thrownBy } from '../../support/wait.js';
 import { fixture, turn } from './fake-channel.js';
 import { type SimulatedChannel, World } from './simulated.js';
 
 const MIB = 2 ** 20;
 /** The types of this project are Node's without those of the web. */
 const wasm = (globalThis as unknown as { WebAssembly: { Memory: new (opts: { initial: number }) => { buffer: ArrayBuffer } } }).WebAssembly;
-
-function thrownBy(call: () => unknown): unknown {
-  try {
-    call();
-  } catch (error) {
-    return error;
-  }
-  return undefined;
-}
 
 function simulated(): { readonly world: World; readonly channel: SimulatedChannel } & ReturnType<World['add']> {
   const world = new World();
@@ -113,7 +105,7 @@ describe('an upload that transfers', () => {
     ] as const) {
       const error = thrownBy(call);
       expect(error).toMatchObject({ name: 'ArgumentError', code: 'ERR_MILLRACE_COPY', argument: 'transfer' });
-      expect((error as Error).message).toMatch(message);
+      expect(error.message).toMatch(message);
     }
     expect([memory.length, pooled.length, channel.records.length]).toEqual([4, 4, before]);
   });
@@ -234,7 +226,7 @@ describe('memory that is page-locked where it is', () => {
     for (const data of [new Uint8Array(buffer), new Uint8Array(buffer, 199, 1), new Uint8Array(buffer, 50, 51), device.pinned(4).data]) {
       const error = thrownBy(() => device.pin(data as Uint8Array<SharedArrayBuffer>));
       expect(error).toBeInstanceOf(StateError);
-      expect((error as Error).message).toMatch(/page-locked for device cuda:0 already/);
+      expect(error.message).toMatch(/page-locked for device cuda:0 already/);
     }
     device.pin(new Uint8Array(buffer, 200, 100));
     device.pin(new Uint8Array(buffer, 0, 100));
@@ -256,9 +248,7 @@ describe('memory that is page-locked where it is', () => {
     ]) {
       expect(thrownBy(() => device.pin(data as never))).toMatchObject({ name: 'ArgumentError', argument: 'data' });
     }
-    expect((thrownBy(() => device.pin(new Uint8Array(4) as never)) as Error).message).toMatch(
-      /not a SharedArrayBuffer: JavaScript could detach/,
-    );
+    expect(thrownBy(() => device.pin(new Uint8Array(4) as never)).message).toMatch(/not a SharedArrayBuffer: JavaScript could detach/);
     expect(channel.registered).toHaveLength(before);
   });
 });

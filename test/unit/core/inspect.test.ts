@@ -5,16 +5,10 @@ import { f32 } from '../../../src/core/elements/dtype.js';
 import { WaitTimeoutError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
+import { rejectionOf } from '../../support/wait.js';
 import { type FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js';
 
 const kernel = shiftKernel(inout(f32));
-
-function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
 
 describe('the operation that a stream stands at', () => {
   test('is the first that has not finished, with its kind, label and id', () => {

@@ -1,9 +1,9 @@
 // What `tracked` ordering inserts, what `explicit` leaves out, and what frees wait for: seen as the records submitted.
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Stream } from '../../../src/core/faces/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { fixture, type FakeChannel, turn } from './fake-channel.js';
+import { collectUntil } from '../../support/wait.js';
+import { closeStream, type FakeChannel, fixture, turn } from './fake-channel.js';
 
 /** The waits that a stream submitted: which stream, up to which ticket. */
 function waits(channel: FakeChannel, stream: Stream): { readonly target: number; readonly ticket: number }[] {
@@ -83,17 +83,12 @@ describe('tracked', () => {
   });
 
   test('an array whose writers are closed is read on the default stream', async () => {
-    const { channel, device, progress } = fixture();
+    const all = fixture();
+    const { device } = all;
     const x = device.zeros(4);
     const a = device.createStream();
     a.fill(x.subarray(0, 2), 1);
-    const closing = a.close();
-    for (let n = 0; n < 3; n++) {
-      channel.completeAll();
-      progress.wake();
-      await turn();
-    }
-    await closing;
+    await closeStream(all, a);
     void x.read().catch(() => undefined);
     expect(device.inspect().streams.map(({ stream }) => stream)).toEqual(['default']);
   });
@@ -251,8 +246,6 @@ describe('frees', () => {
 });
 
 test('a device that was closed is not kept by a stream that has waited for it', async () => {
-  const { gc } = globalThis;
-  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
   const kept = fixture();
   /** In a scope of its own, so that only the stream can still refer to what was closed. */
   async function waitAndClose(): Promise<WeakRef<FakeChannel>> {
@@ -267,10 +260,7 @@ test('a device that was closed is not kept by a stream that has waited for it', 
     return new WeakRef(gone.channel);
   }
   const channel = await waitAndClose();
-  for (let n = 0; n < 100 && channel.deref() !== undefined; n++) {
-    await delay(5);
-    gc();
-  }
+  await collectUntil(() => channel.deref() === undefined);
   expect(channel.deref()).toBeUndefined();
   expect(kept.device.state).toBe('open');
 });

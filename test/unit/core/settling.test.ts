@@ -5,16 +5,10 @@ import { f32 } from '../../../src/core/elements/dtype.js';
 import { BoundsError, LaunchError, type MillraceError, StateError, UpstreamError } from '../../../src/core/base/errors.js';
 import { output } from '../../../src/core/kernels/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
+import { rejectionOf } from '../../support/wait.js';
 import { type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
 const kernel = shiftKernel(output(f32));
-
-function rejectionOf(promise: Promise<unknown>): Promise<MillraceError | undefined> {
-  return promise.then(
-    () => undefined,
-    (error: MillraceError) => error,
-  );
-}
 
 describe('a fault that is reported after the copies behind it were issued', () => {
   function launched() {

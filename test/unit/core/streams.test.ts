@@ -1,24 +1,14 @@
 // How streams are made: their urgency, and those that somebody else made.
 import { describe, expect, test } from 'vitest';
 import { ArgumentError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
 import { StreamCreateRecord } from '../../../src/protocol/protocol.gen.js';
-import { FakeChannel, type Fixture, fixture, INFO, turn } from './fake-channel.js';
+import { collectUntil } from '../../support/wait.js';
+import { closeStream, FakeChannel, type Fixture, fixture, INFO } from './fake-channel.js';
 
 function cuda(): Fixture {
   const channel = new FakeChannel();
   channel.backend = 'cuda';
   return fixture(channel);
-}
-
-async function close({ channel, progress }: Fixture, stream: Stream): Promise<void> {
-  const closing = stream.close();
-  for (let n = 0; n < 3; n++) {
-    channel.completeAll();
-    progress.wake();
-    await turn();
-  }
-  await closing;
 }
 
 describe('priority', () => {
@@ -85,7 +75,7 @@ describe('a stream of somebody else', () => {
     channel.unmade.clear();
     expect(device.wrapStream(16n)).toBe(stream);
     expect(device.wrapStream(32n)).not.toBe(stream);
-    await close(opened, stream);
+    await closeStream(opened, stream);
     const again = device.wrapStream(16n);
     expect(again).not.toBe(stream);
     expect(again.isComplete).toBe(true);
@@ -101,8 +91,6 @@ describe('a stream of somebody else', () => {
   });
 
   test('its owners are kept while it is open, and no longer', async () => {
-    const { gc } = globalThis;
-    if (gc === undefined) throw new Error('These tests run with --expose-gc.');
     const opened = cuda();
     const { device } = opened;
     const owners = (): WeakRef<object>[] => {
@@ -111,17 +99,11 @@ describe('a stream of somebody else', () => {
       return made.map((owner) => new WeakRef(owner));
     };
     const kept = owners();
-    const collect = async (isDone: () => boolean): Promise<void> => {
-      for (let n = 0; n < 50 && !isDone(); n++) {
-        await new Promise<void>((resolve) => setTimeout(resolve, 2));
-        gc();
-      }
-    };
-    await collect(() => false);
+    await collectUntil(() => false, 50);
     expect(kept.map((owner) => owner.deref())).toEqual([{ name: 'first' }, { name: 'second' }]);
     const stream = device.wrapStream(16n);
-    await close(opened, stream);
-    await collect(() => kept.every((owner) => owner.deref() === undefined));
+    await closeStream(opened, stream);
+    await collectUntil(() => kept.every((owner) => owner.deref() === undefined));
     expect(kept.map((owner) => owner.deref())).toEqual([undefined, undefined]);
     expect(stream.label).toBe('foreign-1');
   });

@@ -12,6 +12,7 @@ import {
   waitEvent,
   waitStream,
 } from '../../../src/core/faces/thread-calls.js';
+import { collectUntil } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
 
@@ -117,8 +118,6 @@ test('what synchronize and elapsed were awaited for is known to checked streams'
 });
 
 test('a closed device is kept by nothing here', async () => {
-  const { gc } = globalThis;
-  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
   async function openAndClose(): Promise<WeakRef<Device>> {
     const { channel, device, progress } = fixture();
     setDefaultDevice(device);
@@ -132,9 +131,6 @@ test('a closed device is kept by nothing here', async () => {
     return new WeakRef(device);
   }
   const device = await openAndClose();
-  for (let n = 0; n < 100 && device.deref() !== undefined; n++) {
-    await new Promise<void>((resolve) => setTimeout(resolve, 5));
-    gc();
-  }
+  await collectUntil(() => device.deref() === undefined);
   expect(device.deref()).toBeUndefined();
 });

@@ -15,7 +15,8 @@ import { f32 } from '../../../src/core/elements/dtype.js';
 import { output } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
 import { MarkKind, MarkRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { type FakeChannel, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
+import { collectUntil } from '../../support/wait.js';
+import { closeStream, type FakeChannel, finish, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
 interface Clocked extends Fixture {
   /** Handles asked about, in pairs. */
@@ -38,20 +39,6 @@ function clocked(channel?: FakeChannel): Clocked {
 
 const handles = (channel: FakeChannel, opcode: string): number[] =>
   channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
-
-function finish({ channel, progress }: Fixture): void {
-  channel.completeAll();
-  progress.wake();
-}
-
-async function collect(isDone: () => boolean): Promise<void> {
-  const { gc } = globalThis;
-  if (gc === undefined) throw new Error('These tests run with --expose-gc.');
-  for (let n = 0; n < 200 && !isDone(); n++) {
-    gc();
-    await new Promise<void>((resolve) => setTimeout(resolve, 2));
-  }
-}
 
 describe('timing events', () => {
   test('each record is a new mark, and the one before is given back behind it', () => {
@@ -100,12 +87,7 @@ describe('timing events', () => {
     const { channel, device } = opened;
     const stream = device.createStream();
     const event = stream.record({ timing: true });
-    const closing = stream.close();
-    for (let n = 0; n < 3; n++) {
-      finish(opened);
-      await turn();
-    }
-    await closing;
+    await closeStream(opened, stream);
     event[Symbol.dispose]();
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'MARK_FREE', stream: device.defaultStream.timeline.slot });
   });
@@ -197,7 +179,7 @@ describe('timing events', () => {
       for (let n = 0; n < EACH; n++) stream.record({ timing: true });
       channel.completeAll();
       largest = Math.max(largest, count());
-      await collect(() => count() < EACH / 5);
+      await collectUntil(() => count() < EACH / 5);
     }
     expect(stream.timeline.last).toBeGreaterThan(ROUNDS * EACH);
     expect(largest).toBeLessThan(2 * EACH);
@@ -346,7 +328,7 @@ describe('a stream with timing', () => {
     const array = stream.empty(4);
     for (let n = 0; n < 100; n++) stream.fill(array, n);
     finish(opened);
-    await collect(() => handles(channel, 'MARK_FREE').length >= 198);
+    await collectUntil(() => handles(channel, 'MARK_FREE').length >= 198);
     expect(handles(channel, 'MARK_FREE').length).toBeGreaterThanOrEqual(198);
   });
 
