@@ -3,6 +3,7 @@
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
+import { promiseOf } from '../base/promise-like.js';
 import type { StreamSite } from '../device/stream-site.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
@@ -77,7 +78,7 @@ class HoldCall extends HostCall {
       this.#end(asError(error));
       return;
     }
-    Promise.resolve(result).then(
+    promiseOf(result).then(
       () => this.#end(),
       (error: unknown) => this.#end(asError(error)),
     );

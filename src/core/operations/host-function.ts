@@ -8,6 +8,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { addAbortListener } from 'node:events';
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
+import { isPromiseLike, promiseOf } from '../base/promise-like.js';
 import type { StreamSite } from '../device/stream-site.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { Landing } from '../waits/landing.js';
@@ -104,15 +105,17 @@ export class HostCall extends Landing {
 
   protected call(): void {
     let result: unknown;
+    let isPromise: boolean;
     try {
       result = this.context.runInAsyncScope(this.#fn);
+      isPromise = isPromiseLike(result);
     } catch (error) {
       this.fail(asError(error));
       return;
     }
     this.settle();
     // Nobody waits for the promise of an async function, but its failure is not lost.
-    if (isThenable(result)) Promise.resolve(result).then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
+    if (isPromise) promiseOf(result).then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
   }
 
   /** Settles with an error of the function, which is told to `errors$` if nobody asks. */
@@ -190,8 +193,4 @@ export function hostError(error: Error, operation: Operation): MillraceError {
 export function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   return new MillraceError('ERR_MILLRACE_HOST', `A host function threw ${show(thrown)}, which is no error.`, { cause: thrown });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
