@@ -16,7 +16,10 @@ import type { Stream } from './stream.js';
 export interface RunOptions {
   /** Default true: the stream first waits for what was the current one. */
   readonly syncEnter?: boolean;
-  /** Default false: at the end, what was the current stream waits for what is then the current one. */
+  /**
+   * Default false: at the end, what was the current stream waits for what is then the current one. Where the device has no room for that,
+   * its next operation comes first to say so, and is refused until there is some.
+   */
   readonly syncExit?: boolean;
 }
 
@@ -41,28 +44,26 @@ export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncEx
   const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device, stream]]) };
   storage ??= load();
   if (!syncExit) return storage.run(scope, fn);
-  const leave = (): void => {
-    // A stream that takes no work any more has none to hold back.
-    if (previous.isOpen) comeAfter(previous, scope.streams.get(device) as Stream);
-  };
+  // Whatever the function gave or threw stands: what cannot be submitted now is owed.
+  const leave = (): void => previous.comeAfter(scope.streams.get(device) as Stream);
   let result: T;
   try {
     result = storage.run(scope, fn);
+    if (isPromiseLike(result)) {
+      return result.then(
+        (value) => {
+          leave();
+          return value;
+        },
+        (error: unknown) => {
+          leave();
+          throw error;
+        },
+      ) as T;
+    }
   } catch (error) {
-    leaveWith(leave);
+    leave();
     throw error;
-  }
-  if (isPromiseLike(result)) {
-    return result.then(
-      (value) => {
-        leave();
-        return value;
-      },
-      (error: unknown) => {
-        leaveWith(leave);
-        throw error;
-      },
-    ) as T;
   }
   leave();
   return result;
@@ -108,11 +109,4 @@ function load(): AsyncLocalStorage<Scope> {
 /** On the device; the host never waits. A stream whose end was submitted had nothing pending then. */
 function comeAfter(stream: Stream, other: Stream): void {
   if (stream !== other && !other.timeline.isEnding) stream.waitStream(other);
-}
-
-/** What the function threw is told, not what the wait behind it is refused with. */
-function leaveWith(leave: () => void): void {
-  try {
-    leave();
-  } catch {}
 }

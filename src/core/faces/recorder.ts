@@ -171,8 +171,8 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /** @internal */
-  protected waitFor(other: Timeline, ticket: number): Operation {
-    return this.#waited(this.core.orders.order(this.timeline, other, ticket, 'stream'));
+  protected waitFor({ timeline, ticket, clock }: Point): Operation {
+    return this.#waited(this.core.orders.order(this.timeline, timeline, ticket, 'stream', clock));
   }
 
   /** @internal The operation that the stream's last record was submitted for. */

@@ -2,7 +2,7 @@
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import { LimitError, StateError } from '../base/errors.js';
+import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/hub-iterator.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { Ordering } from '../device/stream-site.js';
@@ -10,7 +10,7 @@ import { OperationTimer } from '../events/operation-timer.js';
 import { follow, isWatched } from '../operations/follow.js';
 import { iterate } from '../operations/iterate.js';
 import type { Activity, Operation } from '../operations/operation.js';
-import type { Timeline } from '../timeline/timeline.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseHeld } from '../waits/held.js';
 import { see } from '../waits/seen.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
@@ -33,6 +33,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
   #activities: ObservableOf<Activity> | undefined = undefined;
+  /** It comes after these, and the device had no room to be told; whatever is submitted next is behind them. */
+  #owed: readonly Point[] | undefined = undefined;
 
   /** @internal Made by `device.createStream`. */
   constructor(
@@ -48,7 +50,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   override waitStream(other: Stream): Operation {
     this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
-    return this.waitFor(other.timeline, other.timeline.last);
+    if (other.#owed !== undefined) this.core.checkRoom(this.timeline, other.#owed.length + 1);
+    for (const point of other.#owed ?? []) this.waitFor(point);
+    return this.waitFor(other.timeline.here());
   }
 
   /**
@@ -78,7 +82,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** Has everything submitted finished? One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`. */
   get isComplete(): boolean {
-    const { isComplete } = this.timeline;
+    const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));
     if (isComplete) see(this.timeline.here());
     return isComplete;
   }
@@ -95,7 +99,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
     if (this.#state === 'closed') throw this.closedError();
-    await this.core.waits.until(this.timeline, this.timeline.last, undefined, opts);
+    const points = [this.timeline.here(), ...(this.#owed ?? [])];
+    await Promise.all(points.map(({ timeline, ticket }) => this.core.waits.until(timeline, ticket, undefined, opts)));
   }
 
   /**
@@ -196,6 +201,25 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   override checkOpen(): void {
     if (this.#state !== 'open') throw this.closedError();
     if (this.timer !== undefined) this.timer.begin();
+    if (this.#owed !== undefined) this.#pay(this.#owed);
+  }
+
+  /** @internal As `waitStream` at the end of a run, which refuses nothing. A stream that takes no work any more has none to hold back. */
+  comeAfter(other: Stream): void {
+    if (other === this || !this.isOpen || other.timeline.isEnding) return;
+    try {
+      this.waitStream(other);
+    } catch (error) {
+      if (error instanceof LimitError) this.#owed = [...(this.#owed ?? []), ...(other.#owed ?? []), other.timeline.here()];
+      // Nothing runs any more.
+      else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
+    }
+  }
+
+  #pay(owed: readonly Point[]): void {
+    this.core.checkRoom(this.timeline, owed.length);
+    for (const point of owed) this.waitFor(point);
+    this.#owed = undefined;
   }
 
   /** @internal */
