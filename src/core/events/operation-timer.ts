@@ -57,8 +57,8 @@ export class Span {
 export class OperationTimer {
   #start: Mark | undefined = undefined;
 
-  /** A call begins; what is left here is of one that was refused. */
-  begin(): void {
+  /** A call begins, or the stream ends; what is left here is of a call that was refused. */
+  clear(): void {
     this.#start?.letGo();
     this.#start = undefined;
   }

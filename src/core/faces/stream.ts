@@ -142,7 +142,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     return this.operations$;
   }
 
-  /** Refuses new work at once and resolves when the rest has finished: `cuStreamDestroy`. Of the default stream: StateError. */
+  /**
+   * Refuses new work at once and resolves when the rest has finished: `cuStreamDestroy`. Rejects with StateError, and leaves the stream
+   * open, for the default stream and for a function that holds what it would have to wait for.
+   */
   close(): Promise<void> {
     if (this === this.device.defaultStream && this.device.state === 'open') {
       return Promise.reject(
@@ -200,7 +203,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal */
   override checkOpen(): void {
     if (this.#state !== 'open') throw this.closedError();
-    if (this.timer !== undefined) this.timer.begin();
+    if (this.timer !== undefined) this.timer.clear();
     if (this.#owed !== undefined) this.#pay(this.#owed);
   }
 
@@ -235,12 +238,17 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   async #close(): Promise<void> {
     this.#state = 'closing';
     const { core, timeline } = this;
+    this.timer?.clear();
     try {
       await core.waits.until(timeline, timeline.last);
-      await core.waits.until(timeline, await this.#destroy());
+      await core.waits.reach(timeline, await this.#destroy(), []);
     } catch (error) {
       // A device that is lost or closed took its streams along.
-      if (core.state === 'open') throw error;
+      if (core.state === 'open') {
+        this.#state = 'open';
+        this.#closing = undefined;
+        throw error;
+      }
     }
     // What a lost device left unfinished stays so.
     if (core.lostError === undefined) core.closeTimeline(timeline);

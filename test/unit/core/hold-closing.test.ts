@@ -1,8 +1,9 @@
-// Closing a device inside a hold that its streams, or those that use its memory, wait for.
+// Closing inside a hold: devices whose streams, or those that use their memory, wait for it, and streams of a full device.
 import { describe, expect, test } from 'vitest';
 import { StateError } from '../../../src/core/base/errors.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
 import { rejectionOf } from '../../support/wait.js';
-import { FakeChannel, fixture, reach } from './fake-channel.js';
+import { closeStream, FakeChannel, fixture, reach, settle } from './fake-channel.js';
 
 describe('a wait inside of a hold', () => {
   test('for a device whose streams wait for it unseen, or which it keeps memory of, is refused and closes nothing', async () => {
@@ -36,5 +37,31 @@ describe('a wait inside of a hold', () => {
     await reach(home, stream, held - 1);
     expect(refused).toEqual([expect.any(StateError)]);
     expect(away.device.state).toBe('open');
+  });
+
+  test('for the end of another stream, where only what is held would make room for it, is refused and closes nothing', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const [held, other] = [device.createStream(), device.createStream({ label: 'other' })];
+    channel.completeAll();
+    const refused: unknown[] = [];
+    const operation = held.hold(
+      async () => {
+        channel.refusal = Status.LIMIT;
+        refused.push(await rejectionOf(other.close()));
+        channel.refusal = Status.OK;
+      },
+      { timeoutMs: 10_000 },
+    );
+    await settle(all.progress);
+    expect(refused).toEqual([expect.any(StateError)]);
+    await reach(all, held);
+    await operation.done;
+    // As before the call: it takes work, and is closed by the next.
+    other.fill(other.zeros(1), 1);
+    expect(channel.opcodes(other.timeline.slot)).not.toContain('STREAM_DESTROY');
+    await closeStream(all, other);
+    expect(channel.opcodes(other.timeline.slot)).toContain('STREAM_DESTROY');
+    expect(() => other.empty(1)).toThrow(/Stream other .* is closed/);
   });
 });

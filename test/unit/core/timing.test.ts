@@ -346,6 +346,20 @@ describe('a stream with timing', () => {
     expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['MARK', 'MARK_FREE', 'MARK', 'FILL', 'MARK']);
   });
 
+  test('an operation that is refused leaves no stamp to the end of its stream', async () => {
+    const all = clocked();
+    const { channel, device } = all;
+    const stream = device.createStream({ timing: true });
+    const array = stream.empty(4);
+    const { submit } = channel;
+    let left = 1;
+    channel.submit = (bytes) => (left-- > 0 ? submit.call(channel, bytes) : -Status.LIMIT);
+    expect(() => stream.fill(array, 1)).toThrow(LimitError);
+    channel.submit = submit;
+    await closeStream(all, stream);
+    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['MARK', 'MARK_FREE', 'STREAM_DESTROY']);
+  });
+
   test('an operation behind which there is no room has no deviceMs, and none is thrown', async () => {
     const opened = clocked();
     const { channel, device } = opened;
