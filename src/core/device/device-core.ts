@@ -181,6 +181,7 @@ export class DeviceCore implements Submitter {
     clearTimeout(this.#check);
     this.onLost?.(error);
     for (const timeline of this.timelines) {
+      this.failures.note(timeline);
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
@@ -189,7 +190,11 @@ export class DeviceCore implements Submitter {
     this.#slots.tell();
     this.#endTables();
     this.#resolveLost(error);
-    this.errors.complete();
+    // Those who wait for what failed before are told in this turn.
+    setImmediate(() => {
+      this.failures.tellRest(true);
+      this.errors.complete();
+    });
   }
 
   /** Nothing runs on it any more, and what it had is gone with it. */

@@ -4,6 +4,7 @@ import {
   BoundsError,
   CompileError,
   DeviceLostError,
+  LaunchError,
   LimitError,
   type MillraceError,
   OutOfMemoryError,
@@ -248,4 +249,19 @@ describe('the end', () => {
     x[Symbol.dispose]();
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: device.stream.timeline.slot });
   });
+});
+
+test('a failure that nobody waited for is told also when the device is destroyed before anybody looked', async () => {
+  const { channel, core, device } = fixture();
+  const seen: (MillraceError | string)[] = [];
+  core.errors.add({ next: (error) => seen.push(error), complete: () => seen.push('complete') });
+  device.stream.fill(device.zeros(4), 1);
+  const { slot, last } = device.stream.timeline;
+  channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'refused' });
+  channel.completeAll();
+  const destroyed = device.destroy();
+  expect(seen).toEqual([]);
+  await destroyed;
+  await turn();
+  expect(seen).toEqual([expect.any(LaunchError), 'complete']);
 });

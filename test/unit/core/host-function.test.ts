@@ -131,6 +131,27 @@ describe('host', () => {
     }
   });
 
+  test('an error reaches errors$ also when the device is destroyed right behind it, unless its promise was read', async () => {
+    for (const isAwaited of [false, true]) {
+      const all = fixture();
+      const { core, device } = all;
+      const { stream } = device;
+      const seen: (MillraceError | string)[] = [];
+      core.errors.add({ next: (error) => seen.push(error), complete: () => seen.push('complete') });
+      const mine = new RangeError('mine');
+      const operation = stream.host(() => {
+        // Before a turn of the loop has passed.
+        queueMicrotask(() => void device.destroy());
+        throw mine;
+      });
+      const done = isAwaited ? rejectionOf(operation.done) : undefined;
+      await reach(all, stream);
+      expect(device.state).toBe('closed');
+      expect(await done).toBe(isAwaited ? mine : undefined);
+      expect(seen).toEqual(isAwaited ? ['complete'] : [expect.objectContaining({ cause: mine }), 'complete']);
+    }
+  });
+
   test('what is thrown need not be an error, and an async function that fails is told too', async () => {
     const all = fixture();
     const { core, device } = all;
