@@ -23,10 +23,11 @@ export interface Submitter {
   submit(timeline: Timeline, bytes: number): number;
 }
 
-/** Memory that nobody will use any more. */
-interface Unfreed {
-  readonly handle: number;
+/** What nobody will use any more: memory, a mark. */
+interface Unused {
   readonly uses: readonly Point[];
+  /** Submits the record that frees it. */
+  readonly free: (timeline: Timeline) => void;
 }
 
 export class OrderBook {
@@ -35,7 +36,7 @@ export class OrderBook {
   /** For frees that have to wait: on one of the program's streams, later work would wait as well. */
   readonly #reclaimers: HiddenStreams<Timeline>;
   /** Disposed while the device had no room for the record. */
-  #unfreed: Unfreed[] = [];
+  #unfreed: Unused[] = [];
 
   constructor(submitter: Submitter, memory: HandleTable, reclaimers: HiddenStreams<Timeline>) {
     this.#submitter = submitter;
@@ -68,14 +69,19 @@ export class OrderBook {
 
   /** Gives device memory back after these, its uses; called once for each. */
   free(handle: number, uses: readonly Point[]): void {
+    this.giveBack(uses, (timeline) => this.freeOn(timeline, handle));
+  }
+
+  /** Has a stream of the device free something after these, its uses: `free` is given which; called once for each. */
+  giveBack(uses: readonly Point[], free: (timeline: Timeline) => void): void {
     if (this.#submitter.isGone) return;
     try {
       const timeline = this.#freeingStream(uses);
       for (const use of uses) this.wait(timeline, use.timeline, use.ticket);
-      this.freeOn(timeline, handle);
+      free(timeline);
     } catch (error) {
-      // Disposing never fails: the check tries again when there is room, and a device that is gone took the memory along.
-      if (error instanceof LimitError) this.#unfreed.push({ handle, uses });
+      // Disposing never fails: the check tries again when there is room, and a device that is gone took it along.
+      if (error instanceof LimitError) this.#unfreed.push({ uses, free });
       else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
     }
   }
@@ -91,7 +97,7 @@ export class OrderBook {
   freeRest(): boolean {
     const unfreed = this.#unfreed;
     this.#unfreed = [];
-    for (const { handle, uses } of unfreed) this.free(handle, uses);
+    for (const { uses, free } of unfreed) this.giveBack(uses, free);
     return this.#unfreed.length > 0;
   }
 

@@ -6,7 +6,6 @@
 // holds it, its MARK_FREE is submitted behind its last use.
 // Thread: owner.
 import { MarkKind } from '../../protocol/protocol.gen.js';
-import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
@@ -52,8 +51,12 @@ export class Mark {
 
   letGo(): void {
     if (--this.#holders > 0) return;
-    if (this.#isBound) free(this);
-    else this.core.marks.giveBackNow(this.handle);
+    const { core, handle } = this;
+    if (!this.#isBound) core.marks.giveBackNow(handle);
+    else
+      core.orders.giveBack([...this.uses()], (timeline) => {
+        core.marks.giveBack(handle, timeline, core.submit(timeline, core.encoder.markFree(timeline.slot, handle)));
+      });
   }
 
   /** @internal Every use, the latest first. */
@@ -135,42 +138,4 @@ export function own(owner: object, cell: MarkCell): void {
 export function disown(cell: MarkCell): void {
   collected.unregister(cell);
   cell.replace();
-}
-
-// ── giving back ──
-
-/** Marks whose free found no room; one retry at a time. */
-const unfreed: WeakMap<DeviceCore, Mark[]> = new WeakMap();
-
-function free(mark: Mark): void {
-  const { core, handle } = mark;
-  if (core.state === 'closed' || core.state === 'lost') return;
-  try {
-    const [last] = mark.uses();
-    const timeline = last !== undefined && !last.timeline.isEnding ? last.timeline : (core.home as Timeline);
-    for (const use of mark.uses()) core.orders.wait(timeline, use.timeline, use.ticket);
-    const ticket = core.submit(timeline, core.encoder.markFree(timeline.slot, handle));
-    core.marks.giveBack(handle, timeline, ticket);
-  } catch (error) {
-    if (error instanceof LimitError) freeLater(mark, error);
-    // A device that is gone took its marks along.
-    else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
-  }
-}
-
-function freeLater(mark: Mark, { retryAfter }: LimitError): void {
-  const waiting = unfreed.get(mark.core);
-  if (waiting !== undefined) {
-    waiting.push(mark);
-    return;
-  }
-  unfreed.set(mark.core, [mark]);
-  const again = (): void => {
-    const marks = unfreed.get(mark.core) ?? [];
-    unfreed.delete(mark.core);
-    for (const each of marks) free(each);
-  };
-  // On a turn of its own: room that is gone again must not keep the loop from making some.
-  const later = (): void => void setImmediate(again);
-  retryAfter.then(later, later);
 }

@@ -15,7 +15,7 @@ import { f32 } from '../../../src/core/elements/dtype.js';
 import { output } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
 import { MarkKind, MarkRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { collectUntil } from '../../support/wait.js';
+import { collectUntil, eventually } from '../../support/wait.js';
 import { closeStream, type FakeChannel, finish, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
 interface Clocked extends Fixture {
@@ -117,7 +117,7 @@ describe('timing events', () => {
     channel.refusal = Status.OK;
     expect(channel.opcodes()).not.toContain('MARK_FREE');
     finish(opened);
-    for (let n = 0; n < 3; n++) await turn();
+    await eventually('both are freed', () => handles(channel, 'MARK_FREE').length === 2);
     expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
   });
 
@@ -372,7 +372,7 @@ describe('a stream with timing', () => {
     channel.submit = submit;
     finish(opened);
     expect(await operation.done).not.toHaveProperty('deviceMs');
-    for (let n = 0; n < 3; n++) await turn();
+    await eventually('its mark is freed', () => handles(channel, 'MARK_FREE').length > 0);
     expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
   });
 
