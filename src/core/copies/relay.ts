@@ -81,7 +81,12 @@ export class Relay {
   /** Throws a hazard that the given stream has with these, before anything is submitted. */
   check(dst: Region, src: Region): void {
     if (this.#given.ordering !== 'checked') return;
-    begin(this.#given, dst, src, this.#label);
+    collect(this.#given, dst, src);
+    try {
+      uses.order('copy', this.#label);
+    } finally {
+      uses.abandon();
+    }
     // What that submitted stands before the first step too, and its clock is the one to follow.
     this.#last = this.#given.timeline.here();
   }
@@ -131,50 +136,44 @@ export class Relay {
 
 /** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
 export function submitMove(site: StreamSite, dst: Region, src: Region, byteLength: number, label: string | undefined): number {
-  begin(site, dst, src, label);
+  collect(site, dst, src);
   const { core, timeline } = site;
-  const bytes = core.encoder.copy(
-    timeline.slot,
-    dst.storage.core.channel.id,
-    dst.storage.space,
-    dst.storage.handle,
-    dst.storage.base + dst.offset,
-    src.storage.core.channel.id,
-    src.storage.space,
-    src.storage.handle,
-    src.storage.base + src.offset,
-    byteLength,
+  return uses.submit('copy', label, () =>
+    core.encoder.copy(
+      timeline.slot,
+      dst.storage.core.channel.id,
+      dst.storage.space,
+      dst.storage.handle,
+      dst.storage.base + dst.offset,
+      src.storage.core.channel.id,
+      src.storage.space,
+      src.storage.handle,
+      src.storage.base + src.offset,
+      byteLength,
+    ),
   );
-  return submit(site, bytes);
 }
 
 /** The record of a copy of elements, between two regions of the site's device; its ticket. */
 export function submitArrange(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
-  begin(site, dst, src, label);
+  collect(site, dst, src);
   const { core, timeline } = site;
-  const axes = writeAxes(core.encoder, elements, dst, src);
-  const bytes = core.encoder.copyStrided(
-    timeline.slot,
-    dst.storage.handle,
-    dst.storage.base + dst.offset,
-    src.storage.handle,
-    src.storage.base + src.offset,
-    elements.byteSize,
-    axes,
+  return uses.submit('copy', label, () =>
+    core.encoder.copyStrided(
+      timeline.slot,
+      dst.storage.handle,
+      dst.storage.base + dst.offset,
+      src.storage.handle,
+      src.storage.base + src.offset,
+      elements.byteSize,
+      writeAxes(core.encoder, elements, dst, src),
+    ),
   );
-  return submit(site, bytes);
 }
 
-/** Collects and orders the uses of one record. */
-function begin(site: StreamSite, dst: Region, src: Region, label: string | undefined): void {
+/** The uses of one record. */
+function collect(site: StreamSite, dst: Region, src: Region): void {
   uses.begin(site);
   uses.add(dst.storage, dst.start, dst.end, true);
   uses.add(src.storage, src.start, src.end, false);
-  uses.order('copy', label);
-}
-
-function submit({ core, timeline }: StreamSite, bytes: number): number {
-  const ticket = core.submit(timeline, bytes);
-  uses.commit(ticket);
-  return ticket;
 }

@@ -26,13 +26,11 @@ export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): 
   if (length === 0) return core.submit(timeline, encoder.nop(slot));
   uses.begin(site);
   uses.add(storage, start, end, true);
-  uses.order('fill', undefined);
-  const { byteSize } = DTYPES[dst.dtype];
-  const offset = storage.base + byteOffset;
-  const bytes = dst.isContiguous
-    ? encoder.fill(slot, storage.handle, byteSize, offset, length, low, high)
-    : encoder.fillStrided(slot, storage.handle, byteSize, offset, writeAxes(encoder, dst.elements, dst.region, undefined), low, high);
-  const ticket = core.submit(timeline, bytes);
-  uses.commit(ticket);
-  return ticket;
+  return uses.submit('fill', undefined, () => {
+    const { byteSize } = DTYPES[dst.dtype];
+    const offset = storage.base + byteOffset;
+    if (dst.isContiguous) return encoder.fill(slot, storage.handle, byteSize, offset, length, low, high);
+    const axes = writeAxes(encoder, dst.elements, dst.region, undefined);
+    return encoder.fillStrided(slot, storage.handle, byteSize, offset, axes, low, high);
+  });
 }

@@ -26,25 +26,33 @@ export function submitLaunch(
   const { core, timeline } = site;
   measure(shape, plan, core.info, core.name);
   uses.begin(site);
-  const entries = writeArguments(device, core, plan, args);
-  if (geometry.isEmpty) return core.submit(timeline, core.encoder.nop(timeline.slot));
-  uses.order('launch', geometry.label ?? plan.name);
-  const { grid, block } = geometry;
-  const bytes = core.encoder.launch(
-    timeline.slot,
-    plan.handle,
-    entries,
-    grid[0],
-    grid[1],
-    grid[2],
-    block[0],
-    block[1],
-    block[2],
-    geometry.sharedBytes,
-  );
-  const ticket = core.submit(timeline, bytes);
-  uses.commit(ticket);
-  return ticket;
+  try {
+    const entries = writeArguments(device, core, plan, args);
+    if (geometry.isEmpty) {
+      uses.abandon();
+      return core.submit(timeline, core.encoder.nop(timeline.slot));
+    }
+    uses.order('launch', geometry.label ?? plan.name);
+    const { grid, block } = geometry;
+    const bytes = core.encoder.launch(
+      timeline.slot,
+      plan.handle,
+      entries,
+      grid[0],
+      grid[1],
+      grid[2],
+      block[0],
+      block[1],
+      block[2],
+      geometry.sharedBytes,
+    );
+    const ticket = core.submit(timeline, bytes);
+    uses.commit(ticket);
+    return ticket;
+  } catch (error) {
+    uses.abandon();
+    throw error;
+  }
 }
 
 /** Writes the arguments behind the fixed part of the record; how many entries they are. */

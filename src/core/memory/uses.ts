@@ -2,6 +2,8 @@
 //
 //   uses.begin(site); uses.add(storage, start, end, writes) ...; uses.order(kind, label); <encode, submit>; uses.commit(ticket)
 //
+// or, where one of these throws, `uses.abandon()`.
+//
 // One collector serves the whole thread, since a record is submitted by the call that began it; nothing is allocated while
 // one stream is used. Nothing is remembered before `commit`: a record that is refused has changed no order.
 // Thread: owner.
@@ -60,9 +62,6 @@ export class Uses {
     try {
       if (site.ordering === 'checked') this.#check(site, kind, label);
       this.#wait(site);
-    } catch (error) {
-      this.#drop();
-      throw error;
     } finally {
       this.#after.clear();
       this.#followed.clear();
@@ -80,14 +79,29 @@ export class Uses {
       storage.use(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, mode, access, isOrdered);
       if (storage.core !== core) storage.core.visitors.add(timeline, ticket);
     }
-    this.#drop();
+    this.abandon();
   }
 
-  /** A collector that lives for ever keeps no device. */
-  #drop(): void {
+  /** Orders and submits the record that `encode` writes, and remembers its uses; its ticket. Of records that are not launches. */
+  submit(kind: OperationKind, label: string | undefined, encode: () => number): number {
+    const { core, timeline } = this.#site as StreamSite;
+    try {
+      this.order(kind, label);
+      const ticket = core.submit(timeline, encode());
+      this.commit(ticket);
+      return ticket;
+    } catch (error) {
+      this.abandon();
+      throw error;
+    }
+  }
+
+  /** There is no such record: it was refused, or needs none of this. A collector that lives for ever keeps no device. */
+  abandon(): void {
     for (let i = 0; i < this.#count; i++) this.#storages[i] = undefined;
     this.#count = 0;
     this.#site = undefined;
+    this.#access = undefined;
   }
 
   /** Before anything is submitted. */
