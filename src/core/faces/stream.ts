@@ -7,6 +7,7 @@ import type { ObservedIterator } from '../base/hub-iterator.js';
 import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { Ordering } from '../device/stream-site.js';
 import { OperationTimer } from '../events/operation-timer.js';
+import { ActivityFeed } from '../operations/activity.js';
 import { follow, isWatched } from '../operations/follow.js';
 import { iterate } from '../operations/iterate.js';
 import type { Activity, Operation } from '../operations/operation.js';
@@ -28,7 +29,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   readonly priority: number;
   /** @internal */
   readonly hub: Hub<Operation> = new Hub();
-  readonly #activity: Hub<Activity> = new Hub();
+  readonly #activity: ActivityFeed = new ActivityFeed();
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
@@ -124,7 +125,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** Every phase of every operation, for tools; costs nothing unsubscribed. */
   get activity$(): ObservableOf<Activity> {
-    this.#activities ??= observe(this.#activity);
+    this.#activities ??= observe(this.#activity.hub);
     return this.#activities;
   }
 
@@ -184,10 +185,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal The device's end is this stream's. */
   finish(error?: Error): void {
     this.#state = 'closed';
-    for (const hub of [this.hub, this.#activity]) {
-      if (error === undefined) hub.complete();
-      else hub.error(error);
-    }
+    this.#activity.end(error);
+    if (error === undefined) this.hub.complete();
+    else this.hub.error(error);
   }
 
   /** @internal */

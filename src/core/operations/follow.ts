@@ -4,8 +4,9 @@ import type { MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
 import type { StreamSite } from '../device/stream-site.js';
+import type { ActivityFeed } from './activity.js';
 import { hostError } from './host-function.js';
-import type { Activity, Operation } from './operation.js';
+import type { Operation } from './operation.js';
 
 /** What watchers of a stream listen to. */
 export interface WatchedSite extends StreamSite {
@@ -14,7 +15,7 @@ export interface WatchedSite extends StreamSite {
 }
 
 /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
-export function isWatched({ device, hub }: WatchedSite, activity: Hub<Activity>): boolean {
+export function isWatched({ device, hub }: WatchedSite, activity: ActivityFeed): boolean {
   return hub.observed || device.hub.observed || activity.observed || operationsChannel.hasSubscribers;
 }
 
@@ -25,7 +26,7 @@ function failureOf(operation: Operation): MillraceError | undefined {
 }
 
 /** Tells the watchers of an operation now and when it has finished. */
-export function follow({ core, device, timeline, hub }: WatchedSite, activity: Hub<Activity>, operation: Operation, ticket: number): void {
+export function follow({ core, device, timeline, hub }: WatchedSite, activity: ActivityFeed, operation: Operation, ticket: number): void {
   if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
   if (!hub.observed && !device.hub.observed && !activity.observed) return;
   const submittedAt = performance.now();
@@ -36,9 +37,8 @@ export function follow({ core, device, timeline, hub }: WatchedSite, activity: H
     hub.next(operation);
     device.hub.next(operation);
     if (!activity.observed) return;
-    activity.next(
-      error === undefined ? { phase: 'finished', operation, atMs: finishedAt } : { phase: 'failed', operation, atMs: finishedAt, error },
-    );
+    if (error === undefined) activity.next({ phase: 'finished', operation, atMs: finishedAt }, operation.deviceMs);
+    else activity.next({ phase: 'failed', operation, atMs: finishedAt, error });
   };
   core.progress.add(timeline, {
     ticket,

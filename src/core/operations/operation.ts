@@ -29,6 +29,8 @@ export interface Activity {
   readonly operation: Operation;
   /** Of `performance.now()`. */
   readonly atMs: number;
+  /** With 'finished', as in `OperationTiming`; unless the stream was closed before the device said. */
+  readonly deviceMs?: number;
   readonly error?: MillraceError;
 }
 
@@ -148,6 +150,11 @@ export class Operation implements OperationInfo {
   timedBy(span: Span | undefined): void {
     this.#span = span;
     span?.belongsTo(this);
+  }
+
+  /** @internal How long the device worked on it, once it has finished; undefined where it is not timed. Never rejects. */
+  get deviceMs(): Promise<number | undefined> | undefined {
+    return this.#span?.elapsedMs(undefined).catch(() => undefined);
   }
 
   /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */
