@@ -185,7 +185,7 @@ export class DeviceCore implements Submitter {
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
-      timeline.hand.lose();
+      timeline.hand.lose(error.reason === 'closed' ? undefined : timeline.completed);
     }
     this.#slots.tell();
     this.#endTables();

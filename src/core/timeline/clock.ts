@@ -17,6 +17,8 @@ export type Clock = ReadonlyMap<Hand, number>;
 
 const EMPTY: Clock = new Map();
 let areKept = false;
+/** How often a stream was lost with its device before it had come to its end. */
+let losses = 0;
 /** Those of open streams, until clocks are kept. */
 const hands: Set<Hand> = new Set();
 
@@ -26,6 +28,10 @@ export class Hand {
   seen: number = 0;
   /** Of the stream's next record; undefined before clocks are kept. */
   clock: Clock | undefined = areKept ? EMPTY : undefined;
+  /** Its device was lost when it had come to this ticket. */
+  lostAfter: number = Number.POSITIVE_INFINITY;
+  /** Of those that its clock was looked through for. */
+  #losses = losses;
   /** The clock it began with. */
   #first: Clock = EMPTY;
   /** How far into other streams this one waits on the device, or need not; later work need not wait again. */
@@ -43,8 +49,15 @@ export class Hand {
     this.lose();
   }
 
-  /** Its stream is lost: nothing is left to wait for, and of what it waited for nothing is known. */
-  lose(): void {
+  /**
+   * Its stream is lost: nothing is left to wait for, and of what it waited for nothing is known. `reached`: where it ended, unless what
+   * was accepted still runs. Who waits for more goes on at once and fails, so that order by way of it never comes.
+   */
+  lose(reached: number = Number.POSITIVE_INFINITY): void {
+    if (reached !== Number.POSITIVE_INFINITY) {
+      this.lostAfter = reached;
+      losses++;
+    }
     this.seen = Number.POSITIVE_INFINITY;
     this.clock = areKept ? EMPTY : undefined;
     this.#waited.clear();
@@ -66,13 +79,15 @@ export class Hand {
 
   /** Does the other's record come before the next one here, and before whatever follows that? */
   comesAfter(other: Hand, ticket: number): boolean {
+    this.#dropVoid();
     return other === this || other.seen >= ticket || (this.clock?.get(other) ?? 0) >= ticket;
   }
 
   /** From now on it comes after the other's point; `clock` is the one that the point had. */
   follow(other: Hand, ticket: number, clock: Clock | undefined): void {
     if (!areKept || other === this) return;
-    const others = clock ?? other.#first;
+    this.#dropVoid();
+    const others = standing(clock ?? other.#first);
     // That the ticket is known says nothing of the clock: waits that need no record add to one and not to the other.
     if (this.comesAfter(other, ticket) && this.#comesAfterAll(others)) return;
     const merged = new Map<Hand, number>();
@@ -86,13 +101,21 @@ export class Hand {
   /** The program saw it finished up to this ticket, which had this clock. */
   see(ticket: number, clock: Clock | undefined): void {
     this.#see(ticket);
-    if (areKept) for (const [other, at] of clock ?? this.#first) other.#see(at);
+    if (areKept) for (const [other, at] of standing(clock ?? this.#first)) other.#see(at);
   }
 
   /** Clocks are kept from now on. */
   start(): void {
     this.clock = this.#reachable();
     this.#first = this.clock;
+  }
+
+  /** Which order it had by way of a lost stream cannot be told any more: what it waits for itself stays. */
+  #dropVoid(): void {
+    if (this.#losses === losses) return;
+    this.#losses = losses;
+    if (this.clock === undefined || standing(this.clock) === this.clock) return;
+    this.clock = new Map([...this.#waited].filter(([hand, at]) => hand.seen < at));
   }
 
   #comesAfterAll(clock: Clock): boolean {
@@ -117,6 +140,12 @@ export class Hand {
     }
     return reached;
   }
+}
+
+/** The clock, unless it names more of a lost stream than that has reached. */
+function standing(clock: Clock): Clock {
+  if (losses > 0) for (const [hand, at] of clock) if (hand.lostAfter < at) return EMPTY;
+  return clock;
 }
 
 export function areClocksKept(): boolean {

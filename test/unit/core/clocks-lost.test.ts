@@ -1,0 +1,60 @@
+// Order by way of a device that was lost before it came to that: who waits for it goes on at once, so it is none.
+import { describe, expect, test } from 'vitest';
+import { DeviceLostError, StreamHazardError } from '../../../src/core/base/errors.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import { FakeChannel, type Fixture, fixture } from './fake-channel.js';
+
+/** The writer's array is written, a stream of another device comes after that, and `follower` after it. */
+function chain() {
+  const kept = fixture(new FakeChannel(1));
+  const gone = fixture(new FakeChannel(2), kept.progress, 'cpu:1');
+  const checked = (all: Fixture): Stream => all.device.createStream({ ordering: 'checked' });
+  const [writer, follower, early, late] = [checked(kept), checked(kept), checked(kept), checked(kept)];
+  const between = checked(gone);
+  const x = writer.ones(4);
+  between.waitStream(writer);
+  follower.waitStream(between);
+  early.waitStream(follower);
+  const lose = (): void => gone.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+  return { kept, gone, writer, follower, early, late, between, x, lose };
+}
+
+describe('when a device is lost, checked streams', () => {
+  test('have no order by way of it, whether they had it before or take it over later', () => {
+    const { early, late, follower, writer, x, lose } = chain();
+    lose();
+    late.waitStream(follower);
+    for (const stream of [early, late]) {
+      expect(() => stream.fill(x, 1)).toThrow(StreamHazardError);
+    }
+    early.waitStream(writer);
+    expect(() => early.fill(x, 1)).not.toThrow();
+  });
+
+  test('have seen nothing by way of it', () => {
+    const { kept, late, follower, early, writer, x, lose } = chain();
+    lose();
+    for (const { timeline } of [follower, early]) kept.channel.complete(timeline.slot, timeline.last);
+    expect([follower.isComplete, early.isComplete, writer.isComplete]).toEqual([true, true, false]);
+    expect(() => late.fill(x, 1)).toThrow(StreamHazardError);
+  });
+
+  test('keep what they waited for themselves', () => {
+    const { early, writer, x, lose } = chain();
+    early.waitStream(writer);
+    lose();
+    expect(() => early.fill(x, 1)).not.toThrow();
+  });
+
+  test('keep the order that it had come to, and that of a device which was destroyed and runs to its end', async () => {
+    const reached = chain();
+    reached.gone.channel.completeAll();
+    reached.lose();
+    expect(() => reached.early.fill(reached.x, 1)).not.toThrow();
+    const destroyed = chain();
+    const ended = destroyed.gone.device.destroy();
+    destroyed.late.waitStream(destroyed.follower);
+    expect(() => destroyed.late.fill(destroyed.x, 1)).not.toThrow();
+    await ended;
+  });
+});
