@@ -13,7 +13,20 @@ Status MemoryPool::Find(std::shared_ptr<Context> context) {
   if (has_pools == 0) return {};
   const CUresult code = Cuda().cuDeviceGetDefaultMemPool(&handle_, context_->device());
   if (code != CUDA_SUCCESS) handle_ = nullptr;
-  return code == CUDA_ERROR_NOT_FOUND ? Status() : context_->Check(code, "finding the device's pool");
+  if (code == CUDA_ERROR_NOT_FOUND) return {};
+  MR_TRY(context_->Check(code, "finding the device's pool"));
+  return ForbidHiddenOrder();
+}
+
+Status MemoryPool::ForbidHiddenOrder() const {
+  // Where memory is short, the driver would make a stream wait for another one's free by itself: an order that nobody
+  // asked for and nothing shows, behind which a stream may even wait for what is to follow it. Without, the call finds
+  // no memory, and the channel parks the stream until a free ends. The driver's other two ways of using memory again
+  // are left on: behind a wait that a program made, and once a free was reached. Neither adds any order.
+  int is_allowed = 0;
+  return context_->Check(
+      Cuda().cuMemPoolSetAttribute(handle_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &is_allowed),
+      "setting up the pool");
 }
 
 Status MemoryPool::Ready() const {

@@ -2,7 +2,7 @@
 //
 // Other users of the process's context (CuPy, PyTorch, an addon of its own) may take from the same pool and set its
 // threshold. What is told here is the whole pool's, theirs included. The release threshold stays what the driver makes
-// it, 0, until somebody sets it.
+// it, 0, until somebody sets it. That streams never wait for each other behind the program's back is set for them too.
 #pragma once
 
 #include <memory>
@@ -29,6 +29,7 @@ class MemoryPool {
 
  private:
   [[nodiscard]] Status Ready() const;
+  Status ForbidHiddenOrder() const;
   Status Read(CUmemPool_attribute attribute, uint64_t* value) const;
   Status Write(CUmemPool_attribute attribute, uint64_t value) const;
 

@@ -41,4 +41,17 @@ inline bool Reaches(int device, int peer) {
   return FromDriverLibrary<bool (*)(int, int)>("fake_cuda_reaches")(device, peer);
 }
 
+/// How often the driver was told to free memory of the device's own or to close another process's.
+inline int Frees(int device) {
+  return FromDriverLibrary<int (*)(int)>("fake_cuda_frees")(device);
+}
+/// Of these, how often it had to wait for work.
+inline int WaitingFrees(int device) {
+  return FromDriverLibrary<int (*)(int)>("fake_cuda_waiting_frees")(device);
+}
+/// How often a stream of the device was asked whether it has work.
+inline int Questions(int device) {
+  return FromDriverLibrary<int (*)(int)>("fake_cuda_questions")(device);
+}
+
 }  // namespace millrace::testing

@@ -11,6 +11,7 @@
 // devices' streams for them end, so that a test can end too.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -98,6 +99,14 @@ struct Pool {
   uint64_t reserved_high = 0;
   uint64_t threshold = 0;
   std::set<int> readers;  // Ordinals of the peers that may reach it.
+  /// By attribute, the three of CU_MEMPOOL_ATTR_REUSE_*: all are on in a new pool.
+  std::array<int, 4> may_reuse = {0, 1, 1, 1};
+  /// What streams were given to free and have not freed.
+  struct Freeing {
+    std::shared_ptr<Point> freed;
+    uint64_t bytes;
+  };
+  std::vector<Freeing> freeing;
 
   void Shrink(uint64_t keep);
 };
@@ -114,6 +123,10 @@ struct Device {
   std::set<std::shared_ptr<Stream>> streams;
   std::shared_ptr<Stream> legacy;  // The default stream, once somebody used it.
   std::set<Event*> events;
+  // Calls of cuMemFree for memory of its own and of cuIpcCloseMemHandle; and those that found work and waited for it.
+  std::atomic<int> frees{0};
+  std::atomic<int> waiting_frees{0};
+  std::atomic<int> questions{0};  // Calls of cuStreamQuery.
 };
 
 /// A range the driver knows: a device's own memory or its pool's, another process's, host memory that it allocated, or

@@ -58,6 +58,10 @@ inline std::string Name(cuda::CUevent event) {
 /// After a wait of the host, the device's pool gives back what it need not keep.
 void ShrinkPool(Device& device);
 
+/// Waits for all that the device was given, as a real driver does before it unmaps memory of its own or of another
+/// process. Counts the call, and whether it had to wait.
+void AwaitWork(Device& device);
+
 /// Queues work that takes as long as MILLRACE_FAKE_CUDA_DELAY_US says, at least.
 void PushWork(Stream& stream, std::function<void()> work);
 

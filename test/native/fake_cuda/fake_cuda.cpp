@@ -9,7 +9,9 @@
 //
 // It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or an event of
 // another context is refused, and memory that the driver was never told about cannot be copied (a real driver would
-// stage it and block the caller). A fill of host memory blocks the caller, as it does there.
+// stage it and block the caller). A fill of host memory blocks the caller, as it does there, and so does freeing memory
+// of its own, or closing another process's, while the device has work. A pool short of memory makes a stream wait for
+// another's frees unless it was told not to.
 //
 // This file: the process, devices, contexts and streams.
 #include <algorithm>
@@ -53,6 +55,19 @@ __attribute__((visibility("default"))) void fake_cuda_break_peers(const char* wh
 
 __attribute__((visibility("default"))) void fake_cuda_fail(const char* specification) {
   SetFailures(specification);
+}
+
+/// For tests: what engine.h counts of a device.
+__attribute__((visibility("default"))) int fake_cuda_frees(int ordinal) {
+  return GetWorld().devices[static_cast<size_t>(ordinal)]->frees.load();
+}
+
+__attribute__((visibility("default"))) int fake_cuda_waiting_frees(int ordinal) {
+  return GetWorld().devices[static_cast<size_t>(ordinal)]->waiting_frees.load();
+}
+
+__attribute__((visibility("default"))) int fake_cuda_questions(int ordinal) {
+  return GetWorld().devices[static_cast<size_t>(ordinal)]->questions.load();
 }
 
 CUresult cuInit(unsigned int) {
@@ -258,6 +273,7 @@ CUresult cuStreamQuery(CUstream stream) {
   MR_ENTER("cuStreamQuery", Name(stream));
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
+  ++device->questions;
   return queue->IsIdle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

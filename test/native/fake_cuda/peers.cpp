@@ -40,8 +40,16 @@ uint64_t* Field(Pool& pool, cuda::CUmemPool_attribute attribute) {
       return &pool.used;
     case cuda::CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       return &pool.used_high;
+    default:
+      return nullptr;
   }
   return nullptr;
+}
+
+/// Those whose value is an int.
+bool IsSwitch(cuda::CUmemPool_attribute attribute) {
+  return attribute >= cuda::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+         attribute <= cuda::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
 /// Whether either device may reach the other's memory, of the pool or not.
@@ -144,6 +152,10 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   MR_ENTER("cuMemPoolGetAttribute", std::to_string(attribute));
   const std::lock_guard lock(GetWorld().mutex);
+  if (IsSwitch(attribute)) {
+    *static_cast<int*>(value) = PoolOf(pool).may_reuse[attribute];
+    return CUDA_SUCCESS;
+  }
   const uint64_t* const field = Field(PoolOf(pool), attribute);
   if (field == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *static_cast<uint64_t*>(value) = *field;
@@ -154,6 +166,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   MR_ENTER("cuMemPoolSetAttribute", std::to_string(attribute));
   const std::lock_guard lock(GetWorld().mutex);
   Pool& changed = PoolOf(pool);
+  if (IsSwitch(attribute)) {
+    changed.may_reuse[attribute] = *static_cast<const int*>(value);
+    return CUDA_SUCCESS;
+  }
   const uint64_t wanted = *static_cast<const uint64_t*>(value);
   switch (attribute) {
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
@@ -229,6 +245,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigne
 CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   MR_ENTER("cuIpcCloseMemHandle");
   MR_CURRENT(device);
+  AwaitWork(*device);
   const std::lock_guard lock(GetWorld().mutex);
   const auto range = GetWorld().ranges.find(address);
   if (range == GetWorld().ranges.end() || range->second.kind != Range::Kind::kOpened) return CUDA_ERROR_INVALID_VALUE;

@@ -1,0 +1,66 @@
+// The device's pool: that memory is never the reason why one stream waits for another. On the fake driver, or on this
+// machine's own (cuda_backend_test.cpp says how).
+#include "cuda/driver_types.h"
+#include "cuda_fixture.h"
+
+namespace {
+
+using namespace millrace;           // NOLINT: the test speaks of little else
+using namespace millrace::testing;  // NOLINT
+
+int Switch(cuda::CUmemPool_attribute attribute) {
+  cuda::CUmemoryPool pool = nullptr;
+  const auto find = FromDriverLibrary<int (*)(cuda::CUmemoryPool*, int)>("cuDeviceGetDefaultMemPool");
+  const auto read = FromDriverLibrary<int (*)(cuda::CUmemoryPool, unsigned, void*)>("cuMemPoolGetAttribute");
+  int value = -1;
+  MR_CHECK(find(&pool, 0) == 0 && read(pool, attribute, &value) == 0);
+  return value;
+}
+
+MR_TEST(AnOpenDevicesPoolMakesNoOrderOfItsOwn) {
+  Opened opened(0);
+  MR_EXPECT_EQ(Switch(cuda::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), 0);
+  MR_EXPECT_EQ(Switch(cuda::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES), 1);
+  MR_EXPECT_EQ(Switch(cuda::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
+}
+
+MR_TEST(WhereMemoryIsShortAStreamIsToldSoInsteadOfWaiting) {
+  if (!OnFake()) return;
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  auto other = opened.NewStream(1);
+  Gate gate(opened);
+  const uint64_t most = opened.device->FreeBytes() / 4 * 3;
+  auto first = stream->Allocate(1, most);
+  MR_REQUIRE(first.ok());
+  MR_REQUIRE(gate.Launch(*stream, 2).ok());
+  MR_REQUIRE(stream->Free(3, std::move(first).value()).ok());
+  auto refused = other->Allocate(1, most);
+  MR_EXPECT(refused.status().code() == StatusCode::kOutOfMemory);
+  // The refusal took nothing from the stream, which goes on.
+  MR_REQUIRE(other->Nop(1).ok());
+  MR_REQUIRE(Finish(*other, 1));
+  gate.Open();
+  MR_REQUIRE(Finish(*stream, 3));
+  auto second = other->Allocate(2, most);
+  MR_REQUIRE(second.ok());
+  MR_REQUIRE(other->Free(3, std::move(second).value()).ok());
+  MR_REQUIRE(Finish(*other, 3));
+}
+
+MR_TEST(APoolThatCannotBeSetUpIsNoPoolToOpenADeviceWith) {
+  if (!OnFake()) return;
+  FailCalls("cuMemPoolSetAttribute:0:1");
+  alignas(4096) static TimelineSlot slots[4] = {};
+  const auto refused = Cuda().Open(1, slots);
+  FailCalls("");
+  MR_EXPECT(!refused.ok());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
+  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
+  return RunAll();
+}
