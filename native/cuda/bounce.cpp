@@ -1,6 +1,7 @@
 #include "cuda/bounce.h"
 
 #include <algorithm>
+#include <shared_mutex>
 #include <tuple>
 #include <utility>
 
@@ -124,6 +125,7 @@ Status Bounce::Step(Context& own, CUstream stream, Leg* leg, CUdeviceptr dst, CU
   MR_TRY(own.Check(Cuda().cuEventRecord(leg->turn, stream), "recording an event"));
   CUresult code = CUDA_SUCCESS;
   {
+    const std::shared_lock submitting(other.submissions());
     const ContextScope scope(other.handle());
     code = scope.code();
     if (code == CUDA_SUCCESS) code = Cuda().cuStreamWaitEvent(leg->stream, leg->turn, 0);

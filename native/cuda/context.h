@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "cuda/driver.h"
+#include "cuda/submissions.h"
 #include "hal/status.h"
 
 namespace millrace::cuda {
@@ -54,6 +55,11 @@ class Context {
   /// Gives the device up for a code that would not mean a loss by itself. Thread: any.
   Status Lose(CUresult code, const char* note);
 
+  /// Held shared by whoever submits work that may last, and exclusively by who gives back what the driver gives back
+  /// only after waiting for the device, which has nothing to do then. That one only tries, so nobody waits for him but
+  /// while an idle device is called. Thread: any.
+  [[nodiscard]] Submissions& submissions() { return submissions_; }
+
   /// Ok, or kDeviceLost. Thread: any.
   [[nodiscard]] Status Alive() const;
   [[nodiscard]] bool is_lost() const { return LostCode(ordinal_).load(std::memory_order_acquire) != 0; }
@@ -68,6 +74,7 @@ class Context {
   const uint32_t ordinal_;
   const CUdevice device_;
   const CUcontext handle_;
+  Submissions submissions_;
 };
 
 }  // namespace millrace::cuda

@@ -40,7 +40,7 @@ Status Device::Prepare() {
                          "finding the timeline's device address"));
 
   support_.context = context_;
-  support_.reaper = std::make_shared<Reaper>(context_);
+  support_.reaper = std::make_shared<Reaper>(context_, info_.total_memory_bytes);
   support_.pageable = Pageable::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.has_pools = pool_.handle() != nullptr;
@@ -102,8 +102,8 @@ uint64_t Device::FreeBytes() const {
   size_t free = 0;
   size_t total = 0;
   if (context_->is_lost() || Cuda().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return 0;
-  // What the pool keeps from the driver without using it is free for us.
-  return free + pool_.UnusedBytes();
+  // What the pool and the reaper keep from the driver without using it is free for us.
+  return free + pool_.UnusedBytes() + support_.reaper->UnusedBytes();
 }
 
 Result<std::unique_ptr<hal::Mark>> Device::CreateMark(protocol::MarkKind kind) {
@@ -123,11 +123,17 @@ Result<std::unique_ptr<hal::Mark>> Device::OpenMark(const hal::IpcHandle& handle
 }
 
 Result<std::unique_ptr<hal::Memory>> Device::AllocateInterprocess(uint64_t bytes) {
+  MR_TRY(context_->Alive());
+  if (std::unique_ptr<Memory> kept = support_.reaper->Reuse(bytes))
+    return std::unique_ptr<hal::Memory>(std::move(kept));
   Result<std::unique_ptr<Memory>> memory = Memory::AllocateInterprocess(context_, bytes);
+  if (memory.status().code() == StatusCode::kOutOfMemory && support_.has_pools) {
+    // The pool may keep some that nobody uses.
+    MR_TRY(pool_.Trim(0));
+    memory = Memory::AllocateInterprocess(context_, bytes);
+  }
   if (memory.status().code() == StatusCode::kOutOfMemory) {
-    // Memory whose last use is over may not be free yet, and the pool may keep some that nobody uses.
-    support_.reaper->Sweep();
-    if (support_.has_pools) MR_TRY(pool_.Trim(0));
+    support_.reaper->GiveBack(0);
     memory = Memory::AllocateInterprocess(context_, bytes);
   }
   MR_TRY(memory.status());
@@ -140,8 +146,38 @@ Result<hal::IpcHandle> Device::ExportMemory(const hal::Memory& memory) {
 
 Result<std::unique_ptr<hal::Memory>> Device::OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) {
   Result<std::unique_ptr<Memory>> memory = Memory::Open(context_, handle, bytes);
+  // The other process may have put this where it had something else, which is mapped here though nobody uses it.
+  if (memory.status().driver_code() == CUDA_ERROR_ALREADY_MAPPED ||
+      memory.status().code() == StatusCode::kOutOfMemory) {
+    support_.reaper->GiveBack(UINT64_MAX);
+    memory = Memory::Open(context_, handle, bytes);
+  }
   MR_TRY(memory.status());
   return std::unique_ptr<hal::Memory>(std::move(memory).value());
+}
+
+Result<hal::PoolStats> Device::PoolUse() {
+  Result<hal::PoolStats> use = pool_.Use();
+  MR_TRY(use.status());
+  hal::PoolStats stats = use.value();
+  stats.reserved += support_.reaper->Bytes();
+  stats.reserved_high += support_.reaper->HighBytes();
+  return stats;
+}
+
+Status Device::Trim(uint64_t keep_bytes) {
+  MR_TRY(pool_.Trim(keep_bytes));
+  Result<hal::PoolStats> use = pool_.Use();
+  MR_TRY(use.status());
+  const uint64_t reserved = use.value().reserved;
+  support_.reaper->GiveBack(keep_bytes > reserved ? keep_bytes - reserved : 0);
+  return context_->Alive();
+}
+
+Status Device::ResetHighWater() {
+  MR_TRY(pool_.ResetHighWater());
+  support_.reaper->ResetHigh();
+  return {};
 }
 
 Result<hal::PeerState> Device::Peer(uint32_t ordinal, protocol::PeerWhat what) {
@@ -163,7 +199,7 @@ void Device::Close() {
     if (scope.code() == CUDA_SUCCESS) {
       std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
       // There is none where opening failed half way.
-      if (support_.reaper != nullptr) support_.reaper->Sweep();
+      if (support_.reaper != nullptr) support_.reaper->GiveBack(0);
       // The context stays, but what the pool kept goes back to the device.
       if (support_.has_pools) std::ignore = pool_.Trim(0);
     }

@@ -39,11 +39,13 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override;
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory& memory) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override;
-  [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return pool_.Use(); }
+  [[nodiscard]] uint64_t KeptBytes() const override { return support_.reaper->Bytes(); }
+  void GiveBackKept() override { support_.reaper->GiveBack(0); }
+  [[nodiscard]] Result<hal::PoolStats> PoolUse() override;
   Status SetReleaseThreshold(uint64_t bytes) override { return pool_.SetReleaseThreshold(bytes); }
   [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return pool_.ReleaseThreshold(); }
-  Status Trim(uint64_t keep_bytes) override { return pool_.Trim(keep_bytes); }
-  Status ResetHighWater() override { return pool_.ResetHighWater(); }
+  Status Trim(uint64_t keep_bytes) override;
+  Status ResetHighWater() override;
   [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override;

@@ -9,6 +9,20 @@
 
 namespace millrace::cuda {
 
+namespace {
+
+/// A handle opens the driver's whole block, of which small allocations are parts: whole blocks share nothing else.
+constexpr uint64_t kBlock = 2 << 20;
+/// Of memory that is used again, the part that may lie idle: 1 in so many bytes.
+constexpr uint64_t kIdlePart = 8;
+
+/// 0 where the number of bytes is beyond any memory.
+constexpr uint64_t WholeBlocks(uint64_t bytes) {
+  return (std::max<uint64_t>(bytes, 1) + kBlock - 1) / kBlock * kBlock;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Memory>> Memory::Allocate(std::shared_ptr<Context> context, CUstream stream, uint64_t bytes,
                                                  bool has_pools) {
   // The driver refuses an empty allocation; an array of no elements still has an address here.
@@ -18,20 +32,18 @@ Result<std::unique_ptr<Memory>> Memory::Allocate(std::shared_ptr<Context> contex
       has_pools ? Cuda().cuMemAllocAsync(&address, wanted, stream) : Cuda().cuMemAlloc(&address, wanted);
   MR_TRY(context->Check(code, "allocating device memory"));
   const Origin origin = has_pools ? Origin::kPool : Origin::kPlain;
-  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, origin));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, wanted, origin));
 }
 
 Result<std::unique_ptr<Memory>> Memory::AllocateInterprocess(std::shared_ptr<Context> context, uint64_t bytes) {
   MR_TRY(context->Alive());
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
-  // A handle opens the driver's whole block, of which small allocations are parts: whole blocks share nothing else.
-  constexpr uint64_t kBlock = 2 << 20;
-  const uint64_t wanted = (std::max<uint64_t>(bytes, 1) + kBlock - 1) / kBlock * kBlock;
+  const uint64_t wanted = WholeBlocks(bytes);
   if (wanted < bytes) return Status(StatusCode::kOutOfMemory, "allocating memory for other processes");
   CUdeviceptr address = 0;
   MR_TRY(context->Check(Cuda().cuMemAlloc(&address, wanted), "allocating memory for other processes"));
-  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, Origin::kInterprocess));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, wanted, Origin::kInterprocess));
 }
 
 Result<std::unique_ptr<Memory>> Memory::Open(std::shared_ptr<Context> context, const hal::IpcHandle& handle,
@@ -44,7 +56,7 @@ Result<std::unique_ptr<Memory>> Memory::Open(std::shared_ptr<Context> context, c
   CUdeviceptr address = 0;
   MR_TRY(context->CheckOpening(Cuda().cuIpcOpenMemHandle(&address, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                                "opening memory of another process"));
-  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, Origin::kOpened));
+  return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, bytes, Origin::kOpened));
 }
 
 Result<hal::IpcHandle> Memory::Export() const {
@@ -56,9 +68,14 @@ Result<hal::IpcHandle> Memory::Export() const {
   MR_TRY(context_->Check(scope.code(), "making the context current"));
   CUipcMemHandle ours;
   MR_TRY(context_->CheckExport(Cuda().cuIpcGetMemHandle(&ours, address_), "exporting memory to other processes"));
+  is_exported_ = true;
   hal::IpcHandle handle;
   std::memcpy(handle.data(), &ours, handle.size());
   return handle;
+}
+
+bool Memory::Suits(uint64_t bytes) const {
+  return bytes <= capacity_ && WholeBlocks(bytes) >= capacity_ - capacity_ / kIdlePart;
 }
 
 Memory::~Memory() {

@@ -29,26 +29,41 @@ class Memory final : public hal::Memory {
   [[nodiscard]] std::byte* address() const override { return reinterpret_cast<std::byte*>(address_); }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
 
+  /// Bytes that the driver gave for it.
+  [[nodiscard]] uint64_t capacity() const { return capacity_; }
+
+  /// Thread: channel.
   [[nodiscard]] Result<hal::IpcHandle> Export() const;
 
   /// Gives it back after earlier work of `stream`. Thread: channel. Not for memory that is freed late.
   Status Free(CUstream stream);
 
-  /// The driver frees it only at once and after waiting for the device: its owner is the reaper (reaper.h).
+  /// The driver frees it only at once and after waiting for the device: its owner is then the reaper (reaper.h).
   [[nodiscard]] bool IsFreedLate() const { return origin_ == Origin::kInterprocess || origin_ == Origin::kOpened; }
+  /// It is another process's.
+  [[nodiscard]] bool IsOpened() const { return origin_ == Origin::kOpened; }
+  /// Nobody else was ever let in, so that an allocation may have it when nobody here uses it any more. Whoever was
+  /// handed its handle may have it mapped still, and would see what is written there later.
+  [[nodiscard]] bool IsReusable() const { return origin_ == Origin::kInterprocess && !is_exported_; }
+  /// Whether so many bytes fit without leaving more than a little of it unused.
+  [[nodiscard]] bool Suits(uint64_t bytes) const;
+  /// It is an allocation of so many bytes now, which it suits.
+  void Reuse(uint64_t bytes) { bytes_ = bytes; }
   /// Gives back what nobody uses any more. May wait for the device. Thread: any, with the context current.
   Status Release();
 
  private:
   enum class Origin { kPool, kPlain, kInterprocess, kOpened };
 
-  Memory(std::shared_ptr<Context> context, CUdeviceptr address, uint64_t bytes, Origin origin)
-      : context_(std::move(context)), address_(address), bytes_(bytes), origin_(origin) {}
+  Memory(std::shared_ptr<Context> context, CUdeviceptr address, uint64_t bytes, uint64_t capacity, Origin origin)
+      : context_(std::move(context)), address_(address), bytes_(bytes), capacity_(capacity), origin_(origin) {}
 
   const std::shared_ptr<Context> context_;
   CUdeviceptr address_;
-  const uint64_t bytes_;
+  uint64_t bytes_;
+  const uint64_t capacity_;
   const Origin origin_;
+  mutable bool is_exported_ = false;
   bool is_freed_ = false;
 };
 

@@ -18,7 +18,7 @@ Result<CUstream> StreamSet::Take(Context& context, int32_t priority) {
   MR_TRY(
       context.Check(Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority), "creating a stream"));
   const std::lock_guard lock(mutex_);
-  made_[stream] = {next_number_++, priority};
+  made_[stream] = {next_number_++, priority, context.ordinal()};
   return stream;
 }
 
@@ -56,6 +56,31 @@ void StreamSet::GiveBack(Context& context, CUstream stream) {
 bool StreamSet::Has(CUstream stream) {
   const std::lock_guard lock(mutex_);
   return made_.contains(stream);
+}
+
+void StreamSet::Wrap(Context& context, CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  wrapped_[context.ordinal()].push_back(stream);
+}
+
+void StreamSet::Unwrap(Context& context, CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  std::vector<CUstream>& wrapped = wrapped_[context.ordinal()];
+  wrapped.erase(std::ranges::find(wrapped, stream));
+}
+
+bool StreamSet::AreIdle(Context& context) {
+  // Held over the questions, so that no stream is destroyed under one.
+  const std::lock_guard lock(mutex_);
+  const auto is_idle = [&context](CUstream stream) {
+    const CUresult code = Cuda().cuStreamQuery(stream);
+    if (code != CUDA_ERROR_NOT_READY) std::ignore = context.Check(code, "asking whether a stream has work");
+    return code == CUDA_SUCCESS;
+  };
+  return std::ranges::all_of(
+             made_,
+             [&](const auto& each) { return each.second.ordinal != context.ordinal() || is_idle(each.first); }) &&
+         std::ranges::all_of(wrapped_[context.ordinal()], is_idle);
 }
 
 Status CheckForeign(Context& context, CUstream handle) {

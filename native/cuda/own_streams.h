@@ -29,6 +29,13 @@ class StreamSet {
   /// Whether it is one of them, open or closed.
   [[nodiscard]] bool Has(CUstream stream);
 
+  /// Somebody else's stream is wrapped, and is not any more. Between the two it exists. As often as one likes.
+  void Wrap(Context& context, CUstream stream);
+  void Unwrap(Context& context, CUstream stream);
+  /// Whether no stream of the device that is known here has anything to do: ours and those that are wrapped. Who holds
+  /// the context's `submissions` knows that this stays so. With the context current.
+  [[nodiscard]] bool AreIdle(Context& context);
+
  private:
   /// Closed ones that a device keeps: twice the queues there are, for the streams of more than one priority.
   static constexpr size_t kMostKept = 64;
@@ -36,6 +43,7 @@ class StreamSet {
   struct Made {
     uint64_t number;  // In the order of their making.
     int32_t priority;
+    uint32_t ordinal;
   };
   struct Kept {
     Made made;
@@ -47,6 +55,7 @@ class StreamSet {
   std::mutex mutex_;
   std::unordered_map<CUstream, Made> made_;            // Guarded by mutex_, like those below.
   std::array<std::vector<Kept>, kMaxDevices> closed_;  // Of each device, by number.
+  std::array<std::vector<CUstream>, kMaxDevices> wrapped_;
   uint64_t next_number_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "cuda/reaper.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <tuple>
@@ -8,6 +10,29 @@
 #include "cuda/context_scope.h"
 
 namespace millrace::cuda {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long the thread sleeps between two looks at the events: at first, and when nothing was reached for a while.
+constexpr milliseconds kShortestPause(1);
+constexpr milliseconds kLongestPause(16);
+/// So long nothing more was freed when the thread looks whether the device is idle: a loop that frees and allocates
+/// finds its memory again, and a process that is done soon holds none.
+constexpr milliseconds kQuiet(50);
+/// Kept is 1 in so many bytes of the device at most. An allocation of this process gets them back; those of other
+/// processes do not, and may need the rest. Beyond it all is given back at once, waiting or not, so that the next wait
+/// is as far off as can be.
+constexpr uint64_t kKeptPart = 4;
+
+uint64_t OwnBytes(const Memory& memory) {
+  return memory.IsOpened() ? 0 : memory.capacity();
+}
+
+}  // namespace
+
+Reaper::Reaper(std::shared_ptr<Context> context, uint64_t device_bytes)
+    : context_(std::move(context)), most_bytes_(device_bytes / kKeptPart), kept_(context_) {}
 
 Reaper::~Reaper() {
   {
@@ -16,11 +41,17 @@ Reaper::~Reaper() {
     changed_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
-  if (entries_.empty() || context_->is_lost()) return;
+  if (context_->is_lost() || (entries_.empty() && kept_.all_bytes() == 0)) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
-  Release(std::exchange(entries_, {}));
+  if (!entries_.empty())
+    std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
+  for (Entry& entry : entries_) {
+    if (entry.event != nullptr)
+      std::ignore = context_->Check(Cuda().cuEventDestroy(entry.event), "destroying an event");
+    Keep(std::move(entry.memory));
+  }
+  kept_.GiveBack(0);
 }
 
 void Reaper::FreeAfter(CUstream stream, std::unique_ptr<Memory> memory) {
@@ -32,69 +63,125 @@ void Reaper::FreeAfter(CUstream stream, std::unique_ptr<Memory> memory) {
     std::ignore = context_->Check(Cuda().cuEventDestroy(event), "destroying an event");
     return FreeAtEnd(std::move(memory));
   }
+  Add({event, std::move(memory)});
+}
+
+void Reaper::FreeAtEnd(std::unique_ptr<Memory> memory) {
+  Add({nullptr, std::move(memory)});
+}
+
+void Reaper::Add(Entry entry) {
   const std::lock_guard lock(mutex_);
-  entries_.push_back({event, std::move(memory)});
+  waiting_bytes_ += OwnBytes(*entry.memory);
+  high_bytes_ = std::max(high_bytes_, waiting_bytes_ + kept_.own_bytes());
+  entries_.push_back(std::move(entry));
+  if (entries_.back().event == nullptr) return;
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.notify_one();
 }
 
-void Reaper::FreeAtEnd(std::unique_ptr<Memory> memory) {
+void Reaper::Keep(std::unique_ptr<Memory> memory) {
   const std::lock_guard lock(mutex_);
-  entries_.push_back({nullptr, std::move(memory)});
+  waiting_bytes_ -= OwnBytes(*memory);
+  kept_.Keep(std::move(memory));
 }
 
-void Reaper::Sweep() {
+uint64_t Reaper::Bytes() {
+  const std::lock_guard lock(mutex_);
+  return waiting_bytes_ + kept_.own_bytes();
+}
+
+uint64_t Reaper::HighBytes() {
+  const std::lock_guard lock(mutex_);
+  return high_bytes_;
+}
+
+void Reaper::ResetHigh() {
+  const std::lock_guard lock(mutex_);
+  high_bytes_ = waiting_bytes_ + kept_.own_bytes();
+}
+
+std::unique_ptr<Memory> Reaper::Reuse(uint64_t bytes) {
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return nullptr;
+  Sweep();
+  return kept_.Take(bytes);
+}
+
+void Reaper::GiveBack(uint64_t keep_bytes) {
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  const std::lock_guard lock(sweep_mutex_);
-  Release(TakeReached());
+  Sweep();
+  kept_.GiveBack(keep_bytes);
 }
 
 void Reaper::Run() {
-  using std::chrono::milliseconds;
-  constexpr milliseconds kShortest(1);
-  constexpr milliseconds kLongest(16);
-  milliseconds pause = kShortest;
+  pthread_setname_np(pthread_self(), "mr-reaper");
+  const ContextScope scope(context_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  milliseconds pause = kShortestPause;
   std::unique_lock lock(mutex_);
-  const auto is_waited_for = [](const Entry& entry) { return entry.event != nullptr; };
   while (!is_ending_) {
-    if (!std::ranges::any_of(entries_, is_waited_for) || context_->is_lost()) {
-      changed_.wait(lock);
-      pause = kShortest;
+    if (AwaitsEvents()) {
+      lock.unlock();
+      // Something was reached: there may be more. Else it asks ever less often.
+      pause = Sweep() ? kShortestPause : std::min(2 * pause, kLongestPause);
+      GiveBackTooMuch();
+      lock.lock();
+      if (!is_ending_ && AwaitsEvents()) changed_.wait_for(lock, pause);
       continue;
     }
-    const size_t before = entries_.size();
-    lock.unlock();
-    Sweep();
-    lock.lock();
-    if (is_ending_) break;
-    // Freed something: there may be more. Else it asks ever less often.
-    pause = entries_.size() < before ? kShortest : std::min(2 * pause, kLongest);
-    if (!entries_.empty()) changed_.wait_for(lock, pause);
+    pause = kShortestPause;
+    if (kept_.all_bytes() == 0 || context_->is_lost()) {
+      changed_.wait(lock);
+    } else if (changed_.wait_for(lock, kQuiet) == std::cv_status::timeout) {
+      lock.unlock();
+      kept_.GiveBackWhileIdle();
+      GiveBackTooMuch();
+      lock.lock();
+    }
   }
 }
 
-std::vector<Reaper::Entry> Reaper::TakeReached() {
-  std::vector<Entry> reached;
-  const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (entry.event == nullptr || context_->is_lost()) continue;
-    const CUresult code = Cuda().cuEventQuery(entry.event);
-    if (code == CUDA_ERROR_NOT_READY) continue;
-    if (!context_->Check(code, "asking whether memory is used").ok()) continue;
-    reached.push_back(std::move(entry));
-  }
-  std::erase_if(entries_, [](const Entry& entry) { return entry.memory == nullptr; });
-  return reached;
+bool Reaper::AwaitsEvents() const {
+  return !context_->is_lost() &&
+         std::ranges::any_of(entries_, [](const Entry& entry) { return entry.event != nullptr; });
 }
 
-void Reaper::Release(std::vector<Entry> entries) {
+void Reaper::GiveBackTooMuch() {
+  if (kept_.all_bytes() > most_bytes_) kept_.GiveBackWhileIdle();
+  if (kept_.all_bytes() > most_bytes_) kept_.GiveBack(0);
+}
+
+bool Reaper::Sweep() {
+  const std::lock_guard sweeping(sweep_mutex_);
+  std::vector<Entry> entries;
+  {
+    // The driver is asked without the lock, which a channel takes.
+    const std::lock_guard lock(mutex_);
+    entries.swap(entries_);
+  }
+  std::vector<Entry> others;
+  bool has_reached = false;
   for (Entry& entry : entries) {
-    if (context_->is_lost()) return;
-    if (entry.event != nullptr)
-      std::ignore = context_->Check(Cuda().cuEventDestroy(entry.event), "destroying an event");
-    std::ignore = entry.memory->Release();
+    if (!IsReached(entry)) {
+      others.push_back(std::move(entry));
+      continue;
+    }
+    has_reached = true;
+    std::ignore = context_->Check(Cuda().cuEventDestroy(entry.event), "destroying an event");
+    Keep(std::move(entry.memory));
   }
+  const std::lock_guard lock(mutex_);
+  entries_.insert(entries_.begin(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  changed_.notify_one();  // The thread may have seen none while they were being asked about.
+  return has_reached;
+}
+
+bool Reaper::IsReached(const Entry& entry) {
+  if (entry.event == nullptr || context_->is_lost()) return false;
+  const CUresult code = Cuda().cuEventQuery(entry.event);
+  return code != CUDA_ERROR_NOT_READY && context_->Check(code, "asking whether memory is used").ok();
 }
 
 }  // namespace millrace::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <shared_mutex>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +33,7 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
   if (request.foreign) {
     handle = reinterpret_cast<CUstream>(*request.foreign);
     MR_TRY(CheckForeign(context, handle));
+    OwnStreams().Wrap(context, handle);
   } else {
     Result<CUstream> own = OwnStreams().Take(context, request.priority);
     MR_TRY(own.status());
@@ -42,6 +44,7 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
 }
 
 Stream::~Stream() {
+  if (is_foreign_) OwnStreams().Unwrap(context_, handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
   if (scope.code() != CUDA_SUCCESS) return;
@@ -60,6 +63,7 @@ Stream::~Stream() {
 template <typename Call>
 Status Stream::Submit(Ticket ticket, Call&& call) {
   MR_TRY(context_.Alive());
+  const std::shared_lock submitting(context_.submissions());
   // The event comes first: once the work is queued, nothing may fail any more.
   CUevent event = nullptr;
   MR_TRY(Prepare(ticket, &event));
@@ -294,6 +298,7 @@ Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
 
 Status Stream::Signal() {
   MR_TRY(context_.Alive());
+  const std::shared_lock submitting(context_.submissions());
   Ticket last = 0;
   {
     const std::lock_guard lock(mutex_);

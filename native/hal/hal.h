@@ -186,7 +186,8 @@ class Stream {
   [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
 };
 
-/// Of a device's stream-ordered pool, in bytes. High marks count from the last ResetHighWater.
+/// Of a device's stream-ordered pool, in bytes. High marks count from the last ResetHighWater. What is kept of freed
+/// interprocess memory counts as reserved; its own high mark is added to the pool's, so that the sum is never too low.
 struct PoolStats {
   uint64_t total = 0;
   uint64_t free = 0;
@@ -237,19 +238,26 @@ class Device {
   // Other processes. kUnsupported where the device has none of it. Thread: control.
   [[nodiscard]] virtual Result<IpcHandle> ExportMark(Mark& mark) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Mark>> OpenMark(const IpcHandle& handle) = 0;
-  /// Memory that ExportMemory takes: an allocation of its own, not of the pool. Thread: pump. May block.
+  /// Memory that ExportMemory takes: an allocation of its own, not of the pool, or a freed one that was never exported.
+  /// Thread: pump. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;
   /// Thread: channel, which knows that nobody frees the memory meanwhile.
   [[nodiscard]] virtual Result<IpcHandle> ExportMemory(const Memory& memory) = 0;
   /// Memory of another process; destroying it closes the mapping. `Stream::Free` takes it too.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;
 
+  /// Bytes of such memory that were freed and are still with the device, because giving them back would wait for its
+  /// work. Thread: channel.
+  [[nodiscard]] virtual uint64_t KeptBytes() const { return 0; }
+  /// Gives them back as far as their last use is over, before an allocation fails. Thread: pump. Blocks.
+  virtual void GiveBackKept() {}
+
   // The pool. Thread: control.
   [[nodiscard]] virtual Result<PoolStats> PoolUse() = 0;
   /// Bytes the pool keeps for itself when nothing uses them; 0 gives them back at the next occasion.
   virtual Status SetReleaseThreshold(uint64_t bytes) = 0;
   [[nodiscard]] virtual Result<uint64_t> ReleaseThreshold() = 0;
-  /// Gives unused memory back at once, down to `keep_bytes`.
+  /// Gives unused memory back at once, down to `keep_bytes`. May wait for the device where interprocess memory is kept.
   virtual Status Trim(uint64_t keep_bytes) = 0;
   virtual Status ResetHighWater() = 0;
 

@@ -171,6 +171,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   // channel_loop.cpp
   void Run();
   bool DrainNotices();
+  void RunChanges();
   bool DrainRing();
   void Proceed(StreamState& stream);
   void SignalDirty();

@@ -57,6 +57,15 @@ bool Channel::DrainNotices() {
   return true;
 }
 
+void Channel::RunChanges() {
+  std::vector<std::function<void()>> changes;
+  {
+    std::lock_guard lock(notice_mutex_);
+    changes.swap(changes_);
+  }
+  for (auto& change : changes) change();
+}
+
 bool Channel::DrainRing() {
   uint32_t read = 0;
   for (; read < protocol::kMarkEvery; ++read) {
@@ -185,6 +194,8 @@ void Channel::Finish() {
   AwaitIssued();
   MarkLost(Closed());
   pump_.Stop();  // It may be using a stream.
+  // Before anything is taken down: these may hold what the pump made, which must not outlive the device.
+  RunChanges();
   {
     std::lock_guard lock(access_mutex_);
     is_closed_ = true;

@@ -34,11 +34,18 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
 }
 
 Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
+  if (stream.pumped != nullptr && !stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
+  const bool is_last_try = std::exchange(stream.pumped, nullptr) != nullptr;
   auto allocated = stream.backend->Allocate(ticket, record.bytes);
   if (allocated.status().code() == StatusCode::kOutOfMemory) {
     if (WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
     // What was being freed may have come back since it was asked.
     allocated = stream.backend->Allocate(ticket, record.bytes);
+  }
+  if (allocated.status().code() == StatusCode::kOutOfMemory && !is_last_try && device_->KeptBytes() > 0) {
+    SignalDirty();  // The pump may wait for what the device was given.
+    return PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(),
+                   [device = device_.get()](PumpedRecord&) { device->GiveBackKept(); });
   }
   if (allocated.ok()) {
     BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());

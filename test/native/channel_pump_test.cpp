@@ -282,6 +282,52 @@ MR_TEST(memory_that_came_back_while_the_pump_was_refused_is_asked_for_again) {
   MR_EXPECT(rig.Failures(b).empty());
 }
 
+MR_TEST(memory_that_the_pump_made_goes_before_its_device) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  MR_EXPECT(rig.Completes(a, 1));
+  backend.controls.pump.is_shut = true;
+  rig.Alloc(a, Handle(0), 16, AllocKind::kInterprocess);
+  MR_EXPECT(rig.Logs("allocates 16"));
+  // Nobody takes it: the device is given up before it is made.
+  rig.channel->Abandon(std::chrono::milliseconds(1));
+  backend.controls.pump.is_shut = false;
+  MR_EXPECT(rig.Logs("closes a"));
+  rig.channel->Close();
+  const int dropped = backend.controls.log.Find("drops 16");
+  MR_EXPECT(dropped >= 0 && dropped < backend.controls.log.Find("closes a"));
+}
+
+MR_TEST(an_allocation_has_kept_memory_given_back_before_it_fails) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  backend.controls.free_bytes = 40;
+  backend.controls.kept_bytes = 60;
+  backend.controls.pump.is_shut = true;
+  const Ticket made = rig.Alloc(a, Handle(0), 80);
+  MR_EXPECT(rig.Logs("gives back") && rig.Parks(a, ParkReason::kMemory));
+  // Beside the channel.
+  MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
+  backend.controls.pump.is_shut = false;
+  MR_EXPECT(rig.Completes(a, made) && rig.Failures(a).empty());
+  // Given back and still not enough: it fails, and asks once.
+  backend.controls.kept_bytes = 10;
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(1), 80)));
+  const auto failures = rig.Failures(a);
+  MR_EXPECT(failures.size() == 1 && failures[0].status.code() == StatusCode::kOutOfMemory);
+  MR_EXPECT(failures[0].requested_bytes == 80 && failures[0].free_bytes == 30);
+  const auto lines = backend.controls.log.Lines();
+  MR_EXPECT_EQ(std::ranges::count(lines, "gives back"), 2);
+  // With nothing kept nobody is asked.
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(2), 80)));
+  MR_EXPECT_EQ(rig.Failures(a).size(), 2u);
+  const auto after = backend.controls.log.Lines();
+  MR_EXPECT_EQ(std::ranges::count(after, "gives back"), 2);
+}
+
 MR_TEST(many_streams_share_the_pump_and_lose_nothing) {
   RecordingBackend backend;
   backend.controls.needs_locked_memory = true;

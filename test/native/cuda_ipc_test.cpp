@@ -56,13 +56,41 @@ void BeTheOther(const Line& line) {
   MR_EXPECT_EQ(wrong, 0);
   MR_REQUIRE(stream->Fill(3, address, 4, 0x5678, kBytes / 4).ok());
   MR_REQUIRE(stream->Record(4, *mark.value()).ok());
-  MR_REQUIRE(stream->Free(5, std::move(memory).value()).ok());
-  MR_REQUIRE(Finish(*stream, 5));
-  // Closed after its last use, and can be opened again.
-  MR_EXPECT(Eventually([&] {
-    auto again = opened.device->OpenMemory(memory_handle, kBytes);
-    return again.ok();
-  }));
+  {
+    // Not closed while the device works, though its last use is over; and not this process's to count or to use again.
+    auto held = opened.NewStream(1);
+    Gate gate(opened);
+    MR_REQUIRE(gate.Launch(*held, 1).ok());
+    const int frees = OnFake() ? Frees(0) : 0;
+    MR_REQUIRE(stream->Free(5, std::move(memory).value()).ok());
+    MR_REQUIRE(Finish(*stream, 5));
+    MR_EXPECT_EQ(opened.device->KeptBytes(), 0u);
+    if (OnFake()) {
+      const int questions = Questions(0);
+      MR_EXPECT(Eventually([&] { return Questions(0) >= questions + 3; }));
+      MR_EXPECT_EQ(Frees(0), frees);
+    }
+    gate.Open();
+    MR_REQUIRE(Finish(*held, 1));
+    MR_EXPECT(Eventually([&] { return !OnFake() || Frees(0) == frees + 1; }));
+    MR_EXPECT(!OnFake() || WaitingFrees(0) == 0);
+  }
+  // It can be opened again.
+  memory = opened.device->OpenMemory(memory_handle, kBytes);
+  MR_REQUIRE(memory.ok());
+  MR_REQUIRE(stream->Free(6, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 6));
+  if (OnFake()) {
+    // What is mapped here still stands in the way of something else there, once.
+    const int frees = Frees(0);
+    FailCalls("cuIpcOpenMemHandle:1:208");
+    memory = opened.device->OpenMemory(memory_handle, kBytes);
+    FailCalls("");
+    MR_REQUIRE(memory.ok());
+    MR_EXPECT_EQ(Frees(0), frees + 1);
+    MR_REQUIRE(stream->Free(7, std::move(memory).value()).ok());
+    MR_REQUIRE(Finish(*stream, 7));
+  }
   MR_REQUIRE(line.Send('d'));
   char last = 0;
   MR_REQUIRE(line.Receive(&last));

@@ -14,39 +14,11 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "recording_memory.h"
 
 namespace millrace::testing {
 
 class RecordingBackend;
-
-/// The log of all devices of a backend, in the order of the calls.
-class CallLog {
- public:
-  void Add(std::string line) {
-    std::lock_guard lock(mutex_);
-    lines_.push_back(std::move(line));
-  }
-  [[nodiscard]] std::vector<std::string> Lines() {
-    std::lock_guard lock(mutex_);
-    return lines_;
-  }
-  /// Position of the first line that equals `line`, or -1.
-  [[nodiscard]] int Find(const std::string& line) {
-    std::lock_guard lock(mutex_);
-    for (size_t n = 0; n < lines_.size(); ++n) {
-      if (lines_[n] == line) return static_cast<int>(n);
-    }
-    return -1;
-  }
-  [[nodiscard]] size_t Size() {
-    std::lock_guard lock(mutex_);
-    return lines_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 /// Writes words when they are due, one after the other, and tells nobody: as a GPU does.
 class LateWriter {
@@ -93,6 +65,7 @@ struct BackendControls {
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
   std::atomic<uint64_t> free_bytes{UINT64_MAX};
+  std::atomic<uint64_t> kept_bytes{0};  // Besides these, until they are given back.
   std::atomic<bool> needs_locked_memory{false};
   /// What blocks in a backend waits here while `is_shut`.
   struct Gate {
@@ -113,18 +86,6 @@ struct BackendControls {
   std::atomic<bool> refuse_probe{false};
   std::atomic<int> live_marks{0};
   std::atomic<uint64_t> clock{0};
-};
-
-class RecordingMemory final : public hal::Memory {
- public:
-  explicit RecordingMemory(uint64_t bytes) : address_(std::calloc(bytes + 1, 1)), bytes_(bytes) {}
-  ~RecordingMemory() override { std::free(address_); }
-  [[nodiscard]] std::byte* address() const override { return static_cast<std::byte*>(address_); }
-  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
-
- private:
-  void* const address_;  // Its pages come when they are touched.
-  const uint64_t bytes_;
 };
 
 /// Its stamp counts the marks of all devices.
@@ -322,7 +283,13 @@ class RecordingDevice final : public hal::Device {
       return Status(StatusCode::kOutOfMemory, "no room");
     }
     controls_.free_bytes.fetch_sub(bytes);
-    return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
+    return std::unique_ptr<hal::Memory>(new LoggedMemory(controls_.log, bytes));
+  }
+  [[nodiscard]] uint64_t KeptBytes() const override { return controls_.kept_bytes.load(); }
+  void GiveBackKept() override {
+    controls_.log.Add("gives back");
+    controls_.pump.Pass();
+    controls_.free_bytes.fetch_add(controls_.kept_bytes.exchange(0));
   }
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return HandleOf('m'); }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override {

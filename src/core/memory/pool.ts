@@ -11,7 +11,7 @@ export interface MemoryStats {
   /** Of arrays that are not freed, as the pool rounds them. */
   readonly usedBytes: number;
   readonly usedHighBytes: number;
-  /** What the pool has taken from the device. */
+  /** What the pool has taken from the device, and what is kept of interprocess arrays that were freed. */
   readonly reservedBytes: number;
   readonly reservedHighBytes: number;
   /** Page-locked host memory of the device. */
@@ -67,7 +67,7 @@ export class MemoryPool {
 
   /**
    * Gives unused memory back now, down to `keepBytes` in all: `cuMemPoolTrimTo`, `free_all_blocks`. Memory whose free has not run yet
-   * is in use; `device.synchronize` first. Rejects with ArgumentError for what is no whole number of bytes.
+   * is in use; `device.synchronize` first. Where freed interprocess arrays are kept, it waits for the device's work. Rejects with ArgumentError for what is no whole number of bytes.
    */
   async trim(keepBytes: number = 0): Promise<void> {
     const channel = this.#open();
