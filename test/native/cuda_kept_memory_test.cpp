@@ -44,11 +44,13 @@ struct Busy {
     MR_CHECK(memory.ok());
     return std::move(memory).value();
   }
-  /// Frees it, and returns when its last use is over and seen to be.
+  /// Frees it, and returns when its last use is over and seen to be. If not, the test is over, and nothing is held.
   bool FreeAll(std::unique_ptr<hal::Memory> memory) {
     const uint64_t free_bytes = opened.device->FreeBytes();
-    return stream->Free(++ticket, std::move(memory)).ok() && Finish(*stream, ticket) &&
-           Eventually([&] { return opened.device->FreeBytes() > free_bytes; });
+    const bool is_seen = stream->Free(++ticket, std::move(memory)).ok() && Finish(*stream, ticket) &&
+                         Eventually([&] { return opened.device->FreeBytes() > free_bytes; });
+    if (!is_seen) gate.Open();
+    return is_seen;
   }
   /// How often the driver was told to free, and waited.
   void ExpectFrees(int count, int waited) const {
