@@ -22,7 +22,7 @@ CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<Pool> pool)
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
-  auto core = std::make_shared<StreamCore>(request, pool_, withdrawn_);
+  auto core = std::make_shared<StreamCore>(request, pool_);
   streams_.push_back(core);
   return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_));
 }

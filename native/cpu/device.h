@@ -9,7 +9,6 @@
 #include "cpu/memory.h"
 #include "cpu/pool.h"
 #include "cpu/stream.h"
-#include "cpu/withdrawn.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -30,7 +29,6 @@ class CpuDevice final : public hal::Device {
   /// Any host memory will do for a CPU: there is nothing to lock.
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }
-  void WithdrawHost(std::vector<std::span<std::byte>> ranges) override { withdrawn_->Set(std::move(ranges)); }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override { return heap_->FreeBytes(); }
 
@@ -67,7 +65,6 @@ class CpuDevice final : public hal::Device {
   const hal::DeviceInfo info_;
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<Heap> heap_;
-  const std::shared_ptr<Withdrawn> withdrawn_ = std::make_shared<Withdrawn>();
   std::vector<std::weak_ptr<StreamCore>> streams_;  // Thread: channel. For Close.
 };
 

@@ -31,11 +31,9 @@ std::atomic_ref<uint64_t> Word(uint64_t& word) {
 
 }  // namespace
 
-StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool,
-                       std::shared_ptr<const Withdrawn> withdrawn)
+StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
     : Runnable(request.priority),
       pool_(std::move(pool)),
-      withdrawn_(std::move(withdrawn)),
       disorder_(pool_->disorder()),
       slot_(request.slot),
       sink_(request.sink) {
@@ -127,6 +125,7 @@ bool StreamCore::IsLight() const {
                         [](const Nop&) { return true; },
                         [](const Fill& fill) { return fill.count * fill.element_bytes <= kLightBytes; },
                         [](const Copy& copy) { return copy.bytes <= kLightBytes; },
+                        [](const OfHost& copy) { return copy->bytes() <= kLightBytes; },
                         // Giving many pages back to the system takes a while.
                         [](const Free& free) { return free.memory->bytes() <= kLightFreeBytes; },
                         [](const Wait&) { return true; },
@@ -144,8 +143,12 @@ bool StreamCore::RunItem(Driver driver) {
                           RunFill(fill);
                           return true;
                         },
-                        [this](Copy& copy) {
-                          RunCopy(copy, *withdrawn_);
+                        [](Copy& copy) {
+                          RunCopy(copy);
+                          return true;
+                        },
+                        [](OfHost& copy) {
+                          copy->Run();
                           return true;
                         },
                         [](Free& free) {
@@ -229,12 +232,14 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   return {};
 }
 
-Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
+Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds& host) {
   const cpu::Copy copy{dst, src, bytes};
-  if (bytes < kSweepBytes) {
-    core_->Submit(ticket, copy);
+  if (bytes >= kSweepBytes) {
+    core_->Submit(ticket, std::make_shared<SpreadCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));
+  } else if (host.HasAny()) {
+    core_->Submit(ticket, std::make_unique<const HostCopy>(copy, host, core_->slot()));
   } else {
-    core_->Submit(ticket, std::make_shared<SpreadCopy>(copy, core_->priority(), core_->withdrawn()));
+    core_->Submit(ticket, copy);
   }
   return {};
 }

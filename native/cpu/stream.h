@@ -47,13 +47,15 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   using Stamp = std::shared_ptr<Timestamp>;
   /// A launch, and copies and fills that are large or strided.
   using Parts = std::shared_ptr<Spread>;
-  using Work = std::variant<Nop, Fill, Copy, Free, Wait, Stamp, Parts>;
+  /// Apart from other copies, since few have so much to say.
+  using OfHost = std::unique_ptr<const HostCopy>;
+  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts>;
 
-  StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool, std::shared_ptr<const Withdrawn> withdrawn);
+  StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
 
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
-  [[nodiscard]] const std::shared_ptr<const Withdrawn>& withdrawn() const { return withdrawn_; }
+  [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
   /// Waits until nobody drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` was accepted already. Thread: any.
@@ -88,7 +90,6 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
 
   const std::shared_ptr<Pool> pool_;
-  const std::shared_ptr<const Withdrawn> withdrawn_;
   Disorder* const disorder_;  // The pool's; null but in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;
@@ -117,7 +118,8 @@ class CpuStream final : public hal::Stream {
   ~CpuStream() override { core_->WaitUntilIdle(); }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
-  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
+  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
+              const hal::HostEnds& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
   Status Nop(hal::Ticket ticket) override;

@@ -1,6 +1,7 @@
 #include "cpu/sweep.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -55,9 +56,15 @@ void RunFill(const Fill& fill) {
   }
 }
 
-void RunCopy(const Copy& copy, const Withdrawn& withdrawn) {
-  if (withdrawn.Has(copy.dst, copy.bytes) || withdrawn.Has(copy.src, copy.bytes)) return;
+void RunCopy(const Copy& copy) {
   if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
+}
+
+void HostCopy::RunPart(uint64_t start, uint64_t bytes) const {
+  if (!host_.IsWithdrawn()) return RunCopy({copy_.dst + start, copy_.src + start, bytes});
+  if (host_.report == nullptr) return;
+  std::atomic_ref(host_.report->state).store(hal::kFaultWritten, std::memory_order_release);
+  std::atomic_ref(slot_->fault).store(1, std::memory_order_release);
 }
 
 SpreadFill::SpreadFill(const Fill& fill, int32_t priority)
@@ -70,14 +77,14 @@ void SpreadFill::RunBlocks(uint64_t first, uint64_t end) {
   RunFill({fill_.dst + first * kBlockBytes, fill_.element_bytes, fill_.pattern, count});
 }
 
-SpreadCopy::SpreadCopy(const Copy& copy, int32_t priority, std::shared_ptr<const Withdrawn> withdrawn)
-    : Spread(BlockCount(copy.bytes), priority), copy_(copy), withdrawn_(std::move(withdrawn)) {}
+SpreadCopy::SpreadCopy(HostCopy copy, int32_t priority)
+    : Spread(BlockCount(copy.bytes()), priority), copy_(std::move(copy)) {}
 
 void SpreadCopy::RunBlocks(uint64_t first, uint64_t end) {
   // One by one, so that a copy of any size ends soon after its memory was withdrawn.
   for (uint64_t block = first; block < end; ++block) {
     const uint64_t begin = block * kBlockBytes;
-    RunCopy({copy_.dst + begin, copy_.src + begin, std::min(kBlockBytes, copy_.bytes - begin)}, *withdrawn_);
+    copy_.RunPart(begin, std::min(kBlockBytes, copy_.bytes() - begin));
   }
 }
 

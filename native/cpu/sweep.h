@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "cpu/spread.h"
-#include "cpu/withdrawn.h"
+#include "hal/hal.h"
 
 namespace millrace::cpu {
 
@@ -33,8 +32,24 @@ struct Copy {
 };
 
 void RunFill(const Fill& fill);
-/// Nothing, when either side was withdrawn.
-void RunCopy(const Copy& copy, const Withdrawn& withdrawn);
+void RunCopy(const Copy& copy);
+
+/// A copy that leaves host memory alone which was withdrawn before, and says so in its report.
+class HostCopy {
+ public:
+  /// `slot` is the stream's.
+  HostCopy(const Copy& copy, const hal::HostEnds& host, protocol::TimelineSlot& slot)
+      : copy_(copy), host_(host), slot_(&slot) {}
+  [[nodiscard]] uint64_t bytes() const { return copy_.bytes; }
+  void Run() const { RunPart(0, copy_.bytes); }
+  /// `bytes` bytes from `start` on. Thread: any, several at a time.
+  void RunPart(uint64_t start, uint64_t bytes) const;
+
+ private:
+  Copy copy_;
+  hal::HostEnds host_;
+  protocol::TimelineSlot* slot_;
+};
 
 class SpreadFill final : public Spread {
  public:
@@ -48,13 +63,12 @@ class SpreadFill final : public Spread {
 
 class SpreadCopy final : public Spread {
  public:
-  SpreadCopy(const Copy& copy, int32_t priority, std::shared_ptr<const Withdrawn> withdrawn);
+  SpreadCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
 
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;
-  const Copy copy_;
-  const std::shared_ptr<const Withdrawn> withdrawn_;
+  const HostCopy copy_;
 };
 
 }  // namespace millrace::cpu

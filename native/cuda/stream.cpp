@@ -108,7 +108,7 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   });
 }
 
-Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) {
+Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds&) {
   if (bytes == 0) return Nop(ticket);
   Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);
   MR_TRY(other.status());

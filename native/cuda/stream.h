@@ -46,7 +46,8 @@ class Stream final : public hal::Stream {
   Stream& operator=(const Stream&) = delete;
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
-  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) override;
+  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
+              const hal::HostEnds& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
   [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bounce_.HasRoom(bytes); }

@@ -22,13 +22,15 @@
 //  7. No call blocks for the device. Those that may take long (opening, building, page-locking, closing) come from the
 //     device's control thread and say so.
 //  8. A checked launch that leaves an array's bounds writes its FaultSlot and then sets the timeline slot's `fault`
-//     word, both before its ticket counts as completed. The device lives on.
+//     word, both before its ticket counts as completed. The device lives on. A copy that was not made because its host
+//     memory was withdrawn reports in the same way.
 //  9. A device fault is *lost*: `Resolve` and every submitting call return kDeviceLost from then on.
 // 10. Objects own what they depend on (shared ownership inside them), so destruction order needs no discipline. The
 //     channel drains a stream before it destroys it.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -116,6 +118,36 @@ class Mark {
 /// What another process opens an event or an allocation by: cuIpcGetEventHandle, cuIpcGetMemHandle.
 using IpcHandle = std::array<std::byte, protocol::kIpcHandleBytes>;
 
+/// FaultSlot::state of a report that is complete.
+inline constexpr uint32_t kFaultWritten = 2;
+
+/// Whether registered host memory may still be touched. Its owner may end, and take it along, while work is queued that
+/// names it. Thread: any.
+class HostLease {
+ public:
+  /// For good.
+  void Withdraw() { is_withdrawn_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool IsWithdrawn() const { return is_withdrawn_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> is_withdrawn_{false};
+};
+
+/// The ends of a copy that are host memory. Work that has not begun leaves withdrawn memory alone; of a copy that has,
+/// what is left. Pages that a driver locked stay with the driver, so only devices that reach host memory by themselves
+/// have something to look at.
+struct HostEnds {
+  std::shared_ptr<const HostLease> dst;  // Null: memory of a device.
+  std::shared_ptr<const HostLease> src;
+  /// Where rule 8 reports a copy that was not made; null where nobody would hear of it.
+  protocol::FaultSlot* report = nullptr;
+
+  [[nodiscard]] bool HasAny() const { return dst != nullptr || src != nullptr; }
+  [[nodiscard]] bool IsWithdrawn() const {
+    return (dst != nullptr && dst->IsWithdrawn()) || (src != nullptr && src->IsWithdrawn());
+  }
+};
+
 class Device;
 
 /// A copy one end of which, or both, belongs to another device of the same backend. Ranges do not overlap.
@@ -135,7 +167,8 @@ class Stream {
   virtual Status Launch(Ticket ticket, const LaunchRequest& request) = 0;
   /// Either side is device memory of this device or registered host memory; ranges of one call do not overlap. Where
   /// one side is of the host, the other may be memory of another device of this backend, as in CopyPeer.
-  virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
+  virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
+                      const HostEnds& host = {}) = 0;
   /// Between devices of this backend. The devices are open until the call returns, the memory until the ticket is
   /// completed; the channel sees to both.
   virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;
@@ -218,10 +251,6 @@ class Device {
   /// Thread: control. May take long.
   virtual Status RegisterHost(std::span<std::byte> range) = 0;
   virtual Status UnregisterHost(std::span<std::byte> range) = 0;
-  /// The owner of this host memory ends and takes it along: queued work that has not begun leaves it alone. Nothing is
-  /// submitted afterwards. Pages that a driver locked stay with the driver, so only devices that reach host memory by
-  /// themselves have something to do. Thread: any, once.
-  virtual void WithdrawHost(std::vector<std::span<std::byte>> ranges) { static_cast<void>(ranges); }
   /// Memory for fault reports, which kernels and the host both see at the same address. Thread: control or channel.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateFaultSlots(uint32_t count) = 0;
   /// Bytes free now, for error messages. Thread: channel.

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "7d82e222d74652be";
+inline constexpr char kHash[] = "d1a87ef7997ae062";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -103,6 +103,12 @@ enum class MarkKind : uint16_t {
   kInterprocess = 1,  // An event without time that other processes can open. Recorded any number of times.
 };
 
+/// What a copy is part of, where it is part of a larger one. Bits.
+enum class CopyFlag : uint16_t {
+  kStaged = 1,  // Its host end is staging memory, which a failure spoils as it does device memory.
+  kFirstPiece = 2,  // With pieces that follow it overwrites all of the destination, which it heals; a piece that fails spoils it again.
+};
+
 /// How copies between two devices travel.
 enum class PeerRoute : uint16_t {
   kDirect = 0,  // The devices, or the driver in their place, move the bytes.
@@ -196,7 +202,7 @@ static_assert(offsetof(FillRecord, offset) == 24);
 static_assert(offsetof(FillRecord, count) == 32);
 static_assert(offsetof(FillRecord, pattern) == 40);
 
-/// Offsets and length in bytes. The devices are channel ids: each handle is looked up in that channel's tables.
+/// Offsets and length in bytes. The devices are channel ids: each handle is looked up in that channel's tables. `flags` are CopyFlags.
 struct CopyRecord {
   static constexpr Opcode kOpcode = Opcode::kCopy;
   RecordHeader header;
@@ -206,7 +212,7 @@ struct CopyRecord {
   uint16_t src_space;
   uint32_t dst_device;
   uint32_t src_device;
-  uint32_t reserved;
+  uint32_t flags;
   uint64_t dst_offset;
   uint64_t src_offset;
   uint64_t bytes;
@@ -219,7 +225,7 @@ static_assert(offsetof(CopyRecord, dst_space) == 24);
 static_assert(offsetof(CopyRecord, src_space) == 26);
 static_assert(offsetof(CopyRecord, dst_device) == 28);
 static_assert(offsetof(CopyRecord, src_device) == 32);
-static_assert(offsetof(CopyRecord, reserved) == 36);
+static_assert(offsetof(CopyRecord, flags) == 36);
 static_assert(offsetof(CopyRecord, dst_offset) == 40);
 static_assert(offsetof(CopyRecord, src_offset) == 48);
 static_assert(offsetof(CopyRecord, bytes) == 56);
@@ -409,7 +415,7 @@ static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
 
-/// Written by the first thread of a checked launch that leaves an array's bounds, before the launch counts as complete. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0.
+/// Written by the first thread of a checked launch that leaves an array's bounds, before the launch counts as complete; of a copy that found its host memory gone, only `state` is. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0.
 struct FaultSlot {
   uint32_t state;
   uint32_t parameter;

@@ -181,10 +181,9 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
     is_closing_ = true;
   }
   MarkLost(Status(StatusCode::kState, "the device's thread was ended"));
-  // No record is issued any more, and a kernel that runs beyond the deadline has copies behind it.
-  std::vector<std::span<std::byte>> ranges;
-  host_.ForEach([&](const HostEntry& entry) { ranges.push_back(entry.bytes); });
-  device_->WithdrawHost(std::move(ranges));
+  // No record is issued any more that names it, and a kernel of any device that runs beyond the deadline may have
+  // copies behind it.
+  host_.ForEach([&](const HostEntry& entry) { entry.state->lease.Withdraw(); });
   is_abandoned_.store(true, std::memory_order_seq_cst);
   bell_.Ring();
   std::unique_lock lock(exit_mutex_);

@@ -27,7 +27,9 @@
 #include "hal/hal.h"
 #include "runtime/bell.h"
 #include "runtime/handle_table.h"
+#include "runtime/host_entry.h"
 #include "runtime/memory_entry.h"
+#include "runtime/outputs.h"
 #include "runtime/peers.h"
 #include "runtime/pump.h"
 #include "runtime/record_reader.h"
@@ -36,6 +38,9 @@
 #include "runtime/streams.h"
 
 namespace millrace {
+
+struct CopyEnd;
+struct CopyWork;
 
 struct ParkedStream {
   uint32_t stream;
@@ -152,10 +157,6 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
     Status failure;
     std::vector<uint32_t> parked;
   };
-  struct HostEntry {
-    std::span<std::byte> bytes;
-    bool is_page_locked = false;
-  };
   struct MarkEntry {
     std::unique_ptr<hal::Mark> mark;
     protocol::MarkKind kind = protocol::MarkKind::kTiming;
@@ -163,7 +164,6 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
     Ticket ticket = 0;
   };
   using MarkRef = std::shared_ptr<MarkEntry>;
-  struct CopyEnd;
   enum class Sight : uint8_t { kFound, kLater, kMalformed };
 
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
@@ -213,41 +213,49 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   /// The channel with this id; null when it is not open any more.
   std::shared_ptr<Channel> HomeOf(uint32_t device);
   /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
-  Sight FindEnd(StreamState& stream, CopyEnd& end, uint64_t bytes);
-  Outcome CopyBetween(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src);
+  Sight FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy);
+  Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
   /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
-  Outcome CopyByPump(StreamState& stream, Ticket ticket, uint64_t bytes, CopyEnd& dst, CopyEnd& src);
+  Outcome CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy);
   Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
   Outcome StageByPump(StreamState& stream, uint64_t bytes);
-  void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyEnd& dst, const CopyEnd& src);
+  void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
   /// Gives the record to the pump and parks the stream until `work` is done with it.
   Outcome PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
                   std::function<void(PumpedRecord&)> work);
 
   Outcome Park(StreamState& stream, ParkReason reason);
-  Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, std::span<MemoryRef* const> outputs);
+  /// True when `of` has not completed the ticket: it is then looked after, and the stream is woken when it has.
+  bool WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket);
+  Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs);
   /// As Fail, unless the driver's answer is that the device is lost.
-  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel,
-                     std::span<MemoryRef* const> outputs);
-  Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, std::span<MemoryRef* const> outputs);
+  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
+  /// The end of a record that cannot run although all it names was found: its stream is doomed or could not be created,
+  /// or `cause` spoiled what it reads. Nothing when it can.
+  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails.
   Outcome Doom(StreamState& stream, Ticket ticket);
-  Outcome FailDoomed(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs);
+  Outcome FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed.
-  Outcome FailGone(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs);
+  Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs);
+  static Status Gone();
   /// Parks for something that `other` will do, unless it never will.
   Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);
-  uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, std::span<MemoryRef* const> outputs);
+  uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
   static Status NoStream();
+  static Status NoSlot();
   static Status Closed();
   Result<protocol::PeerRoute> Probe(Channel* other);
   /// True when memory may yet come back from frees that are under way; the stream is then woken.
   bool WaitsForFrees(StreamState& stream);
+  void ForgetEndedFrees();
   void CloseTicket(StreamState& stream, Ticket ticket);
   /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
   bool WaitsForMemory(StreamState& stream, uint32_t handle);
   void BindMemory(uint32_t handle, protocol::AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory);
+  /// Null when no memory for reports could be had.
+  protocol::FaultSlot* TakeFaultSlot(StreamState& stream);
   void CollectFaults(StreamState& stream);
 
   /// Of the process: memory of one device can be spoiled by a failure on another.

@@ -54,7 +54,9 @@ Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool p
   const bool is_locked = page_lock && status.ok();
   if (is_locked) pinned_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
   // Memory that could not be page-locked still copies, only slower; the owner is told.
-  Post([this, handle, bytes, is_locked] { host_.Bind(handle, {.bytes = bytes, .is_page_locked = is_locked}); });
+  Post([this, handle, bytes, is_locked] {
+    host_.Bind(handle, {.bytes = bytes, .is_page_locked = is_locked, .state = std::make_shared<HostState>()});
+  });
   return status;
 }
 
@@ -136,10 +138,13 @@ Status Channel::OpenMark(uint32_t mark, const IpcHandle& ipc) {
   auto entry = std::make_shared<MarkEntry>();
   entry->mark = std::move(opened).value();
   entry->kind = MarkKind::kInterprocess;
+  Status bound = Closed();
   RunOnChannel([&] {
-    if (!is_shut_) marks_.Bind(mark, std::move(entry));
+    if (is_shut_) return;
+    marks_.Bind(mark, std::move(entry));
+    bound = {};
   });
-  return {};
+  return bound;
 }
 
 // ── Memory of other processes ──────────────────────────────────────────────────────────────────────────────────────
@@ -161,11 +166,14 @@ Result<IpcHandle> Channel::ExportMemory(uint32_t memory) {
 
 Status Channel::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes) {
   auto opened = WithDevice([&](hal::Device& device) { return device.OpenMemory(ipc, bytes); });
-  const Status status = opened.status();
+  Status bound = opened.ok() ? Closed() : opened.status();
   RunOnChannel([&] {
-    if (is_shut_ || memory_.Find(memory) != nullptr) return;
-    if (status.ok()) {
+    if (is_shut_) return;
+    if (memory_.Find(memory) != nullptr) {
+      bound = Status(StatusCode::kArgument, "the handle names memory already");
+    } else if (opened.ok()) {
       BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(opened).value());
+      bound = {};
     } else {
       auto entry = std::make_shared<MemoryEntry>();
       entry->bytes = bytes;
@@ -173,7 +181,7 @@ Status Channel::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes
       memory_.Bind(memory, std::move(entry));
     }
   });
-  return status;
+  return bound;
 }
 
 }  // namespace millrace

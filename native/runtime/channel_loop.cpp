@@ -149,12 +149,7 @@ bool Channel::IsDrained() {
   if (LostStatus() != StatusCode::kOk) return true;
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
-    if (stream.HasDeferred()) return false;
-    if (stream.Completed() >= stream.accepted) continue;
-    if (stream.AddWaiter(stream.accepted, true, shared_from_this(), n)) {
-      WatchIfPolled(stream);
-      return false;
-    }
+    if (stream.HasDeferred() || WaitsForEnd(stream, stream, stream.accepted)) return false;
   }
   return true;
 }

@@ -26,30 +26,29 @@ void FaultSlots::Clear() {
 }
 
 void FaultWatch::Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
-                     const std::vector<std::shared_ptr<MemoryEntry>*>& outputs) {
+                     std::span<MemoryRef* const> outputs) {
   std::lock_guard lock(mutex_);
-  Launch& launch = launches_.emplace_back(Launch{.ticket = ticket, .kernel = kernel, .slot = slot});
-  launch.outputs.reserve(outputs.size());
-  for (const std::shared_ptr<MemoryEntry>* output : outputs)
-    launch.outputs.push_back({*output, (*output)->spoil.version()});
+  Watched& watched = watched_.emplace_back(Watched{.ticket = ticket, .kernel = kernel, .slot = slot});
+  watched.outputs.reserve(outputs.size());
+  for (const MemoryRef* output : outputs) watched.outputs.push_back({*output, (*output)->spoil.version()});
 }
 
 void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {
   std::lock_guard lock(mutex_);
-  while (!launches_.empty() && launches_.front().ticket <= completed) {
-    Launch& oldest = launches_.front();
+  while (!watched_.empty() && watched_.front().ticket <= completed) {
+    Watched& oldest = watched_.front();
     if (HasFaulted(oldest)) {
       if (!oldest.is_reported) return;
       std::memset(static_cast<void*>(oldest.slot), 0, sizeof(*oldest.slot));
     }
     slots.GiveBack(oldest.slot);
-    launches_.pop_front();
+    watched_.pop_front();
   }
 }
 
 void FaultWatch::Clear() {
   std::lock_guard lock(mutex_);
-  launches_.clear();
+  watched_.clear();
 }
 
 }  // namespace millrace

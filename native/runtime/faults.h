@@ -1,6 +1,6 @@
-// Checked launches whose fault report may still come. A kernel that leaves an array's bounds fills its slot before its
-// ticket counts as completed; whoever notices turns the slot into a failure and spoils what the launch would have
-// written.
+// Records whose fault report may still come: checked launches, and copies of host memory whose owner may end. A kernel
+// that leaves an array's bounds, or a copy that finds its memory gone, fills its slot before its ticket counts as
+// completed; whoever notices turns the slot into a failure and spoils what the record would have written.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "hal/hal.h"
@@ -33,48 +34,47 @@ class FaultSlots {
   std::vector<protocol::FaultSlot*> free_;
 };
 
-/// The checked launches of one stream that are not known to be over, in order.
+/// The records of one stream that have a slot and are not known to be over, in order.
 class FaultWatch {
  public:
-  /// What a launch writes, in the version that it makes.
+  /// What a record writes, in the version that it makes.
   struct Output {
     std::shared_ptr<MemoryEntry> entry;
     uint32_t version = 0;
   };
-  struct Launch {
+  struct Watched {
     hal::Ticket ticket = 0;
-    uint32_t kernel = 0;
+    uint32_t kernel = 0;  // 0: a copy.
     bool is_reported = false;
     protocol::FaultSlot* slot = nullptr;
     std::vector<Output> outputs;
   };
 
-  /// Thread: channel. Lets go of launches up to `completed` whose reports, if any, were collected.
-  void Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
-           const std::vector<std::shared_ptr<MemoryEntry>*>& outputs);
+  /// Thread: channel.
+  void Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot, std::span<MemoryRef* const> outputs);
+  /// Thread: channel. Lets go of records up to `completed` whose reports, if any, were collected.
   void Retire(hal::Ticket completed, FaultSlots& slots);
   /// The device closes: its slots go.
   void Clear();
 
-  /// Calls `report(launch)` once for every launch that faulted. Thread: any.
+  /// Calls `report(watched)` once for every record that faulted. Thread: any.
   template <typename Report>
   void Collect(Report report) {
     std::lock_guard lock(mutex_);
-    for (Launch& launch : launches_) {
-      if (launch.is_reported || !HasFaulted(launch)) continue;
-      launch.is_reported = true;
-      report(launch);
+    for (Watched& watched : watched_) {
+      if (watched.is_reported || !HasFaulted(watched)) continue;
+      watched.is_reported = true;
+      report(watched);
     }
   }
 
  private:
-  static constexpr uint32_t kWritten = 2;
-  static bool HasFaulted(const Launch& launch) {
-    return std::atomic_ref(launch.slot->state).load(std::memory_order_acquire) == kWritten;
+  static bool HasFaulted(const Watched& watched) {
+    return std::atomic_ref(watched.slot->state).load(std::memory_order_acquire) == hal::kFaultWritten;
   }
 
   std::mutex mutex_;
-  std::deque<Launch> launches_;  // Guarded by mutex_.
+  std::deque<Watched> watched_;  // Guarded by mutex_.
 };
 
 }  // namespace millrace

@@ -29,6 +29,8 @@ Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> 
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
   retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   stream.MarkIssued(ticket);
+  // Nobody looks after a record before it is issued.
+  if (needs_polling_ && stream.IsWantedOfDevice()) WatchIfPolled(stream);
   if (needs_polling_ && !std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
   return outcome;
 }
@@ -38,12 +40,9 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
   const auto opcode = static_cast<Opcode>(header.opcode);
   if (opcode == Opcode::kStreamCreate) return IssueCreate(stream, ticket, reader);
   if (opcode == Opcode::kStreamDestroy) return IssueDestroy(stream, ticket);
-  if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow) {
-    if (stream.AddWaiter(ticket - protocol::kStreamWindow / 2, true, shared_from_this(), stream.index())) {
-      SignalDirty();  // Or the word the stream waits for might never be written.
-      WatchIfPolled(stream);
-      return Park(stream, ParkReason::kWindow);
-    }
+  if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow &&
+      WaitsForEnd(stream, stream, ticket - protocol::kStreamWindow / 2)) {
+    return Park(stream, ParkReason::kWindow);
   }
   switch (opcode) {
     case Opcode::kCopyStrided:
@@ -93,25 +92,18 @@ Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, Record
     stream.backend = std::move(created).value();
   }
   stream.SetNativeHandle(stream.backend->NativeHandle());
-  // Whoever asked for a wake before there was a stream to watch was not heard.
-  if (stream.Wanted() != 0) WatchIfPolled(stream);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
 Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
-  if (stream.Completed() < ticket - 1 && stream.AddWaiter(ticket - 1, true, shared_from_this(), stream.index())) {
-    SignalDirty();
-    WatchIfPolled(stream);
-    return Park(stream, ParkReason::kDrain);
-  }
+  if (WaitsForEnd(stream, stream, ticket - 1)) return Park(stream, ParkReason::kDrain);
   {
     std::lock_guard lock(access_mutex_);
     stream.backend.reset();
   }
   stream.Forget();
   stream.doomed_by = 0;
-  std::erase_if(pending_frees_, [&](const auto& pending) { return pending.first == &stream; });
   stream.CompleteOnHost(ticket);
   std::lock_guard lock(ring_.producer_mutex());
   stream.is_reserved = false;
@@ -176,7 +168,7 @@ Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
   return Outcome::kIssued;
 }
 
-Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, std::span<MemoryRef* const> outputs) {
+Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
   return Fail(stream, ticket, {.status = status, .cause = stream.doomed_by}, outputs);
 }
@@ -192,11 +184,22 @@ Channel::Outcome Channel::Park(StreamState& stream, ParkReason reason) {
   return Outcome::kParked;
 }
 
-Channel::Outcome Channel::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause,
-                                       std::span<MemoryRef* const> outputs) {
-  return Fail(stream, ticket,
-              {.status = Status(StatusCode::kUpstream, "it reads what an earlier failure spoiled"), .cause = cause},
-              outputs);
+bool Channel::WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket) {
+  if (of.Completed() >= ticket || !of.AddWaiter(ticket, true, shared_from_this(), stream.index())) return false;
+  SignalDirty();  // Or the word that is waited for might never be written.
+  WatchIfPolled(of);
+  return true;
+}
+
+std::optional<Channel::Outcome> Channel::FailUnready(StreamState& stream, Ticket ticket, uint32_t cause,
+                                                     const Outputs& outputs) {
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
+  if (cause != 0) {
+    const Status status(StatusCode::kUpstream, "it reads what an earlier failure spoiled");
+    return Fail(stream, ticket, {.status = status, .cause = cause}, outputs);
+  }
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  return std::nullopt;
 }
 
 Channel::Outcome Channel::FailMalformed(StreamState& stream, Ticket ticket) {
@@ -204,27 +207,25 @@ Channel::Outcome Channel::FailMalformed(StreamState& stream, Ticket ticket) {
 }
 
 Channel::Outcome Channel::FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel,
-                                     std::span<MemoryRef* const> outputs) {
+                                     const Outputs& outputs) {
   if (status.code() != StatusCode::kDeviceLost)
     return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
   MarkLost(status);
   return Outcome::kIssued;
 }
 
-Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure& failure,
-                               std::span<MemoryRef* const> outputs) {
+Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs) {
   RecordFailure(stream, ticket, failure, outputs);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
-uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure,
-                                std::span<MemoryRef* const> outputs) {
+uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs) {
   failure.id = next_failure_.fetch_add(1);
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  for (MemoryRef* output : outputs) (*output)->spoil.Set(failure.cause != 0 ? failure.cause : id);
+  outputs.Spoil(failure.cause != 0 ? failure.cause : id);
   return id;
 }
 

@@ -49,22 +49,16 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     if (!is_needed) overwritten_scratch_.push_back(entry);
     if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
   }
-  const std::span<MemoryRef* const> outputs(outputs_scratch_);
+  const Outputs outputs{.memory = outputs_scratch_};
   if (kernel.state == ResourceState::kFailed)
     return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
-  if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
-  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream(), .kernel = record.kernel}, outputs);
+  if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
 
   uint32_t count = record.arg_count;
   protocol::FaultSlot* slot = nullptr;
   if (kernel.is_checked) {
-    stream.faults.Retire(stream.Completed(), fault_slots_);
-    slot = fault_slots_.Take(*device_);
-    if (slot == nullptr) {
-      const Status status(StatusCode::kOutOfMemory, "no memory for fault reports");
-      return Fail(stream, ticket, {.status = status, .kernel = record.kernel}, outputs);
-    }
+    slot = TakeFaultSlot(stream);
+    if (slot == nullptr) return Fail(stream, ticket, {.status = NoSlot(), .kernel = record.kernel}, outputs);
     values[count] = reinterpret_cast<uintptr_t>(slot);
     values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
     params[count] = &values[count];
@@ -86,22 +80,32 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
   return Outcome::kIssued;
 }
 
+Status Channel::NoSlot() {
+  return Status(StatusCode::kOutOfMemory, "no memory for fault reports");
+}
+
+protocol::FaultSlot* Channel::TakeFaultSlot(StreamState& stream) {
+  stream.faults.Retire(stream.Completed(), fault_slots_);
+  return fault_slots_.Take(*device_);
+}
+
 void Channel::CollectFaults(StreamState& stream) {
   // Kept raised until the reports are failures: an owner who saw it lowered would take the launch for a success.
   constexpr uint32_t kCollecting = 2;
   const std::atomic_ref flag(stream.slot().fault);
   flag.store(kCollecting, std::memory_order_seq_cst);
-  stream.faults.Collect([&](FaultWatch::Launch& launch) {
+  stream.faults.Collect([&](FaultWatch::Watched& watched) {
+    const bool is_copy = watched.kernel == 0;
     const Failure failure{.id = next_failure_.fetch_add(1),
-                          .first = launch.ticket,
-                          .last = launch.ticket,
-                          .status = Status(StatusCode::kBounds, "an array access is out of bounds"),
-                          .kernel = launch.kernel,
-                          .has_fault = true,
-                          .fault = *launch.slot};
+                          .first = watched.ticket,
+                          .last = watched.ticket,
+                          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
+                          .kernel = watched.kernel,
+                          .has_fault = !is_copy,
+                          .fault = *watched.slot};
     const uint32_t id = stream.failures.Add(failure, stream.slot());
-    for (const FaultWatch::Output& output : launch.outputs) output.entry->spoil.SetIf(output.version, id);
-    launch.outputs.clear();
+    for (const FaultWatch::Output& output : watched.outputs) output.entry->spoil.SetIf(output.version, id);
+    watched.outputs.clear();
   });
   // Unless another kernel raised it meanwhile.
   uint32_t collecting = kCollecting;

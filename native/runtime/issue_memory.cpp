@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "runtime/channel.h"
 #include "runtime/strided.h"
@@ -88,7 +89,7 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
   RecordFailure(stream, ticket,
                 {.status = why, .cause = stream.doomed_by, .requested_bytes = record.bytes, .free_bytes = free_bytes},
-                outputs);
+                {.memory = outputs});
   memory_.Bind(record.handle, std::move(entry));
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
@@ -107,16 +108,21 @@ void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::u
 }
 
 bool Channel::WaitsForFrees(StreamState& stream) {
-  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
-  if (pending_frees_.empty()) return false;
-  auto [freeing, ticket] = pending_frees_.front();
-  if (!freeing->AddWaiter(ticket, true, shared_from_this(), stream.index())) {
+  ForgetEndedFrees();
+  // The next one of every stream: whichever ends first may give enough, and else those behind it are waited for.
+  std::vector<StreamState*> seen;
+  for (const auto& [freeing, ticket] : pending_frees_) {
+    if (std::find(seen.begin(), seen.end(), freeing) != seen.end()) continue;
+    seen.push_back(freeing);
+    if (WaitsForEnd(stream, *freeing, ticket)) continue;
     WakeStream(stream.index());  // It ended just now: try again at once.
     return true;
   }
-  SignalDirty();
-  WatchIfPolled(*freeing);
-  return true;
+  return !seen.empty();
+}
+
+void Channel::ForgetEndedFrees() {
+  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
 }
 
 Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader) {
@@ -134,9 +140,7 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
   live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
   if (entry->kind == AllocKind::kStaging) staging_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
   constexpr size_t kPruneAt = 256;
-  if (pending_frees_.size() >= kPruneAt) {
-    std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
-  }
+  if (pending_frees_.size() >= kPruneAt) ForgetEndedFrees();
   pending_frees_.emplace_back(&stream, ticket);
   const Status status = stream.backend->Free(ticket, std::move(entry->memory));
   return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
@@ -146,10 +150,10 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
 
 template <typename Call>
 Channel::Outcome Channel::FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call) {
-  MemoryRef* outputs[] = {&entry};
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
-  if (entry->address == nullptr) return FailUpstream(stream, ticket, entry->spoil.by(), outputs);
-  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  MemoryRef* const written[] = {&entry};
+  const Outputs outputs{.memory = written};
+  const uint32_t cause = entry->address == nullptr ? entry->spoil.by() : 0;
+  if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
   const Status status = call(entry->address);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   if (is_whole) entry->spoil.Overwrite();

@@ -12,30 +12,28 @@ std::optional<protocol::PeerRoute> PeerRoutes::Find(uint32_t from, std::shared_p
                                                     uint32_t stream) {
   std::lock_guard lock(mutex_);
   Road& road = roads_[from];
-  if (!road.route) road.waiters.push_back({std::move(waker), stream});
+  if (!road.route) road.waiting.Add(std::move(waker), stream);
   return road.route;
 }
 
 void PeerRoutes::Set(uint32_t from, protocol::PeerRoute route) {
-  std::vector<Waiter> waiters;
+  WaitingStreams waiting;
   {
     std::lock_guard lock(mutex_);
     Road& road = roads_[from];
     road.route = route;
-    waiters.swap(road.waiters);
+    waiting = std::exchange(road.waiting, {});
   }
-  for (const Waiter& waiter : waiters) waiter.waker->WakeStream(waiter.stream);
+  waiting.Wake();
 }
 
 void PeerRoutes::WakeAll() {
-  std::vector<Waiter> waiters;
+  WaitingStreams waiting;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [from, road] : roads_) {
-      for (Waiter& waiter : std::exchange(road.waiters, {})) waiters.push_back(std::move(waiter));
-    }
+    for (auto& [from, road] : roads_) waiting.Add(std::exchange(road.waiting, {}));
   }
-  for (const Waiter& waiter : waiters) waiter.waker->WakeStream(waiter.stream);
+  waiting.Wake();
 }
 
 void ForeignUses::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket) {

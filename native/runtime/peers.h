@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "hal/hal.h"
 #include "runtime/streams.h"
@@ -24,13 +23,9 @@ class PeerRoutes {
   void WakeAll();
 
  private:
-  struct Waiter {
-    std::shared_ptr<StreamWaker> waker;
-    uint32_t stream;
-  };
   struct Road {
     std::optional<protocol::PeerRoute> route;
-    std::vector<Waiter> waiters;
+    WaitingStreams waiting;
   };
   std::mutex mutex_;
   std::unordered_map<uint32_t, Road> roads_;  // Guarded by mutex_.

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "hal/hal.h"
+#include "runtime/host_entry.h"
 #include "runtime/memory_entry.h"
 
 namespace millrace {
@@ -21,6 +22,7 @@ struct PumpedRecord {
   bool is_staging = false;              // Staging memory for a copy that the channel queues afterwards.
   MemoryRef written;                    // Device memory that a copy writes.
   bool is_whole = false;                // All of it.
+  HostRange staged;                     // Staging memory that a copy writes.
 };
 
 /// Started by the first piece of work. What runs on it holds nothing of its channel, which waits for it at its end.

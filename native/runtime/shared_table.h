@@ -9,10 +9,9 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "runtime/handle_table.h"
-#include "runtime/streams.h"
+#include "runtime/waiting_streams.h"
 
 namespace millrace {
 
@@ -24,14 +23,14 @@ class SharedTable {
 
   /// Thread: channel. Wakes the streams, of any channel, that wait for the handle.
   T& Bind(uint32_t handle, T object) {
-    Waiters waiting;
+    WaitingStreams waiting;
     T* bound = nullptr;
     {
       std::lock_guard lock(mutex_);
       bound = &table_.Bind(handle, std::move(object));
       if (auto node = waits_.extract(handle)) waiting = std::move(node.mapped());
     }
-    for (const Waiter& waiter : waiting) waiter.waker->WakeStream(waiter.stream);
+    waiting.Wake();
     return *bound;
   }
 
@@ -55,7 +54,7 @@ class SharedTable {
   bool WaitsFor(uint32_t handle, std::shared_ptr<StreamWaker> waker, uint32_t stream) {
     if (table_.Find(handle) != nullptr || !table_.MayBeBoundLater(handle)) return false;
     std::lock_guard lock(mutex_);
-    waits_[handle].push_back({std::move(waker), stream});
+    waits_[handle].Add(std::move(waker), stream);
     return true;
   }
 
@@ -68,7 +67,7 @@ class SharedTable {
     std::lock_guard lock(mutex_);
     if (const T* found = table_.Find(handle)) return {.object = *found};
     if (!table_.MayBeBoundLater(handle)) return {};
-    waits_[handle].push_back({std::move(waker), stream});
+    waits_[handle].Add(std::move(waker), stream);
     return {.comes_later = true};
   }
   /// Thread: any.
@@ -87,26 +86,18 @@ class SharedTable {
 
   /// Wakes everybody who waits for a handle: it may never come. Thread: any.
   void WakeAll() {
-    std::unordered_map<uint32_t, Waiters> waits;
+    std::unordered_map<uint32_t, WaitingStreams> waits;
     {
       std::lock_guard lock(mutex_);
       waits.swap(waits_);
     }
-    for (const auto& [handle, waiting] : waits) {
-      for (const Waiter& waiter : waiting) waiter.waker->WakeStream(waiter.stream);
-    }
+    for (const auto& [handle, waiting] : waits) waiting.Wake();
   }
 
  private:
-  struct Waiter {
-    std::shared_ptr<StreamWaker> waker;
-    uint32_t stream;
-  };
-  using Waiters = std::vector<Waiter>;
-
   std::mutex mutex_;
-  HandleTable<T> table_;                         // Changed by the channel with mutex_ held, read by it without.
-  std::unordered_map<uint32_t, Waiters> waits_;  // Guarded by mutex_.
+  HandleTable<T> table_;                                // Changed by the channel with mutex_ held, read by it without.
+  std::unordered_map<uint32_t, WaitingStreams> waits_;  // Guarded by mutex_.
 };
 
 }  // namespace millrace

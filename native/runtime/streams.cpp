@@ -125,6 +125,13 @@ void StreamState::SetOwner(std::shared_ptr<WakeTarget> owner) {
 
 bool StreamState::AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker, uint32_t stream) {
   std::lock_guard lock(mutex_);
+  const auto is_it = [&](const Waiter& w) {
+    return w.ticket == ticket && w.until_completed == until_completed && w.stream == stream && w.waker == waker;
+  };
+  if (std::any_of(waiters_.begin(), waiters_.end(), is_it)) {
+    // It is fired soon if it was reached just now: that wake is for nothing.
+    return (until_completed ? Completed() : Issued()) < ticket;
+  }
   waiters_.push_back({ticket, until_completed, std::move(waker), stream});
   RefreshWanted();
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -133,6 +140,11 @@ bool StreamState::AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr
   waiters_.pop_back();
   RefreshWanted();
   return false;
+}
+
+size_t StreamState::WaiterCount() {
+  std::lock_guard lock(mutex_);
+  return waiters_.size();
 }
 
 void StreamState::RefreshWanted() {

@@ -23,6 +23,7 @@
 #include "runtime/failures.h"
 #include "runtime/faults.h"
 #include "runtime/pump.h"
+#include "runtime/waiting_streams.h"
 
 namespace millrace {
 
@@ -33,15 +34,6 @@ class WakeTarget {
  public:
   virtual ~WakeTarget() = default;
   virtual void Ring() noexcept = 0;
-};
-
-/// A channel that goes on with one of its streams when told. Thread: any.
-class StreamWaker {
- public:
-  virtual void WakeStream(uint32_t stream) noexcept = 0;
-
- protected:
-  ~StreamWaker() = default;
 };
 
 enum class ParkReason : uint8_t {
@@ -111,8 +103,8 @@ class StreamState final : public hal::ProgressSink {
   [[nodiscard]] bool ArmOwner(Ticket ticket);
   void SetOwner(std::shared_ptr<WakeTarget> owner);
 
-  /// Asks for `waker->WakeStream(stream)` once `ticket` was issued, or completed; false when it already was.
-  /// Thread: any channel.
+  /// Asks for `waker->WakeStream(stream)` once `ticket` was issued, or completed; false when it already was. Asking
+  /// again for the same is no second wish. Thread: any channel.
   [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker,
                                uint32_t stream);
   /// Wakes everybody, reached or not: the device is lost or closed.
@@ -120,6 +112,13 @@ class StreamState final : public hal::ProgressSink {
 
   /// The ticket that somebody wants completed, 0 when nobody waits. Thread: any.
   [[nodiscard]] Ticket Wanted() const;
+  /// As Wanted(), of what can be waited for: a record that is not issued yet depends on no device. Thread: any.
+  [[nodiscard]] bool IsWantedOfDevice() const {
+    const Ticket wanted = Wanted();
+    return wanted != 0 && wanted <= Issued();
+  }
+  /// How many wait. For tests.
+  [[nodiscard]] size_t WaiterCount();
 
   /// The owner lets the HOLD record with this ticket go, issued or not. Thread: any.
   void ReleaseHold(Ticket ticket);

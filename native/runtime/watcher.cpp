@@ -46,7 +46,7 @@ Watcher::Watcher() : state_(new State) {
 }
 
 void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
-  if (stream.is_watched.exchange(true)) return;
+  if (stream.is_watched.load() || stream.is_watched.exchange(true)) return;
   std::lock_guard lock(state_->mutex);
   state_->arrived.push_back({std::move(channel), &stream});
   state_->changed.notify_one();
@@ -60,7 +60,7 @@ void Watcher::Run() {
   const auto look = [&](State::Watched& item) {
     StreamState& stream = *item.stream;
     const Ticket wanted = stream.Wanted();
-    if (wanted != 0 && item.channel->LostStatus() == StatusCode::kOk) {
+    if (wanted != 0 && wanted <= stream.Issued() && item.channel->LostStatus() == StatusCode::kOk) {
       Status status;
       {
         std::lock_guard access(item.channel->access_mutex());
@@ -68,8 +68,7 @@ void Watcher::Run() {
           stream.is_watched.store(false);
           return false;
         }
-        // Nothing to ask about a record that was not issued yet.
-        if (wanted <= stream.Issued()) status = stream.backend->Resolve(wanted).status();
+        status = stream.backend->Resolve(wanted).status();
       }
       if (status.code() == StatusCode::kDeviceLost) item.channel->MarkLost(status);
       const Ticket completed = stream.Completed();
@@ -77,9 +76,10 @@ void Watcher::Run() {
       stream.Progress(completed);
       return true;
     }
-    // Whoever wants something now calls Watch after it is asked for; the flag is let go of first, so one of us sees.
+    // Whoever wants something now calls Watch after it is asked for, and the channel when it has issued what somebody
+    // wants; the flag is let go of first, so one of us sees.
     stream.is_watched.store(false, std::memory_order_seq_cst);
-    if (stream.Wanted() == 0 || item.channel->LostStatus() != StatusCode::kOk) return false;
+    if (!stream.IsWantedOfDevice() || item.channel->LostStatus() != StatusCode::kOk) return false;
     return !stream.is_watched.exchange(true);
   };
 

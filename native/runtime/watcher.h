@@ -15,7 +15,7 @@ class Watcher {
   /// Never destroyed: its thread may outlive every static object.
   static Watcher& Instance();
 
-  /// Watches a stream until nothing of it is wanted any more. Thread: any.
+  /// Watches a stream until nothing that it was issued is wanted any more. Thread: any.
   void Watch(std::shared_ptr<Channel> channel, StreamState& stream);
 
  private:

@@ -94,7 +94,7 @@ export class Encoder {
     return this.#header(Opcode.FILL, FillRecord.BYTE_SIZE, stream);
   }
 
-  /** The devices are the channel ids of those whose handles they are. */
+  /** The devices are the channel ids of those whose handles they are; `flags` are CopyFlags. */
   copy(
     stream: number,
     dstDevice: number,
@@ -106,8 +106,10 @@ export class Encoder {
     srcHandle: number,
     srcOffset: number,
     bytes: number,
+    flags = 0,
   ): number {
     const u32 = this.#u32;
+    u32[CopyRecord.FLAGS >> WORD] = flags;
     u32[CopyRecord.DST_HANDLE >> WORD] = dstHandle;
     u32[CopyRecord.SRC_HANDLE >> WORD] = srcHandle;
     u32[CopyRecord.DST_DEVICE >> WORD] = dstDevice;

@@ -113,6 +113,8 @@ MR_TEST(memory_of_another_process_is_waited_for_and_freed_in_order) {
   const Ticket late = rig.Fill(a, Handle(2), 16);
   MR_EXPECT(rig.Parks(a, ParkReason::kPoint));
   MR_EXPECT(rig.channel->OpenMemory(Handle(2), {}, 16).code() == StatusCode::kArgument);
+  // A handle names one thing.
+  MR_EXPECT(rig.channel->OpenMemory(Handle(0), exported.value(), 16).code() == StatusCode::kArgument);
   MR_EXPECT(rig.Completes(a, rig.Free(a, Handle(2))));
   const auto failures = rig.Failures(a);
   MR_EXPECT(failures.size() == 1 && failures[0].first == late && failures[0].status.code() == StatusCode::kUpstream);
@@ -120,16 +122,23 @@ MR_TEST(memory_of_another_process_is_waited_for_and_freed_in_order) {
 
 MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
   RecordingBackend backend;
+  RecordingMark marked(backend.controls, protocol::MarkKind::kInterprocess);
   Rig rig(backend);
   backend.controls.pump.is_shut = true;
-  std::thread asking([&] { MR_EXPECT(!rig.channel->OpenMemory(Handle(0), {}, 16).ok()); });
-  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 1; }));
+  auto memory = rig.device->ExportMemory(RecordingMemory(16));
+  auto mark = rig.device->ExportMark(marked);
+  // What they opened comes too late to be bound, and they say so.
+  std::thread asking(
+      [&] { MR_EXPECT(rig.channel->OpenMemory(Handle(0), memory.value(), 16).code() == StatusCode::kState); });
+  std::thread marking([&] { MR_EXPECT(rig.channel->OpenMark(Handle(0), mark.value()).code() == StatusCode::kState); });
+  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 2; }));
   std::thread closing([&] { rig.channel->Close(); });
   MR_EXPECT(Eventually([&] { return rig.channel->LostStatus() != StatusCode::kOk; }));
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   MR_EXPECT(backend.controls.log.Find("closes a") == -1);
   backend.controls.pump.is_shut = false;
   asking.join();
+  marking.join();
   closing.join();
 }
 

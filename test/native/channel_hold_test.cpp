@@ -1,4 +1,10 @@
 // Records that wait for their owner, whichever of the two comes first, and streams that somebody else made.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +45,53 @@ MR_TEST(a_hold_that_was_let_go_before_it_was_issued_holds_nobody) {
   MR_EXPECT(rig.Completed(a) == second);
   rig.channel->ReleaseHold(a, third);
   MR_EXPECT(rig.Completes(a, third));
+}
+
+/// How often the watcher's thread went to sleep.
+uint64_t WatcherSleeps() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != "mr-watcher") continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      if (uint64_t count = 0; word == "voluntary_ctxt_switches:" && status >> count) return count;
+    }
+  }
+  return 0;
+}
+
+struct Owner final : WakeTarget {
+  void Ring() noexcept override { rings.fetch_add(1); }
+  std::atomic<int> rings{0};
+};
+
+MR_TEST(nobody_looks_after_a_held_stream_until_it_is_let_go) {
+  RecordingBackend backend;
+  backend.controls.is_polled = true;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  const auto owner = std::make_shared<Owner>();
+  rig.channel->FindStream(a)->SetOwner(owner);
+  const Ticket held = rig.Hold(a);
+  const Ticket after = rig.Nop(a).ticket;
+  MR_EXPECT(rig.Parks(a, ParkReason::kHold));
+  MR_EXPECT(rig.channel->Arm(a, after));
+  MR_EXPECT(Eventually([&] { return WatcherSleeps() > 0 && !rig.channel->FindStream(a)->is_watched.load(); }));
+  // With work of others meanwhile, which is looked after.
+  MR_EXPECT(rig.channel->Arm(b, rig.Nop(b).ticket) || rig.Completes(b, 2));
+  MR_EXPECT(rig.Completes(b, 2));
+  MR_EXPECT(Eventually([&] { return !rig.channel->FindStream(b)->is_watched.load(); }));
+  constexpr auto kWindow = std::chrono::milliseconds(100);
+  const uint64_t before = WatcherSleeps();
+  std::this_thread::sleep_for(kWindow);
+  // It was every millisecond.
+  MR_EXPECT(WatcherSleeps() - before < 10);
+  MR_EXPECT(owner->rings.load() == 0);
+  rig.channel->ReleaseHold(a, held);
+  MR_EXPECT(rig.Completes(a, after));
+  MR_EXPECT(Eventually([&] { return owner->rings.load() == 1; }));
 }
 
 MR_TEST(letting_go_of_a_later_hold_leaves_the_earlier_one) {

@@ -200,6 +200,74 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
   MR_EXPECT(rig.Completes(a, last));
 }
 
+MR_TEST(memory_is_looked_for_again_whichever_free_ends_first) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  backend.controls.free_bytes = 16;
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  const uint32_t c = rig.Stream();
+  rig.Alloc(a, Handle(0), 4);
+  MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(1), 4)) && rig.Completes(b, rig.Alloc(b, Handle(2), 8)));
+  MR_EXPECT(rig.Completes(c, 1));
+  backend.controls.completes_at_once = false;
+  const Ticket oldest = rig.Free(a, Handle(0));
+  const Ticket next = rig.Free(a, Handle(1));
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(a)->Issued() == next; }));
+  const Ticket other = rig.Free(b, Handle(2));
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(b)->Issued() == other; }));
+  const Ticket allocated = rig.Alloc(c, Handle(3), 8);
+  MR_EXPECT(rig.Parks(c, ParkReason::kMemory));
+  // It gives enough, although an older one has not ended.
+  rig.Backend(1).Complete(other);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(c)->Issued() == allocated; }));
+  rig.Backend(2).Complete(allocated);
+  // Here the first does not, and the one behind it on the same stream does.
+  const Ticket late = rig.Alloc(c, Handle(4), 8);
+  MR_EXPECT(rig.Parks(c, ParkReason::kMemory));
+  rig.Backend(0).Complete(oldest);
+  MR_EXPECT(rig.Parks(c, ParkReason::kMemory));
+  rig.Backend(0).Complete(next);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(c)->Issued() == late; }));
+  rig.Backend(2).Complete(late);
+  MR_EXPECT(rig.Failures(c).empty());
+}
+
+MR_TEST(a_stream_that_is_woken_for_nothing_waits_once) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  Rig second(backend, 1);
+  const uint32_t a = first.Stream();
+  const uint32_t b = second.Stream();
+  const uint32_t c = second.Stream();
+  MR_EXPECT(first.Completes(a, 1) && second.Completes(b, 1) && second.Completes(c, 1));
+  first.channel->Hold(true);
+  const Ticket recorded = first.Nop(a).ticket;
+  const Ticket waited = second.Wait(b, first, a, recorded);
+  MR_EXPECT(second.Parks(b, ParkReason::kPoint));
+  for (int n = 0; n < 10; ++n) {
+    second.channel->WakeStream(b);
+    // A turn of the channel, behind the wake.
+    MR_EXPECT(second.Completes(c, second.Nop(c).ticket));
+  }
+  MR_EXPECT_EQ(first.channel->FindStream(a)->WaiterCount(), 1u);
+  first.channel->Hold(false);
+  MR_EXPECT(second.Completes(b, waited));
+  // As those who wait for a handle, or for a road.
+  struct Waker final : StreamWaker {
+    void WakeStream(uint32_t stream) noexcept override { woken.push_back(stream); }
+    std::vector<uint32_t> woken;
+  };
+  const auto waker = std::make_shared<Waker>();
+  WaitingStreams waiting;
+  for (int n = 0; n < 3; ++n) {
+    waiting.Add(waker, 7);
+    waiting.Add(waker, 8);
+  }
+  waiting.Wake();
+  MR_EXPECT(waker->woken == (std::vector<uint32_t>{7, 8}));
+}
+
 MR_TEST(a_stream_that_waits_for_a_lost_device_fails_and_holds_nobody_up) {
   RecordingBackend backend;
   Rig first(backend, 0);

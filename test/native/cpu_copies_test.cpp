@@ -237,31 +237,6 @@ MR_TEST(ALargeFillLetsAnotherStreamIn) {
   MR_EXPECT(device->Elapsed(*visited, *filled).value() > 0);
 }
 
-MR_TEST(CopiesLeaveMemoryAloneThatWasWithdrawn) {
-  // One that a single thread runs, and one that is cut into pieces.
-  for (const uint64_t size : {uint64_t{4096}, 8 * kMiB}) {
-    auto device = OpenDevice(2);
-    auto gate = LoadKernel(*device, "gate");
-    std::atomic<uint32_t> flag{0};
-    Bytes withdrawn = Pattern(size);
-    const Bytes before = withdrawn;
-    Bytes kept(size);
-    const Bytes zeros(size);
-    Bytes copied(size);
-    Lane lane(*device);
-    lane.Launch(gate, {1, 1, 1}, &flag);
-    MR_EXPECT(lane.stream->Copy(++lane.last, withdrawn.data(), kept.data(), size).ok());
-    MR_EXPECT(lane.stream->Copy(++lane.last, kept.data(), withdrawn.data(), size).ok());
-    MR_EXPECT(lane.stream->Copy(++lane.last, copied.data(), before.data(), size).ok());
-    device->WithdrawHost({{withdrawn.data() + size / 2, size / 2}});
-    flag.store(1);
-    MR_REQUIRE(lane.Drained());
-    MR_EXPECT(std::memcmp(withdrawn.data() + size / 2, before.data() + size / 2, size / 2) == 0);
-    MR_EXPECT(std::memcmp(kept.data() + size / 2, zeros.data(), size / 2) == 0);
-    MR_EXPECT(copied == before);
-  }
-}
-
 MR_TEST(CopiesReachTheMemoryOfOtherDevices) {
   auto one = OpenDevice();
   auto two = OpenDevice();

@@ -130,7 +130,9 @@ class RecordingStream final : public hal::Stream {
     }
     return Take(ticket, "launch");
   }
-  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t) override { return Take(ticket, "copy"); }
+  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
+    return Take(ticket, "copy");
+  }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Take(ticket, "fill"); }
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override {
     return Take(ticket, "wait " + static_cast<RecordingStream&>(other).name_ + " " + std::to_string(until));
@@ -272,6 +274,7 @@ class RecordingDevice final : public hal::Device {
   }
   [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return HandleOf('e'); }
   [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle& handle) override {
+    controls_.pump.Pass();
     if (handle != HandleOf('e')) return Status(StatusCode::kArgument, "no mark's handle");
     return CreateMark(protocol::MarkKind::kInterprocess);
   }

@@ -66,10 +66,10 @@ export class Relay {
     return flatRegion(storage, 0, byteLength);
   }
 
-  /** Bytes, between two regions that the site's backend reaches. Comes after the step before, or after `earlier`. */
-  move(site: StreamSite, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last): Point {
+  /** Bytes, between two regions that the site's backend reaches. Comes after the step before, or after `earlier`. `flags` are CopyFlags. */
+  move(site: StreamSite, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last, flags = 0): Point {
     this.#follow(site, earlier);
-    return this.#reached(site, submitMove(site, dst, src, byteLength, this.#label));
+    return this.#reached(site, submitMove(site, dst, src, byteLength, this.#label, flags));
   }
 
   /** Elements, between two regions of the site's device. */
@@ -135,7 +135,7 @@ export class Relay {
 }
 
 /** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
-export function submitMove(site: StreamSite, dst: Region, src: Region, byteLength: number, label: string | undefined): number {
+export function submitMove(site: StreamSite, dst: Region, src: Region, byteLength: number, label: string | undefined, flags = 0): number {
   collect(site, dst, src);
   const { core, timeline } = site;
   return uses.submit('copy', label, () =>
@@ -150,6 +150,7 @@ export function submitMove(site: StreamSite, dst: Region, src: Region, byteLengt
       src.storage.handle,
       src.storage.base + src.offset,
       byteLength,
+      flags,
     ),
   );
 }

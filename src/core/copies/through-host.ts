@@ -1,6 +1,8 @@
 // Bytes between memory of two backends, which no record names both of: through page-locked memory, in pieces. While a
-// piece leaves the one device the piece before arrives at the other, and two stages are enough for that.
+// piece leaves the one device the piece before arrives at the other, and two stages are enough for that. A piece that
+// could not leave spoils its stage, and so what it would have arrived at.
 // Thread: owner.
+import { CopyFlag } from '../../protocol/protocol.gen.js';
 import type { StreamSite } from '../device/stream-site.js';
 import type { Point } from '../timeline/timeline.js';
 import { flatRegion, type Region } from './region.js';
@@ -36,6 +38,8 @@ export function submitThroughHost(
   // The device that cares whether memory is page-locked.
   const { core } = leaving.core.channel.backend === 'cuda' ? src.storage : dst.storage;
   const stages = Array.from({ length: Math.min(2, pieces) }, () => HostStage.locked(core, Math.min(pieceBytes, byteLength)));
+  // Alone, a piece that is everything says so by its size.
+  const isWhole = pieces > 1 && dst.storage.base + dst.offset === 0 && byteLength === dst.storage.byteLength;
   const arrived: Point[] = [];
   let left: Point | undefined;
   try {
@@ -45,8 +49,10 @@ export function submitThroughHost(
       const { region } = stages[piece % 2] as HostStage;
       const half = flatRegion(region.storage, 0, bytes);
       // Its stage is free when the piece before last has arrived.
-      left = relay.move(leaving, half, flatRegion(src.storage, src.offset + at, bytes), bytes, arrived[piece - 2] ?? left);
-      arrived.push(relay.move(arriving, flatRegion(dst.storage, dst.offset + at, bytes), half, bytes, left));
+      const from = flatRegion(src.storage, src.offset + at, bytes);
+      left = relay.move(leaving, half, from, bytes, arrived[piece - 2] ?? left, CopyFlag.STAGED);
+      const flags = CopyFlag.STAGED | (isWhole && piece === 0 ? CopyFlag.FIRST_PIECE : 0);
+      arrived.push(relay.move(arriving, flatRegion(dst.storage, dst.offset + at, bytes), half, bytes, left, flags));
     }
   } finally {
     for (const stage of stages) stage.giveBack();

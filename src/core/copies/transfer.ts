@@ -106,9 +106,6 @@ export function submitCopy(site: StreamSite, dst: Region, src: Region, elements:
     } else {
       submitRelayed(relay, dst, src, elements);
     }
-    // Host memory on the way does not tell that it was spoiled.
-    const isThroughHost = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
-    if (isThroughHost) dst.storage.wroteTogether(relay.parts.map(({ timeline, ticket }) => ({ timeline, ticket })));
     const ticket = relay.end();
     return { ticket, parts: relay.parts };
   } catch (error) {

@@ -31,7 +31,6 @@ export class Storage {
   /** Where the program made it, if its device or stream is checked. */
   madeAt: string | undefined = undefined;
   #dtype: DType | undefined = undefined;
-  #together: readonly (readonly Point[])[] = [];
   #shape: readonly number[] = [];
 
   constructor(space: MemorySpace, handle: number, base: number, byteLength: number, core: DeviceCore) {
@@ -67,13 +66,7 @@ export class Storage {
     this.use(site.timeline, ticket, 0, this.byteLength, 'write', access, true);
   }
 
-  /** These records wrote to it together, and by memory that does not tell that it was spoiled: each may be what a reader fails of. */
-  wroteTogether(records: readonly Point[]): void {
-    const writes = this.lastWrites(0, this.byteLength);
-    this.#together = [...this.#together.filter((others) => others.some((record) => isAmong(writes, record))), records];
-  }
-
-  /** The last writes to bytes of this range, as points: one, unless parts were written apart, or by several records. */
+  /** The last writes to bytes of this range, as points: one, unless parts were written apart. */
   lastWrites(start: number, end: number): readonly Point[] {
     const points: Point[] = [];
     this.history.visit(start, end, ({ writes }) => {
@@ -82,9 +75,6 @@ export class Storage {
         if (!isKnown) points.push({ timeline, ticket, clock: access.clock });
       }
     });
-    for (const records of this.#together) {
-      if (records.some((record) => isAmong(points, record))) points.push(...records.filter((record) => !isAmong(points, record)));
-    }
     return points;
   }
 
@@ -119,10 +109,6 @@ export class Storage {
     else if (!timeline.isRetired) return false;
     return timeline.failureAt(ticket) === undefined;
   }
-}
-
-function isAmong(points: readonly Point[], { timeline, ticket }: Point): boolean {
-  return points.some((point) => point.timeline === timeline && point.ticket === ticket);
 }
 
 /**

@@ -1,7 +1,7 @@
 // Copies between devices of two backends, which go through host memory: when they are refused, and what their failure spoils.
 import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
-import { Status } from '../../../src/protocol/protocol.gen.js';
+import { CopyFlag, CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
 import { World } from './simulated.js';
 
 describe('a copy through host memory', () => {
@@ -19,14 +19,37 @@ describe('a copy through host memory', () => {
     one.device.stream.copy(y, x.transpose());
   });
 
+  test.each([
+    ['whole', 0, 3],
+    ['in part', 1, 1],
+  ])('says that it is staged, and which piece begins to overwrite everything (%s)', (_, dstOffset, firstArrives) => {
+    const world = new World();
+    const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
+    const count = 70 * 2 ** 20;
+    const [x, y] = [one.device.empty(count, 'u8'), other.device.empty(count, 'u8')];
+    one.device.stream.copy(y, x, { dstOffset, count: count - dstOffset });
+    const flags = [one, other].map(({ channel }) =>
+      channel.records.filter(({ opcode }) => opcode === 'COPY').map(({ view }) => view.getUint32(CopyRecord.FLAGS, true)),
+    );
+    expect(flags).toEqual([
+      [CopyFlag.STAGED, CopyFlag.STAGED, CopyFlag.STAGED],
+      [firstArrives, CopyFlag.STAGED, CopyFlag.STAGED],
+    ]);
+  });
+
   test.each([false, true])('to another backend spoils what it wrote (from a stream of a third device: %s)', async (isThird) => {
     const world = new World();
     const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0'), world.add('cpu', 'cpu:1')];
     const [x, y] = [one.device.zeros(24, 'i16'), other.device.zeros(24, 'i16')];
     const operation = (isThird ? third : one).device.stream.copy(y, x);
     const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
-    const leaving = one.channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
-    one.channel.fail(leaving.stream, { id: 1, first: leaving.ticket, last: leaving.ticket, status: Status.UPSTREAM, cause: 9 });
+    const spoiling = [one, isThird ? third : other].map(({ channel }, at) => {
+      const { stream, ticket } = channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
+      // As the devices do: what arrives fails of what could not leave.
+      channel.fail(stream, { id: at + 1, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 9 });
+      return ticket;
+    });
+    expect(spoiling).toHaveLength(2);
     await world.settle();
     await failed;
     const read = expect(y.read()).rejects.toMatchObject({ name: 'UpstreamError' });

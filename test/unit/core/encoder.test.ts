@@ -1,7 +1,16 @@
 // Records as bytes: what the native side will read.
 import { describe, expect, test } from 'vitest';
 import { Encoder } from '../../../src/protocol/encoder.js';
-import { AllocKind, CopyRecord, LaunchArg, LaunchRecord, MemorySpace, Opcode, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import {
+  AllocKind,
+  CopyFlag,
+  CopyRecord,
+  LaunchArg,
+  LaunchRecord,
+  MemorySpace,
+  Opcode,
+  WaitRecord,
+} from '../../../src/protocol/protocol.gen.js';
 
 const encoder = new Encoder();
 const view = new DataView(encoder.block.buffer);
@@ -41,6 +50,12 @@ describe('encoder', () => {
     expect([view.getUint32(CopyRecord.DST_DEVICE, true), view.getUint32(CopyRecord.SRC_DEVICE, true)]).toEqual([5, 6]);
     expect([view.getUint16(CopyRecord.DST_SPACE, true), view.getUint16(CopyRecord.SRC_SPACE, true)]).toEqual([1, 0]);
     expect([u64(CopyRecord.DST_OFFSET), u64(CopyRecord.SRC_OFFSET), u64(CopyRecord.BYTES)]).toEqual([2n ** 33n, 8n, 2n ** 34n]);
+    expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(0);
+    encoder.copy(4, 5, MemorySpace.HOST, 11, 0, 6, MemorySpace.DEVICE, 12, 8, 16, CopyFlag.STAGED | CopyFlag.FIRST_PIECE);
+    expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(3);
+    // The block still holds what the record before left.
+    encoder.copy(4, 5, MemorySpace.HOST, 11, 0, 6, MemorySpace.DEVICE, 12, 8, 16);
+    expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(0);
   });
 
   test('a priority keeps its sign', () => {

@@ -1,0 +1,60 @@
+// A COPY record on its way to the backend: what it says, and what was found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "hal/hal.h"
+#include "runtime/host_entry.h"
+#include "runtime/memory_entry.h"
+#include "runtime/outputs.h"
+
+namespace millrace {
+
+class Channel;
+
+struct CopyEnd {
+  Channel* home = nullptr;  // Null when its device is lost or closed.
+  uint16_t space = 0;
+  uint32_t handle = 0;
+  uint64_t offset = 0;
+
+  std::byte* address = nullptr;
+  MemoryRef* entry = nullptr;  // Null for host memory.
+  MemoryRef held;              // Of another device.
+  HostEntry host;              // Empty for device memory.
+  HostRange staging;           // The part of it, if it is staging memory.
+
+  [[nodiscard]] bool IsDevice() const { return space == static_cast<uint16_t>(protocol::MemorySpace::kDevice); }
+  [[nodiscard]] std::shared_ptr<const hal::HostLease> Lease() const {
+    return host.state == nullptr ? nullptr : host.lease();
+  }
+};
+
+/// Stays where it is once its ends were found.
+struct CopyWork {
+  uint64_t bytes = 0;
+  uint32_t flags = 0;
+  CopyEnd dst;
+  CopyEnd src;
+
+  [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
+  /// The failure that spoiled what it reads, or that left nothing to write to; 0 when there is none.
+  [[nodiscard]] uint32_t Cause() const {
+    const uint32_t cause = src.entry == nullptr ? src.staging.spoiled_by() : (*src.entry)->spoil.by();
+    if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
+    return (*dst.entry)->spoil.by();
+  }
+  [[nodiscard]] Outputs Writes() const {
+    return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .staging = dst.staging};
+  }
+  /// Whether it leaves nothing of what was there before, alone or with the pieces that follow.
+  [[nodiscard]] bool IsWhole() const {
+    if (dst.entry == nullptr) return false;
+    return Is(protocol::CopyFlag::kFirstPiece) || (dst.offset == 0 && bytes == (*dst.entry)->bytes);
+  }
+};
+
+}  // namespace millrace

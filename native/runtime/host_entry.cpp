@@ -1,0 +1,49 @@
+#include "runtime/host_entry.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace millrace {
+
+uint32_t SpoiledRanges::by(uint64_t start, uint64_t bytes) {
+  if (is_clean_.load(std::memory_order_acquire)) return 0;
+  std::lock_guard lock(mutex_);
+  uint32_t first = 0;
+  for (auto at = FirstBehind(start); at != ranges_.end() && at->first < start + bytes; ++at) {
+    if (first == 0 || at->second.failure < first) first = at->second.failure;
+  }
+  return first;
+}
+
+void SpoiledRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure) {
+  std::lock_guard lock(mutex_);
+  Cut(start, start + bytes);
+  ranges_[start] = {start + bytes, failure};
+  is_clean_.store(false, std::memory_order_release);
+}
+
+void SpoiledRanges::Overwrite(uint64_t start, uint64_t bytes) {
+  if (is_clean_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(mutex_);
+  Cut(start, start + bytes);
+  is_clean_.store(ranges_.empty(), std::memory_order_release);
+}
+
+/// The first range that ends behind `start`.
+SpoiledRanges::Ranges::iterator SpoiledRanges::FirstBehind(uint64_t start) {
+  const auto next = ranges_.upper_bound(start);
+  if (next == ranges_.begin()) return next;
+  const auto before = std::prev(next);
+  return before->second.end > start ? before : next;
+}
+
+void SpoiledRanges::Cut(uint64_t start, uint64_t end) {
+  for (auto at = FirstBehind(start); at != ranges_.end() && at->first < end;) {
+    const auto [first, range] = *at;
+    at = ranges_.erase(at);
+    if (first < start) ranges_[first] = {start, range.failure};
+    if (range.end > end) ranges_[end] = range;
+  }
+}
+
+}  // namespace millrace

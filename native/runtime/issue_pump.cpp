@@ -1,0 +1,88 @@
+// What a channel gives to its pump in the place of a copy: the bytes of host memory that is not page-locked, and
+// staging memory between two devices. The stream is parked meanwhile.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/copy_work.h"
+
+namespace millrace {
+namespace {
+
+/// The pump looks after so many bytes whether it is to stop: well below what the end of an environment waits for.
+constexpr uint64_t kPumpChunk = 256ull << 20;
+
+}  // namespace
+
+Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
+                                  std::function<void(PumpedRecord&)> work) {
+  stream.pumped = record;
+  stream.is_pumping.store(true);
+  // The channel outlives its pump's work.
+  pump_.Do([this, &stream, index = stream.index(), record = std::move(record), work = std::move(work)] {
+    work(*record);
+    stream.is_pumping.store(false);
+    Post([this, index, record] {
+      record->is_done = true;
+      WakeStream(index);
+    });
+  });
+  return Park(stream, reason);
+}
+
+Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy) {
+  if (WaitsForEnd(stream, stream, ticket - 1)) return Park(stream, ParkReason::kPump);
+  SignalDirty();  // Nothing reaches the stream while it is pumped.
+  NoteForeignUse(stream, ticket, copy);
+  const auto& [bytes, flags, dst, src] = copy;
+  auto record = std::make_shared<PumpedRecord>();
+  if (dst.entry != nullptr) record->written = *dst.entry;
+  record->is_whole = copy.IsWhole();
+  record->staged = dst.staging;
+  // Between two places of host memory there is nothing to ask the device.
+  hal::Stream* const backend = dst.entry == nullptr && src.entry == nullptr ? nullptr : stream.backend.get();
+  return PumpFor(stream, ParkReason::kPump, std::move(record),
+                 [this, backend, to = dst.address, from = src.address, size = bytes,
+                  host = hal::HostEnds{.dst = dst.Lease(), .src = src.Lease()}](PumpedRecord& pumped) {
+                   for (uint64_t done = 0; done < size && pumped.status.ok();) {
+                     const uint64_t count = std::min(size - done, kPumpChunk);
+                     if (pump_.IsStopping() || is_abandoned_.load(std::memory_order_acquire)) {
+                       pumped.status = Closed();
+                     } else if (host.IsWithdrawn()) {
+                       pumped.status = Status(StatusCode::kUpstream, "the host memory's owner ended");
+                     } else if (backend != nullptr) {
+                       pumped.status = backend->CopyPageable(to + done, from + done, count);
+                     } else {
+                       std::memcpy(to + done, from + done, count);
+                     }
+                     done += count;
+                   }
+                 });
+}
+
+Channel::Outcome Channel::StageByPump(StreamState& stream, uint64_t bytes) {
+  auto record = std::make_shared<PumpedRecord>();
+  record->is_staging = true;
+  SignalDirty();  // Nothing reaches the stream while it is pumped.
+  return PumpFor(
+      stream, ParkReason::kPeer, std::move(record),
+      [backend = stream.backend.get(), bytes](PumpedRecord& made) { made.status = backend->MakeStaging(bytes); });
+}
+
+Channel::Outcome Channel::EndPumpedCopy(StreamState& stream, Ticket ticket) {
+  if (!stream.pumped->is_done) return Park(stream, ParkReason::kPump);
+  const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
+  MemoryRef* const written[] = {&pumped->written};
+  Outputs outputs{.staging = pumped->staged};
+  if (pumped->written != nullptr) outputs.memory = written;
+  if (pumped->status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
+  if (!pumped->status.ok()) return FailDriver(stream, ticket, pumped->status, 0, outputs);
+  if (pumped->is_whole) pumped->written->spoil.Overwrite();
+  pumped->staged.Overwrite();
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
+}  // namespace millrace

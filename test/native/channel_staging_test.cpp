@@ -1,0 +1,215 @@
+// Staging memory of the host between devices of two backends: a failure spoils it as it does device memory, part by
+// part.
+#include <array>
+
+#include "channel_rig.h"
+#include "runtime/host_entry.h"
+
+namespace millrace::testing {
+namespace {
+
+using protocol::Access;
+using protocol::CopyFlag;
+
+MR_TEST(spoiled_ranges_are_told_apart_by_their_bytes) {
+  SpoiledRanges ranges;
+  MR_EXPECT_EQ(ranges.by(0, 100), 0u);
+  ranges.Set(10, 10, 7);
+  ranges.Set(30, 10, 5);
+  MR_EXPECT_EQ(ranges.by(0, 10), 0u);
+  MR_EXPECT_EQ(ranges.by(19, 1), 7u);
+  MR_EXPECT_EQ(ranges.by(20, 10), 0u);
+  MR_EXPECT_EQ(ranges.by(0, 31), 5u);  // The failure that came first.
+  // The middle of one is written anew, and its ends are what they were.
+  ranges.Overwrite(12, 4);
+  MR_EXPECT_EQ(ranges.by(12, 4), 0u);
+  MR_EXPECT_EQ(ranges.by(11, 1), 7u);
+  MR_EXPECT_EQ(ranges.by(16, 1), 7u);
+  // Across two, and one in the place of others.
+  ranges.Overwrite(18, 15);
+  MR_EXPECT_EQ(ranges.by(18, 15), 0u);
+  MR_EXPECT_EQ(ranges.by(33, 1), 5u);
+  ranges.Set(0, 100, 9);
+  MR_EXPECT_EQ(ranges.by(15, 1), 9u);
+  ranges.Overwrite(0, 100);
+  MR_EXPECT_EQ(ranges.by(0, 100), 0u);
+}
+
+/// A device of either backend with 16 bytes and a stream each, and 64 bytes of staging memory that the first made.
+struct Road {
+  Road() : first(one), second(other) {
+    a = first.Stream();
+    b = second.Stream();
+    first.Alloc(a, Handle(0), 16);
+    MR_EXPECT(second.Completes(b, second.Alloc(b, Handle(0), 16)));
+    MR_EXPECT(first.channel->RegisterHost(Handle(0), host, true).ok());
+    MR_EXPECT(first.channel->InstallKernel(Handle(0), {}).ok());
+    MR_EXPECT(second.channel->InstallKernel(Handle(0), {}).ok());
+  }
+  void Spoil() {
+    one.controls.refuse_launches = 1;
+    first.Launch(a, Handle(0), Handle(0), Access::kReadWrite);
+  }
+  /// From the first device to `at`, and from there to the second.
+  Ticket Leave(uint64_t at, uint64_t bytes, uint32_t flags = Staged) {
+    const auto device = static_cast<uint16_t>(MemorySpace::kDevice);
+    const auto space = static_cast<uint16_t>(MemorySpace::kHost);
+    const uint32_t id = first.channel->id();
+    const Ticket left = first.Submit(a, protocol::CopyRecord{.dst_handle = Handle(0),
+                                                             .src_handle = Handle(0),
+                                                             .dst_space = space,
+                                                             .src_space = device,
+                                                             .dst_device = id,
+                                                             .src_device = id,
+                                                             .flags = flags,
+                                                             .dst_offset = at,
+                                                             .bytes = bytes});
+    MR_EXPECT(first.Completes(a, left));
+    return left;
+  }
+  Ticket Arrive(uint64_t at, uint64_t bytes, uint32_t flags = Staged, uint64_t to = 0) {
+    const Ticket arrived =
+        second.Submit(b, protocol::CopyRecord{.dst_handle = Handle(0),
+                                              .src_handle = Handle(0),
+                                              .dst_space = static_cast<uint16_t>(MemorySpace::kDevice),
+                                              .src_space = static_cast<uint16_t>(MemorySpace::kHost),
+                                              .dst_device = second.channel->id(),
+                                              .src_device = first.channel->id(),
+                                              .flags = flags,
+                                              .dst_offset = to,
+                                              .src_offset = at,
+                                              .bytes = bytes});
+    MR_EXPECT(second.Completes(b, arrived));
+    return arrived;
+  }
+  [[nodiscard]] bool IsSpoiled() {
+    const Ticket launched = second.Launch(b, Handle(0), Handle(0), Access::kRead);
+    MR_EXPECT(second.Completes(b, launched));
+    const auto failures = second.Failures(b);
+    return !failures.empty() && failures.back().last == launched;
+  }
+
+  static constexpr uint32_t Staged = static_cast<uint32_t>(CopyFlag::kStaged);
+  static constexpr uint32_t First = Staged | static_cast<uint32_t>(CopyFlag::kFirstPiece);
+  std::array<std::byte, 64> host{};
+  RecordingBackend one;
+  RecordingBackend other;
+  Rig first;
+  Rig second;
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+MR_TEST(what_could_not_leave_spoils_its_staging_memory_and_what_it_would_have_arrived_at) {
+  Road road;
+  road.Spoil();
+  const Ticket left = road.Leave(16, 16);
+  const Ticket arrived = road.Arrive(16, 16);
+  const auto first = road.first.Failures(road.a);
+  MR_REQUIRE(first.size() == 2 && first[1].first == left && first[1].cause == first[0].id);
+  const auto second = road.second.Failures(road.b);
+  MR_REQUIRE(second.size() == 1 && second[0].first == arrived);
+  MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
+  // The kernel of the other device does not run on it.
+  MR_EXPECT(road.IsSpoiled());
+  MR_EXPECT_EQ(road.second.Failures(road.b).back().cause, first[0].id);
+  // Bytes beside it are as good as ever.
+  const size_t failures = road.second.Failures(road.b).size();
+  road.Arrive(0, 16);
+  MR_EXPECT(road.second.Failures(road.b).size() == failures && !road.IsSpoiled());
+  // Overwritten, it is good again; what was read of it before stays what it is.
+  road.Arrive(16, 16);
+  MR_EXPECT(road.IsSpoiled());
+  road.first.Fill(road.a, Handle(0), 16);
+  road.Leave(16, 16);
+  MR_EXPECT(road.IsSpoiled());
+  road.Arrive(16, 16);
+  MR_EXPECT(!road.IsSpoiled());
+}
+
+MR_TEST(host_memory_that_a_program_writes_is_not_spoiled) {
+  Road road;
+  road.Spoil();
+  road.Leave(16, 16, 0);
+  road.Arrive(16, 16);
+  MR_EXPECT(road.second.Failures(road.b).empty());
+  // Nor is what served as staging memory before, for a copy that says nothing of it.
+  road.Leave(16, 16);
+  road.Arrive(16, 16, 0);
+  MR_EXPECT(road.second.Failures(road.b).empty());
+}
+
+MR_TEST(pieces_heal_together_what_they_overwrite_together) {
+  Road road;
+  const auto bring = [&](uint64_t at) {
+    road.Leave(16, 8);
+    road.Arrive(16, 8, at == 0 ? Road::First : Road::Staged, at);
+  };
+  road.Spoil();
+  bring(0);
+  MR_EXPECT(road.IsSpoiled());
+  road.first.Fill(road.a, Handle(0), 16);
+  bring(8);
+  MR_EXPECT(road.IsSpoiled());
+  bring(0);
+  bring(8);
+  MR_EXPECT(!road.IsSpoiled());
+  // A later piece that fails spoils all of it.
+  bring(0);
+  road.Spoil();
+  bring(8);
+  MR_EXPECT(road.IsSpoiled());
+}
+
+MR_TEST(pumped_copies_spoil_staging_memory_and_heed_it) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  backend.controls.needs_locked_memory = true;
+  Rig pumping(backend, 1);
+  const uint32_t b = pumping.Stream();
+  std::array<std::byte, 16> host{};
+  pumping.Alloc(b, Handle(0), 16);
+  rig.Alloc(a, Handle(0), 16);
+  MR_EXPECT(pumping.channel->RegisterHost(Handle(0), host, false).ok());
+  const auto copy = [&](bool leaves) {
+    const auto device = static_cast<uint16_t>(MemorySpace::kDevice);
+    const auto space = static_cast<uint16_t>(MemorySpace::kHost);
+    Rig& by = leaves ? pumping : rig;
+    return by.Submit(leaves ? b : a, protocol::CopyRecord{.dst_handle = Handle(0),
+                                                          .src_handle = Handle(0),
+                                                          .dst_space = leaves ? space : device,
+                                                          .src_space = leaves ? device : space,
+                                                          .dst_device = by.channel->id(),
+                                                          .src_device = pumping.channel->id(),
+                                                          .flags = Road::Staged,
+                                                          .bytes = 16});
+  };
+  backend.controls.refuse_pump = 1;
+  MR_EXPECT(pumping.Completes(b, copy(true)));
+  MR_EXPECT(rig.Completes(a, copy(false)));
+  MR_REQUIRE(pumping.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
+  MR_EXPECT(rig.Failures(a)[0].cause == pumping.Failures(b)[0].id);
+  MR_EXPECT(pumping.Completes(b, copy(true)));
+  MR_EXPECT(rig.Completes(a, copy(false)));
+  MR_EXPECT(pumping.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
+}
+
+MR_TEST(memory_that_another_backend_locked_is_pumped) {
+  RecordingBackend one;
+  RecordingBackend other;
+  Rig owner(one);
+  other.controls.needs_locked_memory = true;
+  Rig rig(other);
+  const uint32_t a = rig.Stream();
+  std::array<std::byte, 16> host{};
+  MR_EXPECT(owner.channel->RegisterHost(Handle(0), host, true).ok());
+  rig.Alloc(a, Handle(0), 16);
+  MR_EXPECT(rig.Completes(a, rig.Copy(a, {rig, Handle(0)}, {owner, Handle(0), MemorySpace::kHost}, 16)));
+  MR_EXPECT(rig.log->Find("a0 pumps 16") >= 0);
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()
