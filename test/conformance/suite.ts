@@ -9,6 +9,7 @@ import { copies } from './copies.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
+import { failuresOfTwo } from './failures-of-two.js';
 import { hostFunctions } from './host-functions.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
@@ -69,12 +70,26 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   timingOfTwo,
   twoDevices,
   betweenDevices,
+  failuresOfTwo,
 ];
 
 export function suite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of CHAPTERS) chapter(target);
     if (target.openOther !== undefined) for (const chapter of OF_TWO) chapter(target);
+  });
+}
+
+/**
+ * Those of two backends. Not random programs, whose model knows one stream a copy: between backends a stream of the other
+ * device does half of it, and who waited for all of that device has seen that half.
+ */
+const OF_TWO_BACKENDS = OF_TWO.filter((chapter) => chapter !== randomProgramsOfTwo);
+
+/** Only the rules that join two devices, of two backends. */
+export function twoBackendSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_TWO_BACKENDS) chapter(target);
   });
 }
 

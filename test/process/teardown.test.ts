@@ -55,7 +55,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 });
 
 // A GPU's driver keeps the pages that it copies; a CPU device reads and writes JavaScript's own memory.
-describe.each(['transfer', 'shared'])('cpu, %s', (mode) => {
+describe.each(['transfer', 'shared', 'transfer, on another device', 'shared, on another device'])('cpu, %s', (mode) => {
   test('worker.terminate of an owner whose copies stand behind a long kernel', async () => {
     const ending = await runProgram('terminate-uploads', [mode, '3']);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
