@@ -101,40 +101,39 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   if (dst.home == nullptr || src.home == nullptr) return FailGone(stream, ticket, outputs);
   if (const auto failed = FailUnready(stream, ticket, copy.Cause(), outputs)) return *failed;
 
-  Status status;
-  if (dst.entry == nullptr || src.entry == nullptr) {
-    const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
-    if (needs_locked_memory_ && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
-    hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
-    if (dst.home != this || src.home != this) {
-      // Its owner may end, and this device go on.
-      host.report = TakeFaultSlot(stream);
-      if (host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
-      stream.faults.Add(ticket, 0, host.report, outputs.memory);
-    }
-    status = stream.backend->Copy(ticket, dst.address, src.address, bytes, host);
-  } else if (dst.home == this && src.home == this) {
-    status = stream.backend->Copy(ticket, dst.address, src.address, bytes);
-  } else {
-    auto route = std::optional(PeerRoute::kDirect);
+  const bool is_of_device = dst.entry != nullptr && src.entry != nullptr;
+  const bool is_of_others = dst.home != this || src.home != this;
+  auto route = std::optional(PeerRoute::kDirect);
+  hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
+  if (is_of_device && is_of_others) {
     if (dst.home != src.home) route = dst.home->roads_.Find(src.home->id(), shared_from_this(), stream.index());
     if (!route) return ParkFor(stream, *dst.home, ParkReason::kPeer);
     if (*route == PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
       if (staging == nullptr) return StageByPump(stream, bytes);
       return FailDriver(stream, ticket, staging->status, 0, outputs);
     }
-    status = stream.backend->CopyPeer(ticket, {.dst = dst.address,
-                                               .dst_device = dst.home->device_.get(),
-                                               .src = src.address,
-                                               .src_device = src.home->device_.get(),
-                                               .bytes = bytes,
-                                               .route = *route});
+  } else if (!is_of_device) {
+    const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
+    if (needs_locked_memory_ && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
+    // The other device's owner may end, and this device go on.
+    if (is_of_others) host.report = TakeFaultSlot(stream);
+    if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
   }
+  // Before it can run: a report is of the version that it makes.
+  if (copy.IsWhole()) (*dst.entry)->spoil.Overwrite();
+  dst.staging.Overwrite();
+  if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
+  const Status status = is_of_device && is_of_others
+                            ? stream.backend->CopyPeer(ticket, {.dst = dst.address,
+                                                                .dst_device = dst.home->device_.get(),
+                                                                .src = src.address,
+                                                                .src_device = src.home->device_.get(),
+                                                                .bytes = bytes,
+                                                                .route = *route})
+                            : stream.backend->Copy(ticket, dst.address, src.address, bytes, host);
   if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   NoteForeignUse(stream, ticket, copy);
-  if (copy.IsWhole()) (*dst.entry)->spoil.Overwrite();
-  dst.staging.Overwrite();
   return Outcome::kIssued;
 }
 
