@@ -29,8 +29,9 @@ inline hal::Backend& Cuda() {
 }
 
 /// The driver keeps what a lost device had registered: nobody may get the same memory again.
-inline bool IsLost(const hal::Device& device) {
-  return device.FreeBytes() == 0;
+inline bool IsLost(hal::Device& device) {
+  // Another device of the thread may have closed, and left it none to ask.
+  return !device.BindChannelThread().ok() || device.FreeBytes() == 0;
 }
 
 /// Host memory that is page-locked for a device as long as this lives, with a page to itself.
