@@ -77,35 +77,17 @@ export const MATH_NUMBERS: Readonly<Record<string, number>> = {
 /** Members of `Math` with a rule of their own (calls.ts). */
 export const SPECIAL_MATH: readonly string[] = ['fround', 'imul', 'clz32'];
 
-/** Functions of the second parameter. */
-export const THREAD_FUNCTIONS: readonly string[] = [
-  'i32',
-  'u32',
-  'f32',
-  'f64',
-  'idiv',
-  'clamp',
-  'mix',
-  'atomicAdd',
-  'atomicMin',
-  'atomicMax',
-  'atomicCAS',
-  'threadfence',
-];
+/** Functions of the second parameter that give a value. */
+export const THREAD_FUNCTIONS: readonly string[] = ['idiv', 'clamp', 'mix'];
+export const CASTS: readonly string[] = ['i32', 'u32', 'f32', 'f64'];
+/** Element types by name. Those that are also casts are called, the others only named. */
+export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', ...CASTS];
 export const THREAD_VECTORS: readonly string[] = ['threadIdx', 'blockIdx', 'blockDim', 'gridDim'];
 export const THREAD_INDICES: readonly string[] = ['i', 'j', 'k'];
 
-/** Names that mean threads of a block working together. */
-export const BLOCK_FUNCTIONS: readonly string[] = ['syncthreads', 'syncwarp', 'gridSync', 'shared', 'sharedDynamic'];
-/** Other names of CUDA that kernels in TypeScript do not have. */
-export const ABSENT_FUNCTIONS: readonly string[] = [
-  'local',
-  'rng',
-  'print',
-  'assert',
-  'atomicExch',
-  'atomicSub',
-  'atomicAnd',
-  'atomicOr',
-  'atomicXor',
-];
+/** Functions that declare memory (memory.ts). */
+export const MEMORY_FUNCTIONS: readonly string[] = ['shared', 'sharedDynamic', 'local'];
+/** Functions that are statements of their own (effects.ts). */
+export const EFFECT_FUNCTIONS: readonly string[] = ['syncthreads', 'syncwarp', 'gridSync', 'threadfence', 'print', 'assert'];
+/** Names of CUDA that kernels in TypeScript do not have. */
+export const ABSENT_FUNCTIONS: readonly string[] = ['rng'];

@@ -1,14 +1,13 @@
-// Calls: builtins, atomics, helpers, local arrows, and the methods of arrays.
+// Calls that give a value: builtins, helpers, local arrows, and the methods of arrays.
 import type { ArrowFunctionExpression, CallExpression, Expression } from 'acorn';
-import { BUILTINS, type Builtin, SPECIAL_MATH } from './builtins.js';
+import { isAtomic, lowerAtomic } from './atomics.js';
+import { BUILTINS, type Builtin, CASTS, EFFECT_FUNCTIONS, MEMORY_FUNCTIONS, SPECIAL_MATH, TYPE_NAMES } from './builtins.js';
 import { type Context, fail, identifierOf, Scope, textOf, type Value } from './context.js';
 import { asExpr, elementType, evaluate, integerQuotient, lowerExpr, lowerIndex, lowerSettled } from './expressions.js';
-import type { ArrayRef, AtomicOp, Expr, FuncIr, ScalarType, ValueType, Variable } from './ir.js';
+import type { ArrayRef, Expr, FuncIr, ScalarType, ValueType, Variable } from './ir.js';
+import { misplaced } from './memory.js';
 import { castTo, combine, divideIntegers } from './operators.js';
 import { commonType, convert, isFloat, isInteger, isOpen, isUntyped, literal, meet, settle, typeName, variableExpr } from './types.js';
-
-const ATOMICS: Readonly<Record<string, AtomicOp>> = { atomicAdd: 'add', atomicMin: 'min', atomicMax: 'max', atomicCAS: 'cas' };
-const CASTS: readonly string[] = ['i32', 'u32', 'f32', 'f64'];
 
 /** A call in the place of a value. */
 export function lowerCall(ctx: Context, node: CallExpression): Value {
@@ -29,7 +28,7 @@ export function lowerCall(ctx: Context, node: CallExpression): Value {
 }
 
 /** The arguments, each an expression, as many as wanted. */
-function argumentsOf(ctx: Context, node: CallExpression, name: string, least: number, most: number = least): readonly Expression[] {
+export function argumentsOf(ctx: Context, node: CallExpression, name: string, least: number, most: number = least): readonly Expression[] {
   const count = node.arguments.length;
   if (count < least || count > most) {
     const wanted = least === most ? String(least) : most === Number.POSITIVE_INFINITY ? `at least ${least}` : `${least} to ${most}`;
@@ -61,13 +60,20 @@ export function lowerSet(
 }
 
 function lowerBuiltin(ctx: Context, name: string, node: CallExpression): Expr {
-  const atomic = ATOMICS[name];
-  if (atomic) return lowerAtomic(ctx, atomic, name, node);
+  if (isAtomic(name)) return lowerAtomic(ctx, name, node);
   if (CASTS.includes(name)) {
     const [argument] = argumentsOf(ctx, node, name, 1);
     return castTo(ctx, lowerExpr(ctx, argument!), name as ScalarType, argument!);
   }
-  if (name === 'threadfence') return fail('K301', node, "'threadfence' is used as a value.", 'Write it as a statement of its own.');
+  if (TYPE_NAMES.includes(name))
+    return fail(
+      'K302',
+      node,
+      `'${name}' is an element type, not a cast: in a register there is no ${name}.`,
+      'Cast to i32, u32, f32 or f64.',
+    );
+  if (EFFECT_FUNCTIONS.includes(name)) return fail('K301', node, `'${name}' is used as a value.`, 'Write it as a statement of its own.');
+  if (MEMORY_FUNCTIONS.includes(name)) return misplaced(node, name);
   if (name === 'idiv') return lowerIdiv(ctx, node);
   const isMath = name.startsWith('Math.');
   const short = isMath ? name.slice('Math.'.length) : name;
@@ -137,23 +143,6 @@ function lowerRow(ctx: Context, short: string, name: string, row: Builtin, node:
   const met = args.map((arg, at) => meet(ctx, arg, type, nodes[at]!));
   if (!many) return { kind: 'builtin', type, name: short, args: met };
   return met.reduce((left, right) => ({ kind: 'builtin', type, name: short, args: [left, right] }));
-}
-
-function lowerAtomic(ctx: Context, op: AtomicOp, name: string, node: CallExpression): Expr {
-  const args = argumentsOf(ctx, node, name, op === 'cas' ? 4 : 3);
-  const target = evaluate(ctx, args[0]!);
-  if (target.kind !== 'array' || target.array.rank - target.indices.length !== 1) {
-    return fail('K210', args[0]!, `'${name}' takes an array of one dimension, then the index.`);
-  }
-  const { array } = target;
-  if (array.isReadOnly) fail('K211', args[0]!, `'${array.name}' is an input, which a kernel only reads.`, 'Declare it as inout(...).');
-  const allowed = op === 'add' ? ['i32', 'u32', 'f32', 'f64'] : ['i32', 'u32'];
-  if (!allowed.includes(array.dtype))
-    fail('K209', args[0]!, `'${name}' does not work on ${array.dtype}.`, `It works on ${allowed.join(', ')}.`);
-  const type = elementType(array);
-  const indices = [...target.indices, lowerIndex(ctx, args[1]!)];
-  const values = args.slice(2).map((argument) => convert(ctx, lowerExpr(ctx, argument), type, argument));
-  return { kind: 'atomic', type, op, array, indices, args: values };
 }
 
 function lowerHelper(ctx: Context, func: FuncIr, node: CallExpression): Expr {

@@ -75,6 +75,12 @@ export interface Context {
   /** Something was learnt in this pass, so that another is needed. */
   hasLearnt: boolean;
   scope: Scope;
+  /** The scope of the body itself, where shared memory is declared. */
+  bodyScope: Scope;
+  /** A helper made by `func`: no memory, no barriers. */
+  readonly isHelper: boolean;
+  /** Shared and local memory declared so far. */
+  readonly arrays: ArrayRef[];
   /** Where statements go. */
   out: Stmt[];
   /** Launch indices used. */

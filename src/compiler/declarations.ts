@@ -3,6 +3,7 @@ import type { AnyNode, Expression, Pattern, VariableDeclaration, VariableDeclara
 import { type Context, fail, type LocalName, pinned, textOf, type Value } from './context.js';
 import { evaluate, lowerExpr } from './expressions.js';
 import { type Expr, isStable, type Variable } from './ir.js';
+import { declaredMemory } from './memory.js';
 import { environmentValue } from './names.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, isUntyped, settle, typeName } from './types.js';
@@ -62,7 +63,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     ctx.scope.define(name, { kind: 'arrow', node: init, scope: ctx.scope });
     return;
   }
-  const value = leading(ctx, init, (last) => evaluate(ctx, last));
+  const value = leading(ctx, init, (last) => declaredMemory(ctx, name, last) ?? evaluate(ctx, last));
   if (value.kind === 'array' && value.indices.length < value.array.rank) {
     // A row: its indices are those of now.
     const indices = value.indices.map((index, at) =>

@@ -192,7 +192,7 @@ function arrayMember(array: ArrayRef, indices: readonly Expr[], name: string, ct
   if (name === 'at' || name === 'set') return { kind: 'method', array, indices, name };
   if (name === 'shape' && left > 0) return { kind: 'shape', array, from: indices.length };
   if (name === 'length' && left === 1) {
-    return { kind: 'expr', expr: { kind: 'extent', type: 'i32', array, dimension: indices.length } };
+    return { kind: 'expr', expr: extentExpr(array, indices.length) };
   }
   if (name === 'length' && left > 1) {
     fail(
@@ -213,7 +213,13 @@ function extent(ctx: Context, shape: { readonly array: ArrayRef; readonly from: 
   if (at?.kind !== 'const' || !Number.isInteger(at.value) || at.value < 0 || from + at.value >= array.rank) {
     return fail('K210', node, `'${textOf(ctx, node)}': a shape is indexed by a constant from 0 to ${array.rank - from - 1}.`);
   }
-  return { kind: 'expr', expr: { kind: 'extent', type: 'i32', array, dimension: from + at.value } };
+  return { kind: 'expr', expr: extentExpr(array, from + at.value) };
+}
+
+/** A number of the text where the body itself says the size. */
+function extentExpr(array: ArrayRef, dimension: number): Expr {
+  const size = array.extents[dimension];
+  return size === undefined ? { kind: 'extent', type: 'i32', array, dimension } : literal(size);
 }
 
 function lowerUnary(ctx: Context, node: UnaryExpression): Expr {

@@ -82,7 +82,7 @@ export type Stmt = { readonly at: number } & (
   | { readonly kind: 'effect'; readonly expr: Expr }
   | { readonly kind: 'fence' }
   | { readonly kind: 'barrier'; readonly scope: BarrierScope }
-  /** Numbers and words, in order. */
+  /** One line: words and values side by side. What stands between two of them is in the words. */
   | { readonly kind: 'print'; readonly parts: readonly (string | Expr)[] }
   /** `text` is the condition as it was written. */
   | { readonly kind: 'assert'; readonly test: Expr; readonly text: string }

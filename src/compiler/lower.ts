@@ -20,7 +20,14 @@ interface Lowered {
   readonly context: Context;
 }
 
-function freshContext(text: string, around: Surroundings, resolved: Map<AnyNode, Resolution>, unsignedHints: Set<AnyNode>): Context {
+function freshContext(
+  text: string,
+  around: Surroundings,
+  isHelper: boolean,
+  resolved: Map<AnyNode, Resolution>,
+  unsignedHints: Set<AnyNode>,
+): Context {
+  const scope = new Scope(undefined);
   return {
     text,
     around,
@@ -28,7 +35,10 @@ function freshContext(text: string, around: Surroundings, resolved: Map<AnyNode,
     unsignedHints,
     untyped: new Map(),
     hasLearnt: false,
-    scope: new Scope(undefined),
+    scope,
+    bodyScope: scope,
+    isHelper,
+    arrays: [],
     out: [],
     indexRank: 0,
     calledFuncs: new Set(),
@@ -38,11 +48,11 @@ function freshContext(text: string, around: Surroundings, resolved: Map<AnyNode,
 }
 
 /** Lowers until all is typed. `run` lowers the whole function once. */
-function untilTyped(text: string, around: Surroundings, run: (ctx: Context) => void): Lowered {
+function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
   const resolved = new Map<AnyNode, Resolution>();
   const unsignedHints = new Set<AnyNode>();
   for (;;) {
-    const ctx = freshContext(text, around, resolved, unsignedHints);
+    const ctx = freshContext(text, around, isHelper, resolved, unsignedHints);
     let error: unknown;
     try {
       run(ctx);
@@ -99,15 +109,15 @@ export function lowerKernel(
   const { node } = parsed;
   if (node.params.length > 2) fail('K004', node.params[2]!, 'A body has two parameters at most: the arguments and the thread.');
   const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at, node)] as const));
-  const { body, context } = untilTyped(parsed.text, { args, constants, functions }, (ctx) => {
+  const { body, context } = untilTyped(parsed.text, { args, constants, functions }, false, (ctx) => {
     bindParameter(ctx, node.params[0], 'args');
     bindParameter(ctx, node.params[1], 'env');
-    ctx.scope = new Scope(ctx.scope);
+    ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
     if (node.body.type === 'BlockStatement') lowerBody(ctx, node.body.body, undefined);
     // An arrow without braces: its one expression is a statement.
     else lowerBody(ctx, [{ type: 'ExpressionStatement', expression: node.body, start: node.body.start, end: node.body.end }], undefined);
   });
-  return { name, body, arrays: [], funcs: [...context.calledFuncs], indexRank: context.indexRank };
+  return { name, body, arrays: context.arrays, funcs: [...context.calledFuncs], indexRank: context.indexRank };
 }
 
 /** A helper's body. */
@@ -124,9 +134,9 @@ export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly
     (pattern, at): Variable => ({ name: identifierOf(pattern, 'A parameter of a helper'), type: params[at]!, isConst: true }),
   );
   const around: Surroundings = { args: new Map(), constants: {}, functions: new Map() };
-  const { body } = untilTyped(parsed.text, around, (ctx) => {
+  const { body } = untilTyped(parsed.text, around, true, (ctx) => {
     for (const variable of variables) ctx.scope.define(variable.name, { kind: 'expr', expr: variableExpr(variable) });
-    ctx.scope = new Scope(ctx.scope);
+    ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
     if (node.body.type === 'BlockStatement') {
       lowerBody(ctx, node.body.body, result);
       if (!endsInReturn(ctx.out)) fail('K303', node, `The helper does not return a value on every path.`);

@@ -3,10 +3,22 @@
 // Order: locals and parameters, then free names looked up among constants, helpers, the thread's members and Math. Free
 // names are trusted only when the text is not minified: a mangler may by chance produce a name of ours.
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
-import { ABSENT_FUNCTIONS, BLOCK_FUNCTIONS, THREAD_FUNCTIONS, THREAD_INDICES, THREAD_VECTORS } from './builtins.js';
+import { isAtomic } from './atomics.js';
+import {
+  ABSENT_FUNCTIONS,
+  EFFECT_FUNCTIONS,
+  MEMORY_FUNCTIONS,
+  THREAD_FUNCTIONS,
+  THREAD_INDICES,
+  THREAD_VECTORS,
+  TYPE_NAMES,
+} from './builtins.js';
 import { type Context, fail, type Value } from './context.js';
 import type { Axis, ThreadVector } from './ir.js';
 import { boolean, literal } from './types.js';
+
+/** What calls.ts, memory.ts and effects.ts know by name. */
+const NAMED = [THREAD_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS];
 
 /** A name standing alone. */
 export function nameValue(ctx: Context, node: Identifier): Value {
@@ -55,14 +67,6 @@ export function importedName(ctx: Context, node: MemberExpression, object: strin
 }
 
 function refuse(name: string, node: AnyNode, hint: string): never {
-  if (BLOCK_FUNCTIONS.includes(name)) {
-    fail(
-      'K402',
-      node,
-      `'${name}' is not supported by TypeScript kernels in this version: threads of a block cannot work together here.`,
-      'Write the kernel in CUDA C++ with cudaKernel, or split it in two launches.',
-    );
-  }
   if (ABSENT_FUNCTIONS.includes(name))
     fail(
       'K302',
@@ -80,7 +84,7 @@ function lookup(ctx: Context, name: string): Value | undefined {
   }
   const func = ctx.around.functions.get(name);
   if (func) return { kind: 'func', func };
-  if (THREAD_FUNCTIONS.includes(name)) return { kind: 'builtin', name };
+  if (isAtomic(name) || NAMED.some((names) => names.includes(name))) return { kind: 'builtin', name };
   if (THREAD_VECTORS.includes(name)) return { kind: 'vector', vector: name as ThreadVector };
   const axis = THREAD_INDICES.indexOf(name);
   if (axis < 0) return undefined;

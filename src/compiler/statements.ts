@@ -1,8 +1,10 @@
 // Statements of the text to typed IR.
 import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForStatement, Pattern, Statement, UpdateExpression } from 'acorn';
+import { EFFECT_FUNCTIONS } from './builtins.js';
 import { lowerCall, lowerSet } from './calls.js';
 import { type Context, fail, type LocalName, nested, pinned, textOf } from './context.js';
 import { converted, learn, lowerDeclaration } from './declarations.js';
+import { lowerEffectCall } from './effects.js';
 import { elementType, evaluate, lowerExpr, words } from './expressions.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt } from './ir.js';
 import { combine } from './operators.js';
@@ -186,8 +188,8 @@ function lowerCallEffect(ctx: Context, node: CallExpression): void {
     store(ctx, callee.array, indices, lowerExpr(ctx, value), value, node);
     return;
   }
-  if (callee.kind === 'builtin' && callee.name === 'threadfence') {
-    ctx.out.push({ kind: 'fence', at: node.start });
+  if (callee.kind === 'builtin' && EFFECT_FUNCTIONS.includes(callee.name)) {
+    lowerEffectCall(ctx, callee.name, node);
     return;
   }
   const value = lowerCall(ctx, node);

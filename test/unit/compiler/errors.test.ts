@@ -281,26 +281,6 @@ test('K212 the number of arguments', () => {
   ).toMatchInlineSnapshot(`"K212: 'clamp' takes 3 arguments, not 1."`);
 });
 
-test('K402 threads of a block working together', () => {
-  expect(
-    complaint(() =>
-      kernel('k', params, (_p, t) => {
-        t.syncthreads();
-      }),
-    ),
-  ).toMatchInlineSnapshot(`
-    "K402: 'syncthreads' is not supported by TypeScript kernels in this version: threads of a block cannot work together here.
-      Write the kernel in CUDA C++ with cudaKernel, or split it in two launches."
-  `);
-  expect(
-    complaint(() =>
-      kernel('k', params, (_p, { shared }) => {
-        shared(f32, 16);
-      }),
-    ),
-  ).toMatch(/^K402: 'shared' is not supported/);
-});
-
 test('a helper is checked where it is made', () => {
   expect(complaint(() => func([i32], i32, (n) => n / 2))).toMatch(/^K205/);
   expect(complaint(() => func([i32], i32, (() => 1) as never))).toMatch(/^K004: The helper has 0 parameters, and 1 type for them/);

@@ -62,6 +62,35 @@ kernel(
 kernel('b', { x: inout(f32) }, (_p, { TILE }) => void TILE, { constants: { TILES: 16 } });
 // @ts-expect-error unknown parameter
 kernel('b', { x: inout(f32) }, ({ y }) => void y);
+kernel('b', { n: inout(i32), x: inout(f32), m: inout(f32, 2) }, ({ n, x, m }, t) => {
+  const tile = t.shared(t.f32, [8, 9]);
+  const bytes = t.shared(u8, 4);
+  const cube = t.local('f64', [2, 2, 2]);
+  const rest: number = t.sharedDynamic(f32)[0]!;
+  const flags = t.local(t.bool, 4);
+  tile[1]![2] = rest + bytes.length + cube[0]![1]![1]!;
+  cube.set(0, 1, 1, t.f64(rest));
+  const isOn: boolean = flags[0]!;
+  x[0] = t.atomicExch(tile[0]!, 1, isOn ? 1 : 0) + t.atomicSub(n, 0, 1);
+  t.print('x', x[0]!, `${isOn}`, 1n);
+  t.assert(isOn);
+  // @ts-expect-error two dimensions
+  tile[0] = 1;
+  // @ts-expect-error shared memory has one to three dimensions
+  t.shared(f32, [1, 2, 3, 4]);
+  // @ts-expect-error an element type, not a size
+  t.shared(16, 4);
+  // @ts-expect-error u8 is an element type, no cast
+  t.u8(3);
+  // @ts-expect-error CUDA has no such atomic on f32
+  t.atomicSub(x, 0, 1);
+  // @ts-expect-error nor any on two dimensions
+  t.atomicExch(m, 0, 1);
+  // @ts-expect-error nothing to assign
+  x[0] = t.syncthreads();
+  // @ts-expect-error a condition
+  t.assert(1);
+});
 // @ts-expect-error random numbers are not part of this version
 kernel('b', { x: inout(f32) }, (_p, { rng }) => void rng);
 // @ts-expect-error parameters are types, not their names

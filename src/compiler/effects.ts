@@ -1,0 +1,61 @@
+// Calls that are statements of their own: barriers, fences, print and assert.
+import type { CallExpression, Expression } from 'acorn';
+import { argumentsOf } from './calls.js';
+import { type Context, fail, textOf } from './context.js';
+import { lowerExpr } from './expressions.js';
+import type { BarrierScope, Expr } from './ir.js';
+import { condition, isUntyped, settle } from './types.js';
+
+const BARRIERS: Readonly<Record<string, BarrierScope>> = { syncwarp: 'warp', syncthreads: 'block', gridSync: 'grid' };
+
+/** One of EFFECT_FUNCTIONS, as a statement. */
+export function lowerEffectCall(ctx: Context, name: string, node: CallExpression): void {
+  const at = node.start;
+  const scope = BARRIERS[name];
+  if (ctx.isHelper && name !== 'threadfence') {
+    fail('K302', node, `'${name}' stands in a helper.`, 'Only the body of a kernel has barriers, print and assert.');
+  }
+  if (name === 'print') {
+    ctx.out.push({ kind: 'print', at, parts: printed(ctx, node) });
+    return;
+  }
+  if (name === 'assert') {
+    const [argument] = argumentsOf(ctx, node, name, 1);
+    ctx.out.push({ kind: 'assert', at, test: condition(ctx, lowerExpr(ctx, argument!), argument!), text: textOf(ctx, argument!) });
+    return;
+  }
+  argumentsOf(ctx, node, name, 0);
+  ctx.out.push(scope === undefined ? { kind: 'fence', at } : { kind: 'barrier', at, scope });
+}
+
+/** The line's parts: a space between the arguments, nothing inside a template, words beside words as one. */
+function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
+  const parts: (string | Expr)[] = [];
+  const add = (part: string | Expr): void => {
+    const last = parts.at(-1);
+    if (typeof part === 'string' && typeof last === 'string') parts[parts.length - 1] = last + part;
+    else if (part !== '') parts.push(part);
+  };
+  argumentsOf(ctx, node, 'print', 0, Number.POSITIVE_INFINITY).forEach((argument, at) => {
+    if (at > 0) add(' ');
+    for (const part of partsOf(ctx, argument)) add(part);
+  });
+  return parts;
+}
+
+function partsOf(ctx: Context, node: Expression): (string | Expr)[] {
+  if (node.type === 'Literal' && typeof node.value === 'string') return [node.value];
+  if (node.type !== 'TemplateLiteral') return [valueOrWord(ctx, node)];
+  return node.quasis.flatMap((quasi, at) => {
+    const between = node.expressions[at];
+    return [quasi.value.cooked ?? '', ...(between === undefined ? [] : partsOf(ctx, between))];
+  });
+}
+
+/** A value, which the device writes; a number or a truth of the text is a word already. */
+function valueOrWord(ctx: Context, node: Expression): string | Expr {
+  const value = lowerExpr(ctx, node);
+  if (value.kind === 'const' && value.type === 'bool') return String(value.value !== 0);
+  if (value.kind === 'const' && isUntyped(value.type)) return String(value.value);
+  return settle(ctx, value, node);
+}
