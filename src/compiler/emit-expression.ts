@@ -2,12 +2,12 @@
 //
 // What cannot stand inside an expression goes before it, as statements: an index check that leaves the kernel, an atomic
 // whose result is used, the arm of a `?:` that must not run. `before` collects them in the order of evaluation.
-import type { DType } from '../core/elements/dtype.js';
 import { BUILTINS } from './builtins.js';
-import type { ArrayRef, Expr, ScalarType, ThreadVector, ValueType, Variable } from './ir.js';
-import { isStable } from './ir.js';
+import { Names } from './emit-names.js';
+import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './emit-text.js';
+import { type ArrayRef, type Expr, isStable, type ScalarType, type ThreadVector, type ValueType } from './ir.js';
+import { someExpr } from './walk.js';
 
-export const CPP_TYPE: Readonly<Record<ScalarType, string>> = { bool: 'bool', i32: 'int', u32: 'unsigned', f32: 'float', f64: 'double' };
 const AXES = ['x', 'y', 'z'] as const;
 const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
 const ATOMIC_NAMES = {
@@ -22,54 +22,26 @@ const ATOMIC_NAMES = {
   cas: 'atomicCAS',
 } as const;
 
+/** How a thread reports an index outside an array, and what it does then. */
+export interface Exit {
+  readonly report: string;
+  readonly leave: string;
+}
+export const PLAIN_EXIT: Exit = { report: 'MR_FAULT', leave: 'return;' };
+
 export class ExpressionEmitter {
   readonly helpers: Set<string> = new Set();
+  readonly names: Names;
+  exit: Exit = PLAIN_EXIT;
   /** Statements that must run before the expression in hand. */
   before: string[] = [];
   readonly #isChecked: boolean;
-  readonly #names = new Map<Variable, string>();
-  readonly #parameters = new Map<string, string>();
-  readonly #taken = new Set<string>();
   /** Checks already made on the way here, by their text: an enclosing block's hold in the inner one. */
   #known: Set<string>[] = [new Set()];
-  #temporaries = 0;
 
-  constructor(isChecked: boolean) {
+  constructor(isChecked: boolean, names: Names = new Names()) {
     this.#isChecked = isChecked;
-  }
-
-  /** The C++ name of a variable: unique, and no keyword, since all end in an underscore. */
-  nameOf(variable: Variable): string {
-    const known = this.#names.get(variable);
-    if (known !== undefined) return known;
-    const name = this.#claim(variable.name);
-    this.#names.set(variable, name);
-    return name;
-  }
-
-  /** The name of a parameter: itself a scalar or a pointer, and what its extents begin with. */
-  parameter(name: string): string {
-    const known = this.#parameters.get(name);
-    if (known !== undefined) return known;
-    const claimed = this.#claim(name);
-    this.#parameters.set(name, claimed);
-    return claimed;
-  }
-  extent(array: string, dimension: number): string {
-    return `${this.parameter(array)}n${dimension}`;
-  }
-
-  #claim(wanted: string): string {
-    const base = `${sanitized(wanted)}_`;
-    let name = base;
-    for (let n = 2; this.#taken.has(name); n++) name = `${base}${n}_`;
-    this.#taken.add(name);
-    return name;
-  }
-
-  temporary(): string {
-    this.#temporaries++;
-    return `mr_t${this.#temporaries}`;
+    this.names = names;
   }
 
   enterBlock(): void {
@@ -93,7 +65,7 @@ export class ExpressionEmitter {
 
   /** A whole expression, without the parentheses around it. */
   emit(expr: Expr): string {
-    const text = hasAtomic(expr) ? this.#inOrder(expr) : this.#text(expr);
+    const text = someExpr(expr, ({ kind }) => kind === 'atomic') ? this.#inOrder(expr) : this.#text(expr);
     return stripped(text);
   }
 
@@ -111,11 +83,11 @@ export class ExpressionEmitter {
       case 'const':
         return this.constant(expr.type, expr.value);
       case 'variable':
-        return this.nameOf(expr.variable);
+        return this.names.variable(expr.variable);
       case 'scalar':
-        return fromStorage(expr.dtype, this.parameter(expr.name));
+        return fromStorage(expr.dtype, this.names.parameter(expr.name));
       case 'extent':
-        return this.extent(expr.array.name, expr.dimension);
+        return this.names.extent(expr.array, expr.dimension);
       case 'index':
         return INDEX_NAMES[expr.axis];
       case 'thread':
@@ -144,12 +116,12 @@ export class ExpressionEmitter {
         return `${funcName(expr.func.name)}(${expr.args.map((arg) => stripped(this.#text(arg))).join(', ')})`;
       case 'bind': {
         const value = stripped(this.#text(expr.value));
-        this.before.push(`const ${CPP_TYPE[decided(expr.variable.type)]} ${this.nameOf(expr.variable)} = ${value};`);
+        this.before.push(`const ${CPP_TYPE[decided(expr.variable.type)]} ${this.names.variable(expr.variable)} = ${value};`);
         return this.#text(expr.body);
       }
       case 'atomic': {
         const call = this.atomicCall(expr);
-        const name = this.temporary();
+        const name = this.names.temporary();
         this.before.push(`const ${CPP_TYPE[expr.type]} ${name} = ${call};`);
         return name;
       }
@@ -160,14 +132,16 @@ export class ExpressionEmitter {
   atomicCall(expr: Extract<Expr, { kind: 'atomic' }>): string {
     const element = this.element(expr.array, expr.indices);
     const args = expr.args.map((arg) => stripped(this.#text(arg)));
-    return `${ATOMIC_NAMES[expr.op]}(&${element}, ${args.join(', ')})`;
+    // Shared memory has no users outside the block, whose threads are one thread on the CPU device.
+    const scope = expr.array.space === 'parameter' ? '' : '_block';
+    return `${ATOMIC_NAMES[expr.op]}${scope}(&${element}, ${args.join(', ')})`;
   }
 
   #load(expr: Extract<Expr, { kind: 'load' }>): string {
     const element = this.element(expr.array, expr.indices);
     const value = fromStorage(expr.array.dtype, element);
     if (this.#loadsFirst === 0) return value;
-    const name = this.temporary();
+    const name = this.names.temporary();
     this.before.push(`const ${CPP_TYPE[expr.type]} ${name} = ${value};`);
     return name;
   }
@@ -177,28 +151,31 @@ export class ExpressionEmitter {
     const texts = indices.map((index) => {
       const text = this.#text(index);
       if (isStable(index) || index.kind === 'variable' || !this.#isChecked) return text;
-      const name = this.temporary();
+      const name = this.names.temporary();
       this.before.push(`const ${CPP_TYPE[decided(index.type)]} ${name} = ${stripped(text)};`);
       return name;
     });
     if (this.#isChecked) texts.forEach((text, dimension) => this.#check(array, dimension, text, indices[dimension]!));
-    if (array.rank === 1) return `${this.parameter(array.name)}[${stripped(texts[0]!)}]`;
-    // 64 bits: the elements of an array may outnumber an int where no dimension does.
+    const name = this.names.array(array);
+    if (array.rank === 1) return `${name}[${stripped(texts[0]!)}]`;
+    // 64 bits: the elements of an array may outnumber an int where no dimension does. Those that a body declares never do.
     const [first, ...rest] = texts;
     const offset = rest.reduce(
-      (sum, text, at) => `${at === 0 ? sum : `(${sum})`} * ${this.extent(array.name, at + 1)} + ${text}`,
-      `(long long)${first}`,
+      (sum, text, at) => `${at === 0 ? sum : `(${sum})`} * ${this.names.extent(array, at + 1)} + ${text}`,
+      array.space === 'parameter' ? `(long long)${first}` : first!,
     );
-    return `${this.parameter(array.name)}[${offset}]`;
+    return `${name}[${offset}]`;
   }
 
   #check(array: ArrayRef, dimension: number, text: string, index: Expr): void {
-    const limit = this.extent(array.name, dimension);
+    const limit = this.names.extent(array, dimension);
     const key = `${limit} ${text}`;
     if (this.#known.some((block) => block.has(key))) return;
-    // A constant that is too small for every array is checked like any other: the shape is known at launch only.
+    const extent = array.extents[dimension];
+    if (index.kind === 'const' && extent !== undefined && index.value >= 0 && index.value < extent) return;
     const asUnsigned = index.type === 'u32' ? text : `(unsigned)${text}`;
-    this.before.push(`if (${asUnsigned} >= (unsigned)${limit}) { MR_FAULT(${array.number}u, ${dimension}u, ${text}, ${limit}); return; }`);
+    const report = `${this.exit.report}(${array.number}u, ${dimension}u, ${text}, ${limit});`;
+    this.before.push(`if (${asUnsigned} >= (unsigned)${limit}) { ${report} ${this.exit.leave} }`);
     if (isStable(index)) this.#known.at(-1)!.add(key);
   }
 
@@ -222,7 +199,7 @@ export class ExpressionEmitter {
     const left = this.#text(expr.left);
     const { before, result } = this.capture(() => this.#text(expr.right));
     if (before.length === 0) return `(${left} ${expr.op} ${result})`;
-    const name = this.temporary();
+    const name = this.names.temporary();
     const test = expr.op === '&&' ? name : `!${name}`;
     this.before.push(`bool ${name} = ${stripped(left)};`, `if (${test}) {`, ...indented(before), `  ${name} = ${stripped(result)};`, '}');
     return name;
@@ -233,7 +210,7 @@ export class ExpressionEmitter {
     const then = this.capture(() => this.#text(expr.then));
     const otherwise = this.capture(() => this.#text(expr.otherwise));
     if (then.before.length === 0 && otherwise.before.length === 0) return `(${test} ? ${then.result} : ${otherwise.result})`;
-    const name = this.temporary();
+    const name = this.names.temporary();
     this.before.push(
       `${CPP_TYPE[decided(expr.type)]} ${name};`,
       `if (${stripped(test)}) {`,
@@ -312,73 +289,6 @@ function decided(type: ValueType): ScalarType {
   return type;
 }
 
-function hasAtomic(expr: Expr): boolean {
-  switch (expr.kind) {
-    case 'atomic':
-      return true;
-    case 'load':
-      return expr.indices.some(hasAtomic);
-    case 'negate':
-    case 'invert':
-    case 'not':
-    case 'cast':
-      return hasAtomic(expr.operand);
-    case 'arithmetic':
-    case 'compare':
-    case 'logical':
-      return hasAtomic(expr.left) || hasAtomic(expr.right);
-    case 'select':
-      return hasAtomic(expr.test) || hasAtomic(expr.then) || hasAtomic(expr.otherwise);
-    case 'builtin':
-    case 'call':
-      return expr.args.some(hasAtomic);
-    case 'bind':
-      return hasAtomic(expr.value) || hasAtomic(expr.body);
-    default:
-      return false;
-  }
-}
-
-/** The fewest digits that read back as the same single. */
-function shortestSingle(value: number): string {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return String(value);
-  for (let digits = 1; digits < 9; digits++) {
-    const text = String(Number(value.toPrecision(digits)));
-    if (Math.fround(Number(text)) === value) return text;
-  }
-  return String(Number(value.toPrecision(9)));
-}
-
-export function indented(lines: readonly string[]): string[] {
-  return lines.map((line) => `  ${line}`);
-}
-
-/** One pair of parentheses around the whole, taken off. */
-export function stripped(text: string): string {
-  if (!text.startsWith('(') || !text.endsWith(')')) return text;
-  let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    if (text[at] === '(') depth++;
-    else if (text[at] === ')') depth--;
-    if (depth === 0 && at < text.length - 1) return text;
-  }
-  return text.slice(1, -1);
-}
-
-/** A name of JavaScript as one of C: what C does not allow is written as its number. */
-export function sanitized(name: string): string {
-  return name.replace(/[^A-Za-z0-9_]/g, (char) => `_${char.charCodeAt(0).toString(16)}`);
-}
-export function funcName(name: string): string {
-  return `mr_fn_${sanitized(name)}`;
-}
-
 function threadText(vector: ThreadVector, axis: 0 | 1 | 2): string {
   return `(int)${vector}.${AXES[axis]}`;
-}
-
-/** A stored element or argument as a value in a register. */
-function fromStorage(dtype: DType, element: string): string {
-  if (dtype === 'bool') return `(${element} != 0)`;
-  return dtype === 'f32' || dtype === 'f64' || dtype === 'i32' || dtype === 'u32' ? element : `(int)${element}`;
 }

@@ -69,10 +69,10 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
   const { name, parsed, site, isChecked, maxThreadsPerBlock } = definition;
-  const ir = reporting(name, parsed.text, site, () =>
-    lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions)),
-  );
-  const emitted = emitKernel(ir, definition.params, { isChecked, maxThreadsPerBlock });
+  const { ir, emitted } = reporting(name, parsed.text, site, () => {
+    const lowered = lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions));
+    return { ir: lowered, emitted: emitKernel(lowered, definition.params, { isChecked, maxThreadsPerBlock }) };
+  });
   const made: TypedKernel<P, C> = {
     name,
     params: definition.params as P,
@@ -103,8 +103,10 @@ function buildSpec(definition: Definition, ir: KernelIr, emitted: EmittedKernel)
     options: [],
     fmad: definition.fmad,
     isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),
-    isChecked: definition.isChecked,
+    isChecked: emitted.isReporting,
     signature: [],
+    arrays: ir.arrays.map((array) => array.name),
+    assertions: emitted.assertions,
     mapping: {
       file: site.file ?? name,
       lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, placeOf(parsed.text, at).line))),

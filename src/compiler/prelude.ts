@@ -2,6 +2,8 @@
 //
 // No header is included: NVRTC has none, and the CPU build brings CUDA's names by itself.
 
+import { ASSERTION_PARAMETER } from '../core/channel/build.js';
+
 const SIGNED_MIN = '(-2147483647 - 1)';
 
 function inline(signature: string, body: string): string {
@@ -100,8 +102,8 @@ function needs(name: string): readonly string[] {
 }
 
 /**
- * Reports an access outside an array. The first thread to claim the launch's slot describes it; the word tells the
- * host, after the description is visible there. The layout of the slot is the protocol's FaultSlot.
+ * Reports an access outside an array, or an assertion that failed. The first thread to claim the launch's slot describes
+ * it; the word tells the host, after the description is visible there. The layout of the slot is the protocol's FaultSlot.
  */
 export const FAULT_PRELUDE: readonly string[] = `struct MrFaultSlot {
   unsigned state, parameter, dimension, limit;
@@ -114,9 +116,9 @@ export const FAULT_PRELUDE: readonly string[] = `struct MrFaultSlot {
 #else
 #define MR_COLD __attribute__((noinline, cold))
 #endif
-static __device__ MR_COLD void mr_out_of_bounds(MrFaultSlot* slot, unsigned* word, unsigned parameter, unsigned dimension,
-                                                long long index, int limit, unsigned bx, unsigned by, unsigned bz,
-                                                unsigned tx, unsigned ty, unsigned tz) {
+static __device__ MR_COLD void mr_report(MrFaultSlot* slot, unsigned* word, unsigned parameter, unsigned dimension,
+                                         long long index, int limit, unsigned bx, unsigned by, unsigned bz,
+                                         unsigned tx, unsigned ty, unsigned tz) {
   if (atomicCAS(&slot->state, 0u, 1u) == 0u) {
     slot->parameter = parameter;
     slot->dimension = dimension;
@@ -131,8 +133,17 @@ static __device__ MR_COLD void mr_out_of_bounds(MrFaultSlot* slot, unsigned* wor
   }
 }
 #define MR_FAULT(parameter, dimension, index, limit) \\
-  mr_out_of_bounds(mr_fault, mr_fault_word, parameter, dimension, (long long)(index), limit, blockIdx.x, blockIdx.y, \\
-                   blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z)`.split('\n');
+  mr_report(mr_fault, mr_fault_word, parameter, dimension, (long long)(index), limit, blockIdx.x, blockIdx.y, \\
+            blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z)
+#define MR_FAILED(assertion) MR_FAULT(${ASSERTION_PARAMETER}u, 0u, assertion, 0)`.split('\n');
+
+/** The bytes of dynamic shared memory that the launch gave. The directive hides the assembly from who has none. */
+export const DYNAMIC_BYTES_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE
+#define MR_DYNAMIC_BYTES(bytes) bytes = mr_dynamic_shared_bytes
+#else
+#define MR_DYNAMIC_BYTES(bytes) asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes))
+#endif
+static __device__ __forceinline__ unsigned mr_dynamic_bytes() { unsigned bytes; MR_DYNAMIC_BYTES(bytes); return bytes; }`.split('\n');
 
 /** The text of the helpers used, each after what it needs. */
 export function helperLines(used: ReadonlySet<string>): string[] {

@@ -1,5 +1,5 @@
-// Atomic functions. Relaxed, as CUDA's are: a text that needs an order writes a fence. The _block and _system forms
-// are the device form, for blocks of one grid and the host are all threads of this process.
+// Atomic functions. Relaxed, as CUDA's are: a text that needs an order writes a fence. The _system forms are
+// the device form, for blocks of one grid and the host are all threads of this process.
 #pragma once
 
 #include "types.h"
@@ -82,27 +82,23 @@ MR_INLINE T atomicCAS(T* address, mr_identity_t<T> compare, mr_identity_t<T> val
   return compare;
 }
 
-#define MR_ATOMIC_SCOPES(name)                         \
-  template <class T, class... V>                       \
-  MR_INLINE T name##_block(T* address, V... values) {  \
-    return name(address, values...);                   \
-  }                                                    \
+#define MR_ATOMIC_SYSTEM(name)                         \
   template <class T, class... V>                       \
   MR_INLINE T name##_system(T* address, V... values) { \
     return name(address, values...);                   \
   }
-MR_ATOMIC_SCOPES(atomicAdd)
-MR_ATOMIC_SCOPES(atomicSub)
-MR_ATOMIC_SCOPES(atomicAnd)
-MR_ATOMIC_SCOPES(atomicOr)
-MR_ATOMIC_SCOPES(atomicXor)
-MR_ATOMIC_SCOPES(atomicMin)
-MR_ATOMIC_SCOPES(atomicMax)
-MR_ATOMIC_SCOPES(atomicInc)
-MR_ATOMIC_SCOPES(atomicDec)
-MR_ATOMIC_SCOPES(atomicExch)
-MR_ATOMIC_SCOPES(atomicCAS)
-#undef MR_ATOMIC_SCOPES
+MR_ATOMIC_SYSTEM(atomicAdd)
+MR_ATOMIC_SYSTEM(atomicSub)
+MR_ATOMIC_SYSTEM(atomicAnd)
+MR_ATOMIC_SYSTEM(atomicOr)
+MR_ATOMIC_SYSTEM(atomicXor)
+MR_ATOMIC_SYSTEM(atomicMin)
+MR_ATOMIC_SYSTEM(atomicMax)
+MR_ATOMIC_SYSTEM(atomicInc)
+MR_ATOMIC_SYSTEM(atomicDec)
+MR_ATOMIC_SYSTEM(atomicExch)
+MR_ATOMIC_SYSTEM(atomicCAS)
+#undef MR_ATOMIC_SYSTEM
 
 MR_INLINE void __threadfence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "atomics.h"
+#include "block_atomics.h"
 #include "conversions.h"
 #include "device_functions.h"
 #include "index.h"

@@ -98,6 +98,7 @@ static constexpr int warpSize = 32;
 
 /// The launch's dynamic shared memory, for `extern __shared__` arrays.
 static thread_local char* mr_dynamic_shared;
+static thread_local unsigned mr_dynamic_shared_bytes;
 
 /// An `extern __shared__ T name[]` at namespace scope: where it points is known only while a block runs.
 template <class T>

@@ -15,9 +15,13 @@ struct MrCpuLaunch {
   char* dynamic_shared;
 };
 
-/// Every thread of every block. The x loop is innermost and holds nothing but the kernel: it is the one that
-/// vectorises.
-template <bool IsPassedIndices, auto Kernel, class... Args>
+/// The first parameter, or the first after the indices, of a kernel that takes a whole block and holds the loops over
+/// its threads itself (regions.h).
+struct mr_block {};
+
+/// Every thread of every block, or every block. The x loop is innermost and holds nothing but the kernel: it is the one
+/// that vectorises.
+template <bool IsPassedIndices, bool IsOfBlocks, auto Kernel, class... Args>
 static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
                                     Args... args) {
   const int width = static_cast<int>(launch->block[0]);
@@ -28,6 +32,7 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(depth)};
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
   mr_dynamic_shared = launch->dynamic_shared;
+  mr_dynamic_shared_bytes = launch->shared_bytes;
   blockDim = block_dim;
   gridDim = grid_dim;
   int column = static_cast<int>(first % columns);
@@ -36,16 +41,24 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   for (unsigned long long block = first; block < end; ++block) {
     const mr_index3 block_index{mr_index(column), mr_index(row), mr_index(layer)};
     blockIdx = block_index;
-    for (int z = 0; z < depth; ++z) {
-      for (int y = 0; y < height; ++y) {
-        threadIdx.y.value = y;
-        threadIdx.z.value = z;
-        for (int x = 0; x < width; ++x) {
-          threadIdx.x.value = x;
-          if constexpr (IsPassedIndices) {
-            Kernel(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim, args...);
-          } else {
-            Kernel(args...);
+    if constexpr (IsOfBlocks) {
+      if constexpr (IsPassedIndices) {
+        Kernel(mr_index3{}, block_index, block_dim, grid_dim, mr_block{}, args...);
+      } else {
+        Kernel(mr_block{}, args...);
+      }
+    } else {
+      for (int z = 0; z < depth; ++z) {
+        for (int y = 0; y < height; ++y) {
+          threadIdx.y.value = y;
+          threadIdx.z.value = z;
+          for (int x = 0; x < width; ++x) {
+            threadIdx.x.value = x;
+            if constexpr (IsPassedIndices) {
+              Kernel(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim, args...);
+            } else {
+              Kernel(args...);
+            }
           }
         }
       }
@@ -80,7 +93,7 @@ template <unsigned Count>
 using mr_count_to = mr_numbers<__integer_pack(Count)...>;
 #endif
 
-template <bool IsPassedIndices, class... Params>
+template <bool IsPassedIndices, bool IsOfBlocks, class... Params>
 struct mr_signature_of {
   struct Table {
     unsigned count;
@@ -92,8 +105,8 @@ struct mr_signature_of {
   template <auto Kernel, unsigned... Number>
   static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
-    mr_run_blocks<IsPassedIndices, Kernel, Params...>(launch, first, end,
-                                                      mr_argument<Params>(launch->params[Number])...);
+    mr_run_blocks<IsPassedIndices, IsOfBlocks, Kernel, Params...>(launch, first, end,
+                                                                  mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
   static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
@@ -104,9 +117,15 @@ struct mr_signature_of {
 template <class Function>
 struct mr_signature;
 template <class... Params>
-struct mr_signature<void(Params...)> : mr_signature_of<false, Params...> {};
+struct mr_signature<void(Params...)> : mr_signature_of<false, false, Params...> {};
 template <class... Params>
-struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, Params...)> : mr_signature_of<true, Params...> {};
+struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, Params...)>
+    : mr_signature_of<true, false, Params...> {};
+template <class... Params>
+struct mr_signature<void(mr_block, Params...)> : mr_signature_of<false, true, Params...> {};
+template <class... Params>
+struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, Params...)>
+    : mr_signature_of<true, true, Params...> {};
 
 // Names of parameters are ours too: a kernel may be called `first`.
 #define MR_KERNEL(name)                                                                             \

@@ -1,5 +1,8 @@
 // What a kernel hands to whoever builds it: everything needed to make a module, nothing of where it came from.
 
+/** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
+export const ASSERTION_PARAMETER = 0xffff_ffff;
+
 /** Where a line of the generated or given text comes from, so that compiler messages can point into the user's source. */
 export interface SourceMapping {
   /** Name shown in messages: the user's file, or the kernel's name when it is not known. */
@@ -26,5 +29,9 @@ export interface BuildSpec {
   readonly isChecked: boolean;
   /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
   readonly signature: readonly string[];
+  /** Arrays that the text declares: a fault report counts them after the parameters. */
+  readonly arrays?: readonly string[];
+  /** The conditions that the text asserts, in the order of their numbers. */
+  readonly assertions?: readonly string[];
   readonly mapping: SourceMapping;
 }

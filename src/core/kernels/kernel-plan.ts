@@ -30,6 +30,8 @@ export class KernelPlan implements KernelFacts {
   readonly built: Promise<BuildReport>;
   readonly params: readonly PlanParam[];
   readonly parameters: readonly string[];
+  readonly arrays: readonly string[];
+  readonly assertions: readonly string[];
   readonly isShaped: boolean;
   readonly indexRank: number;
   /** Threads a block of it can have on this device. */
@@ -43,6 +45,8 @@ export class KernelPlan implements KernelFacts {
     this.built = built;
     this.params = Object.entries(kernel.params).map(([name, param]) => planParam(name, param));
     this.parameters = this.params.map((param) => param.name);
+    this.arrays = kernel.build.arrays ?? [];
+    this.assertions = kernel.build.assertions ?? [];
     this.isShaped = kernel.abi === 'shaped';
     this.indexRank = kernel.indexRank;
     this.maxThreadsPerBlock = Math.min(kernel.maxThreadsPerBlock ?? maxThreadsPerBlock, maxThreadsPerBlock);

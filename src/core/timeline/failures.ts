@@ -6,6 +6,7 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
+import { ASSERTION_PARAMETER } from '../channel/build.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -42,6 +43,10 @@ export interface KernelFacts {
   readonly name: string;
   /** Parameter names, in order. */
   readonly parameters: readonly string[];
+  /** Arrays that it declares. */
+  readonly arrays: readonly string[];
+  /** The conditions that it asserts. */
+  readonly assertions: readonly string[];
   /** Settles when the build does. */
   readonly built: Promise<unknown>;
 }
@@ -264,7 +269,7 @@ export class FailureBook {
         return cause instanceof Promise ? cause.then(upstream) : upstream(cause);
       }
       case Status.BOUNDS:
-        return boundsError(record, kernel, where, facts);
+        return faultError(record, kernel, where, facts);
       case Status.DEVICE_LOST:
         return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.#device} is lost${note}.`, 'fault', facts);
       case Status.LAUNCH_FAILED:
@@ -300,15 +305,21 @@ function forgottenCause(device: string): MillraceError {
   return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
 }
 
-function boundsError(record: FailureRecord, kernel: KernelFacts | undefined, where: string, facts: object): MillraceError {
+/** What a checked kernel reported. */
+function faultError(record: FailureRecord, kernel: KernelFacts | undefined, where: string, facts: object): MillraceError {
   const name = kernel?.name ?? 'unknown';
   const { fault } = record;
   if (fault === undefined) {
     return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} left the bounds of an array.`, facts);
   }
-  const array = kernel?.parameters[fault.parameter] ?? `parameter ${fault.parameter}`;
+  const thread = `in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')})`;
+  if (fault.parameter === ASSERTION_PARAMETER) {
+    const condition = kernel?.assertions[fault.index] ?? `number ${fault.index}`;
+    return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
+  }
+  const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
   const message =
     `Kernel ${name} ${where} used index ${fault.index} of dimension ${fault.dimension} of ${array}, ` +
-    `outside its bounds (0 to ${fault.limit - 1}), in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')}).`;
+    `outside its bounds (0 to ${fault.limit - 1}), ${thread}.`;
   return new BoundsError('ERR_MILLRACE_BOUNDS', message, { array, ...fault }, facts);
 }
