@@ -35,12 +35,13 @@ export class ExpressionEmitter {
   exit: Exit = PLAIN_EXIT;
   /** Statements that must run before the expression in hand. */
   before: string[] = [];
-  readonly #isChecked: boolean;
+  /** Indices are checked. */
+  isChecked: boolean;
   /** Checks already made on the way here, by their text: an enclosing block's hold in the inner one. */
   #known: Set<string>[] = [new Set()];
 
   constructor(isChecked: boolean, names: Names = new Names()) {
-    this.#isChecked = isChecked;
+    this.isChecked = isChecked;
     this.names = names;
   }
 
@@ -150,12 +151,12 @@ export class ExpressionEmitter {
   element(array: ArrayRef, indices: readonly Expr[]): string {
     const texts = indices.map((index) => {
       const text = this.#text(index);
-      if (isStable(index) || index.kind === 'variable' || !this.#isChecked) return text;
+      if (isStable(index) || index.kind === 'variable' || !this.isChecked) return text;
       const name = this.names.temporary();
       this.before.push(`const ${CPP_TYPE[decided(index.type)]} ${name} = ${stripped(text)};`);
       return name;
     });
-    if (this.#isChecked) texts.forEach((text, dimension) => this.#check(array, dimension, text, indices[dimension]!));
+    if (this.isChecked) texts.forEach((text, dimension) => this.#check(array, dimension, text, indices[dimension]!));
     const name = this.names.array(array);
     if (array.rank === 1) return `${name}[${stripped(texts[0]!)}]`;
     // 64 bits: the elements of an array may outnumber an int where no dimension does. Those that a body declares never do.

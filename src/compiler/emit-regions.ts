@@ -3,9 +3,10 @@
 import { BARRIER_MACROS } from './emit-block-prelude.js';
 import type { ExpressionEmitter } from './emit-expression.js';
 import { loopText } from './emit-loop.js';
-import { StatementEmitter } from './emit-statement.js';
-import { CPP_TYPE, generated, type Line, nested, storageType } from './emit-text.js';
+import type { StatementEmitter } from './emit-statement.js';
+import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './emit-text.js';
 import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from './ir.js';
+import { type RangeTest, rangeTest } from './ranges.js';
 import type { Piece, Plan, Region } from './regions.js';
 import { placeVariables, type Storage } from './storage.js';
 import { expressionsOf, someExpr, someStmt } from './walk.js';
@@ -35,7 +36,7 @@ export class RegionEmitter {
     this.#statements = statements;
     this.#storage = placeVariables(ir.body, plan);
     const last = plan.pieces.at(-1);
-    this.#losing = new Set(plan.regions.filter((region) => region !== last && this.#canLeave(region)));
+    this.#losing = new Set(plan.regions.filter((region) => region !== last && leaves(region, isChecked)));
     for (const variable of this.#storage.crossing) statements.declared.add(variable);
   }
 
@@ -118,9 +119,37 @@ export class RegionEmitter {
     return loopText(loop, text, () => expressions.names.temporary());
   }
 
+  /** On the CPU device a loop without checks too, for blocks of which nobody is gone nor can leave the bounds of an array. */
   #region(region: Region): Line[] {
-    const { number, body } = region;
+    const { number } = region;
     const isLosing = this.#losing.has(region);
+    const checked = [...this.#threads(region, String(number), 'MR_THREADS', this.#isChecked), ...this.#left(isLosing)];
+    const test = this.#rangeTest(region);
+    if (test === undefined) return checked;
+    return [
+      ...generated(['#ifdef MILLRACE_CPU_DEVICE', ...fastTest(number, test)]),
+      ...nested([...this.#threads(region, `fast_${number}`, 'MR_EVERY_THREAD', false), ...this.#left(isLosing && leaves(region, false))]),
+      ...generated(['} else', '#endif', '{']),
+      ...nested(checked),
+      ...generated(['}']),
+    ];
+  }
+
+  #rangeTest(region: Region): RangeTest | undefined {
+    const body = [...this.#storage.of.get(region)!.anew, ...region.body];
+    const test = rangeTest(body, this.#expressions.names, this.#plan.shared, this.#ir.indexRank);
+    if (test !== undefined && this.#isChecked && test.holds.length > 0) return test;
+    // Without checks, what is saved is the question who is gone.
+    const mayBeGone = this.#plan.regions.some((other) => this.#losing.has(other) && other.number < region.number);
+    return mayBeGone && (test !== undefined || !this.#isChecked) ? { makes: [], holds: [] } : undefined;
+  }
+
+  #left(isLosing: boolean): Line[] {
+    return isLosing ? generated(['MR_SOME_LEFT']) : [];
+  }
+
+  #threads(region: Region, label: string, begin: string, isChecked: boolean): Line[] {
+    const { body } = region;
     const expressions = this.#expressions;
     const storage = this.#storage.of.get(region)!;
     const head = [
@@ -129,29 +158,32 @@ export class RegionEmitter {
       ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
       ...storage.ownArrays.map((array) => localArray(array, expressions)),
     ];
-    expressions.exit = { report: 'MR_FAULT', leave: `${isLosing ? 'MR_LEAVE' : 'MR_FINISH'}(${number})` };
+    expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
+    expressions.isChecked = isChecked;
     const lines = this.#statements.block([...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))]);
+    expressions.isChecked = this.#isChecked;
     this.#onceMode();
     const { at } = body[0]!;
-    return [
-      { text: `MR_THREADS(${number})`, at },
-      ...generated(head.map((text) => `  ${text}`)),
-      ...nested(lines),
-      { text: `MR_END(${number})`, at },
-      ...(isLosing ? generated(['MR_SOME_LEFT']) : []),
-    ];
+    return [{ text: `${begin}(${label})`, at }, ...generated(indented(head)), ...nested(lines), { text: `MR_END(${label})`, at }];
   }
+}
 
-  #canLeave({ body }: Region): boolean {
-    return body.some((stmt) =>
-      someStmt(stmt, (inner) => {
-        if (inner.kind === 'return' || inner.kind === 'assert') return true;
-        if (!this.#isChecked) return false;
-        const isAccess = inner.kind === 'store' || expressionsOf(inner).some((expr) => someExpr(expr, isAccessing));
-        return isAccess;
-      }),
-    );
-  }
+/** The head of the loop without checks. */
+function fastTest(number: number, { makes, holds }: RangeTest): string[] {
+  const name = `mr_is_fast_${number}`;
+  const first = [`bool ${name} = !mr_are_some_gone;`];
+  const ranges = [`if (${name}) {`, ...indented([...makes, `${name} = ${holds.join(' && ')};`]), '}'];
+  return [...first, ...(holds.length === 0 ? [] : ranges), `if (${name}) {`];
+}
+
+/** Can a thread leave the kernel in the region? */
+function leaves({ body }: Region, isChecked: boolean): boolean {
+  return body.some((stmt) =>
+    someStmt(stmt, (inner) => {
+      if (inner.kind === 'return' || inner.kind === 'assert') return true;
+      return isChecked && (inner.kind === 'store' || expressionsOf(inner).some((expr) => someExpr(expr, isAccessing)));
+    }),
+  );
 }
 
 function isAccessing({ kind }: { readonly kind: string }): boolean {

@@ -62,7 +62,7 @@ class Placement {
 
   place(): Storage {
     for (const region of this.#plan.regions) {
-      for (const variable of [...this.#uses.get(region)!.variables]) this.#needForRebuilding(variable, region);
+      for (const variable of this.#uses.get(region)!.variables) this.#needForRebuilding(variable, region);
     }
     const crossing = new Set<Variable>();
     for (const [variable, home] of this.#homes) {

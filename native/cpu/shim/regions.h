@@ -6,6 +6,8 @@
 // all are gone. Threads beyond the extents of the launch never begin, by the bounds of the loops.
 #pragma once
 
+#include "ranges.h"
+
 /// Threads of a block: what every device of CUDA has as its limit, and this one too.
 static constexpr int mr_most_threads = 1024;
 
@@ -57,15 +59,19 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
   __builtin_memset(mr_gone, 0, blockDim.x.value* blockDim.y.value* blockDim.z.value); \
   bool mr_are_some_gone = false;
 
-#define MR_THREADS(region)                                                         \
+/// The body of a region follows, for every thread: nobody is gone.
+#define MR_EVERY_THREAD(region)                                                    \
   for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z) {                       \
     for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y) {                    \
       const int mr_row = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value;      \
       for (int mr_x = 0; mr_x < mr_box_of_block.width; ++mr_x) {                   \
         const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
         const int mr_thread = mr_row + mr_x;                                       \
-        if (mr_are_some_gone && mr_gone[mr_thread]) continue;                      \
         {
+/// The same, but for those that are gone.
+#define MR_THREADS(region) \
+  MR_EVERY_THREAD(region)  \
+  if (mr_are_some_gone && mr_gone[mr_thread]) goto mr_end_##region;
 #define MR_END(region) \
   }                    \
   mr_end_##region:;    \
