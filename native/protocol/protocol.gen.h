@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "d1a87ef7997ae062";
+inline constexpr char kHash[] = "bcb61e954bda27bf";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -415,7 +415,7 @@ static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
 
-/// Written by the first thread of a checked launch that leaves an array's bounds, before the launch counts as complete; of a copy that found its host memory gone, only `state` is. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0.
+/// Written by the first thread of a checked launch that leaves an array's bounds or fails an assertion, before the launch counts as complete; of a copy that found its host memory gone, only `state` is. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0, then the arrays that it declares; all ones say that an assertion failed, and `index` which.
 struct FaultSlot {
   uint32_t state;
   uint32_t parameter;

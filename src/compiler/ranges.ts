@@ -146,12 +146,19 @@ class Ranges {
         [left, op, right],
         [right, mirrored(op), left],
       ] as const) {
-        const leaf = this.#leafOf(side);
+        const leaf = this.#isOne(side) && !this.#isOne(other) ? undefined : this.#leafOf(side);
         const bound = leaf === undefined ? undefined : this.#range(other);
         if (leaf === undefined || bound === undefined) continue;
         this.#narrowings = [...this.#narrowings, ...BOUND[of].map((name) => ({ leaf, function: name, bound }))];
       }
     }
+  }
+
+  /** Has the block one of it? Then what threads do with it says nothing. */
+  #isOne(expr: Expr): boolean {
+    if (expr.kind === 'variable') return this.#shared.has(expr.variable);
+    if (expr.kind === 'index' || expr.kind === 'load' || expr.kind === 'atomic') return false;
+    return !(expr.kind === 'thread' && expr.vector === 'threadIdx') && operands(expr).every((operand) => this.#isOne(operand));
   }
 
   /** What conditions may narrow: it keeps its value from the condition to the access. */

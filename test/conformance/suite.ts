@@ -5,6 +5,7 @@ import type { Target } from '../support/target.js';
 import { badArguments } from './arguments.js';
 import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
+import { blockKernels } from './block-kernels.js';
 import { copies } from './copies.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { events } from './events.js';
@@ -42,6 +43,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   transfers,
   launches,
   typescriptKernels,
+  blockKernels,
   waiting,
   hostFunctions,
   badArguments,

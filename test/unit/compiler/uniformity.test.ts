@@ -1,0 +1,248 @@
+// Which values are the same for all threads of a block, and which barriers all of them reach: one test a rule.
+import { describe, expect, test } from 'vitest';
+import type { KernelBody } from '../../../src/compiler/language.js';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { analyse } from '../../../src/compiler/uniformity.js';
+import { statementsIn } from '../../../src/compiler/walk.js';
+import { i32 } from '../../../src/core/elements/dtype.js';
+import { inout, input } from '../../../src/core/kernels/kernel.js';
+import { irOf } from './ir-text.js';
+import { complaint } from './support.js';
+
+const params = { n: i32, x: input(i32), y: inout(i32) };
+type Body = KernelBody<typeof params, Record<never, never>, Record<never, never>>;
+
+/** The names of the variables that differ between the threads of a block. */
+function varying(body: Body): string[] {
+  const ir = irOf(params, body);
+  const { isUniform } = analyse(ir);
+  const names: string[] = [];
+  for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'declare' && !isUniform(stmt.variable)) names.push(stmt.variable.name);
+  return names;
+}
+
+/** What parts the threads before each barrier that not all of them reach. */
+function broken(body: Body): string[] {
+  return analyse(irOf(params, body)).brokenBarriers.map(({ parting }) => `${parting.how}: ${parting.cause}`);
+}
+
+describe('values', () => {
+  test('come from the thread, its index, or neither', () => {
+    expect(
+      varying(({ n, y }, { i, threadIdx, blockIdx, blockDim, gridDim }) => {
+        const a = threadIdx.x + 1;
+        const b = i + 1;
+        const c = blockIdx.x * blockDim.y + gridDim.z + n;
+        const d = c + a;
+        const e = c > 3 ? b : 0;
+        y[7] = a + b + c + d + e;
+      }),
+    ).toEqual(['a', 'b', 'd', 'e']);
+  });
+
+  test('are loaded from what the kernel writes, from what it does not, from shared and from local memory', () => {
+    expect(
+      varying(({ x, y }, { shared, local, blockIdx, threadIdx }) => {
+        const s = shared(i32, 4);
+        const l = local(i32, 4);
+        const a = x[blockIdx.x]!;
+        const b = x[threadIdx.x]!;
+        const c = y[0]!;
+        const d = s[0]!;
+        const e = l[0]!;
+        const f = x.length + y.length;
+        y[1] = a + b + c + d + e + f;
+        s[1] = 0;
+        l[1] = 0;
+      }),
+    ).toEqual(['b', 'c', 'd', 'e']);
+  });
+
+  test('are what an atomic found', () => {
+    expect(
+      varying(({ y }, { atomicAdd }) => {
+        const a = atomicAdd(y, 0, 1);
+        y[7] = a;
+      }),
+    ).toEqual(['a']);
+  });
+
+  test('go through helpers of one expression and functions', () => {
+    expect(
+      varying(({ n, y }, { threadIdx, clamp }) => {
+        const twice = (v: number): number => v + v;
+        const a = twice(n);
+        const b = twice(threadIdx.y);
+        const c = clamp(n, 0, 4);
+        const d = clamp(n, 0, threadIdx.z);
+        y[7] = a + b + c + d;
+      }),
+    ).toEqual(['b', 'd']);
+  });
+});
+
+describe('variables', () => {
+  test('assigned below a condition that differs, deeper than they are declared', () => {
+    expect(
+      varying(({ n, y }, { threadIdx }) => {
+        let a = n;
+        let b = n;
+        if (threadIdx.x > 3) {
+          a = n + 1;
+          let c = n;
+          c = c + 1;
+          y[7] = c;
+        }
+        if (n > 3) b = n + 2;
+        y[7] = a + b;
+      }),
+    ).toEqual(['a']);
+  });
+
+  test('assigned in a loop that threads leave at different times, by its condition or by a break', () => {
+    expect(
+      varying(({ n, y }, { threadIdx }) => {
+        let a = 0;
+        for (let k = 0; k < threadIdx.x; k++) a = n;
+        let b = 0;
+        for (let m = 0; m < n; m++) {
+          if (m > threadIdx.x) break;
+          b = m;
+        }
+        let c = 0;
+        for (let p = 0; p < n; p++) c = c + p;
+        y[7] = a + b + c;
+      }),
+    ).toEqual(['a', 'k', 'b', 'm']);
+  });
+
+  test('assigned after a continue that some threads take; the counter of the loop stays', () => {
+    expect(
+      varying(({ n, y }, { threadIdx }) => {
+        let a = 0;
+        let b = 0;
+        for (let k = 0; k < n; k++) {
+          b = k;
+          if (threadIdx.x > k) continue;
+          a = k;
+        }
+        y[7] = a + b;
+      }),
+    ).toEqual(['a']);
+  });
+
+  test('by way of others, also backwards through a loop', () => {
+    expect(
+      varying(({ n, y }, { threadIdx }) => {
+        let a = n;
+        let b = n;
+        for (let k = 0; k < n; k++) {
+          b = a;
+          a = threadIdx.x;
+        }
+        y[7] = b;
+      }),
+    ).toEqual(['a', 'b']);
+  });
+
+  test('threads that returned part nobody', () => {
+    expect(
+      varying(({ n, x, y }, { i }) => {
+        let a = 0;
+        for (let k = 0; k < n; k++) {
+          if (x[i]! > k) return;
+          a = k;
+        }
+        y[7] = a;
+      }),
+    ).toEqual([]);
+  });
+});
+
+describe('barriers', () => {
+  test('where all threads come: at the top, in branches and loops of every form that are the same for all', () => {
+    expect(
+      broken(({ n, x }, { syncthreads, blockIdx, i }) => {
+        syncthreads();
+        if (n > blockIdx.x) syncthreads();
+        else syncthreads();
+        for (let k = x[0]!; k < n; k++) {
+          if (k === 5) break;
+          if (k === 4) continue;
+          syncthreads();
+        }
+        let w = n;
+        while (w > 0) {
+          syncthreads();
+          w = w >> 1;
+        }
+        do {
+          syncthreads();
+          w++;
+        } while (w < 4);
+        if (x[i]! > 3) return;
+        syncthreads();
+      }),
+    ).toEqual([]);
+  });
+
+  test('below a condition, in a loop, after a break or a continue that differ', () => {
+    expect(
+      broken(({ n, y }, { syncthreads, threadIdx }) => {
+        if (threadIdx.x < 3) syncthreads();
+        for (let k = 0; k < y[0]!; k++) syncthreads();
+        for (let k = 0; k < n; k++) {
+          syncthreads();
+          if (threadIdx.y === k) break;
+        }
+        for (let k = 0; k < n; k++) {
+          syncthreads();
+          if (threadIdx.z === k) continue;
+          syncthreads();
+        }
+        y[1] = 0;
+      }),
+    ).toEqual(['branch: threadIdx.x', "loop: 'y', which the kernel writes", 'break: threadIdx.y', 'continue: threadIdx.z']);
+  });
+
+  test('a thread that returns from a loop which differs leaves the loop uneven all the same', () => {
+    expect(
+      broken(({ n }, { syncthreads, i }) => {
+        for (let k = i; k < n; k++) {
+          if (k > 100) return;
+          syncthreads();
+        }
+      }),
+    ).toEqual(["loop: 'k', which depends on the index i"]);
+  });
+
+  test('K401 shows the condition and says what it depends on', () => {
+    const wrong = (): unknown =>
+      kernel('wrong', params, ({ n, y }, { threadIdx, syncthreads, syncwarp }) => {
+        const half = threadIdx.x >> 1;
+        let turns = 0;
+        if (half > 3) turns = n;
+        for (let k = 0; k < turns; k++) {
+          y[k] = k;
+          syncthreads();
+        }
+        syncwarp();
+      });
+    expect(complaint(wrong)).toMatchInlineSnapshot(`
+      "K401: syncthreads() stands in a loop that threads of a block leave at different times: its condition differs between them (it depends on 'turns', which depends on 'half', which depends on threadIdx.x).
+        Let every thread reach the barrier, and keep the condition around the work before and after it."
+    `);
+    expect(wrong).toThrowError(/\| +for \(let k = 0; k < turns; k\+\+\) \{\n +\| +\^/);
+    const warp = (): unknown =>
+      kernel('warp', params, ({ y }, { threadIdx, syncwarp }) => {
+        if (threadIdx.x < 32) {
+          y[0] = 1;
+          syncwarp();
+        }
+      });
+    expect(complaint(warp)).toMatchInlineSnapshot(`
+      "K401: syncwarp() stands below a condition that differs between the threads of a block (it depends on threadIdx.x).
+        Let every thread reach the barrier, and keep the condition around the work before and after it. A barrier of a warp is held to this too: on the CPU device it is one of the whole block."
+    `);
+  });
+});
