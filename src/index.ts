@@ -67,7 +67,25 @@ export { kernel } from './compiler/kernel.js';
 export { cudaKernel } from './compiler/cuda-kernel.js';
 export type { CudaOptions } from './compiler/cuda-kernel.js';
 export { func } from './compiler/func.js';
-export type { BodyArgs, Constants, Func, KernelOptions, ReadArray, Thread, TypedKernel, WriteArray } from './compiler/language.js';
+export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language.js';
+export type { Thread } from './compiler/thread.js';
+export type {
+  ReadArray,
+  vec2d,
+  vec2f,
+  vec2i,
+  vec2u,
+  vec3d,
+  vec3f,
+  vec3i,
+  vec3u,
+  vec4d,
+  vec4f,
+  vec4i,
+  vec4u,
+  Vector,
+  WriteArray,
+} from './compiler/elements.js';
 
 export { cpu$, cpuTasks, download$, launch$, overlap, upload$ } from './reactive/index.js';
 export type {

@@ -48,5 +48,6 @@ export function lowerAtomic(ctx: Context, name: string, node: CallExpression): E
   const type = elementType(array);
   const indices = [...target.indices, lowerIndex(ctx, args[1]!)];
   const values = args.slice(2).map((argument) => convert(ctx, lowerExpr(ctx, argument), type, argument));
+  ctx.effects++;
   return { kind: 'atomic', type, op, array, indices, args: values };
 }

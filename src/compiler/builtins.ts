@@ -60,6 +60,17 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   cosh: float('cosh'),
   tanh: float('tanh'),
   hypot: float('hypot', 2),
+  expm1: float('expm1'),
+  log1p: float('log1p'),
+  asinh: float('asinh'),
+  acosh: float('acosh'),
+  atanh: float('atanh'),
+  rsqrt: { rule: 'float', arity: 1, cuda: { f32: 'rsqrtf', f64: 'rsqrt' }, fold: (v) => 1 / Math.sqrt(v) },
+  fma: { rule: 'float', arity: 3, cuda: { f32: 'fmaf', f64: 'fma' } },
+  // Rows of BIT_FUNCTIONS: typed by their results.
+  popcount: { rule: 'number', arity: 1, cuda: { i32: '__popc' } },
+  floatBits: { rule: 'number', arity: 1, cuda: { u32: '__float_as_uint' } },
+  bitsFloat: { rule: 'number', arity: 1, cuda: { f32: '__uint_as_float' } },
 };
 
 /** Members of `Math` that are numbers. */
@@ -74,11 +85,40 @@ export const MATH_NUMBERS: Readonly<Record<string, number>> = {
   SQRT1_2: Math.SQRT1_2,
 };
 
-/** Members of `Math` with a rule of their own (calls.ts). */
-export const SPECIAL_MATH: readonly string[] = ['fround', 'imul', 'clz32'];
+/** Rows that are no members of `Math`. */
+export const ABSENT_IN_MATH: readonly string[] = ['clamp', 'mix', 'rsqrt', 'fma', 'popcount', 'floatBits', 'bitsFloat'];
+
+interface BitFunction {
+  readonly arity: 1 | 2;
+  readonly from: ScalarType;
+  readonly to: ScalarType;
+}
+/** Functions whose arguments and results are of one type each. */
+export const BIT_FUNCTIONS: Readonly<Record<string, BitFunction>> = {
+  'Math.imul': { arity: 2, from: 'i32', to: 'i32' },
+  'Math.clz32': { arity: 1, from: 'u32', to: 'i32' },
+  popcount: { arity: 1, from: 'u32', to: 'i32' },
+  floatBits: { arity: 1, from: 'f32', to: 'u32' },
+  bitsFloat: { arity: 1, from: 'u32', to: 'f32' },
+};
 
 /** Functions of the second parameter that give a value. */
-export const THREAD_FUNCTIONS: readonly string[] = ['idiv', 'clamp', 'mix'];
+export const THREAD_FUNCTIONS: readonly string[] = [
+  'idiv',
+  'min',
+  'max',
+  'clamp',
+  'mix',
+  'rsqrt',
+  'fma',
+  'popcount',
+  'floatBits',
+  'bitsFloat',
+];
+/** Rows that also work on vectors, component by component. */
+export const VECTOR_ROWS: readonly string[] = ['min', 'max', 'clamp', 'mix'];
+/** Functions of vectors alone (vector-functions.ts). */
+export const VECTOR_FUNCTIONS: readonly string[] = ['add', 'sub', 'mul', 'scale', 'dot', 'cross', 'length', 'normalize'];
 export const CASTS: readonly string[] = ['i32', 'u32', 'f32', 'f64'];
 /** Element types by name. Those that are also casts are called, the others only named. */
 export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', ...CASTS];

@@ -5,7 +5,7 @@
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
 import { KernelTextError } from './diagnostics.js';
 import type { Constants } from './language.js';
-import type { ArrayRef, Expr, FuncIr, Stmt, ThreadVector, ValueType, Variable } from './ir.js';
+import type { ArrayRef, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from './ir.js';
 
 /** A `let` or `const` in the text. */
 export interface LocalName {
@@ -16,7 +16,24 @@ export interface LocalName {
   hasValue: boolean;
 }
 
-/** What a name or a part of an expression may stand for. Only `expr` and `local` are values at run time. */
+/** A value computed once, before what it stands in. */
+export interface Binding {
+  readonly variable: Variable;
+  readonly value: Expr;
+}
+
+/** A vector of numbers (vectors.ts). */
+export interface VectorValue {
+  readonly kind: 'vector';
+  readonly type: ScalarType;
+  readonly parts: readonly Expr[];
+  /** What the parts stand on. */
+  readonly binds: readonly Binding[];
+  /** Of a `let`: what an assignment writes. */
+  readonly variables: readonly Variable[] | undefined;
+}
+
+/** What a name or a part of an expression may stand for. Only `expr`, `local` and `vector` are values at run time. */
 export type Value =
   | { readonly kind: 'expr'; readonly expr: Expr }
   | LocalName
@@ -24,7 +41,8 @@ export type Value =
   | { readonly kind: 'array'; readonly array: ArrayRef; readonly indices: readonly Expr[] }
   | { readonly kind: 'method'; readonly array: ArrayRef; readonly indices: readonly Expr[]; readonly name: 'at' | 'set' }
   | { readonly kind: 'shape'; readonly array: ArrayRef; readonly from: number }
-  | { readonly kind: 'vector'; readonly vector: ThreadVector }
+  | VectorValue
+  | { readonly kind: 'thread'; readonly vector: ThreadVector }
   /** A row of the builtin table. */
   | { readonly kind: 'builtin'; readonly name: string }
   | { readonly kind: 'func'; readonly func: FuncIr }
@@ -86,6 +104,8 @@ export interface Context {
   /** Launch indices used. */
   indexRank: 0 | 1 | 2 | 3;
   readonly calledFuncs: Set<FuncIr>;
+  /** Atomics lowered so far. */
+  effects: number;
   /** Names of parameters were shortened: free names cannot be trusted. */
   isMinified: boolean;
   readonly expanding: Set<ArrowFunctionExpression>;

@@ -1,12 +1,13 @@
 // Declarations: what a name is bound to, and how a `let` without a type gets one.
 import type { AnyNode, Expression, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
-import { type Context, fail, type LocalName, pinned, textOf, type Value } from './context.js';
+import { type Context, fail, type LocalName, pinned, textOf, type Value, type VectorValue } from './context.js';
 import { evaluate, lowerExpr } from './expressions.js';
 import { type Expr, isStable, type Variable } from './ir.js';
 import { declaredMemory } from './memory.js';
 import { environmentValue } from './names.js';
 import { leading } from './statements.js';
-import { convert, convertsTo, isUntyped, settle, typeName } from './types.js';
+import { convert, convertsTo, isUntyped, settle, typeName, variableExpr } from './types.js';
+import { COMPONENTS, settled } from './vectors.js';
 
 export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void {
   if (node.kind !== 'const' && node.kind !== 'let')
@@ -72,6 +73,10 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     ctx.scope.define(name, { ...value, indices });
     return;
   }
+  if (value.kind === 'vector') {
+    declareVector(ctx, node, name, value, isConst);
+    return;
+  }
   if (value.kind !== 'expr' && value.kind !== 'local' && value.kind !== 'array') {
     if (!isConst) fail('K301', node, `'${name}' names ${textOf(ctx, init)}, which is not a number.`, 'Declare it with const.');
     ctx.scope.define(name, value);
@@ -93,10 +98,10 @@ function declareConst(ctx: Context, node: VariableDeclarator, name: string, expr
     ctx.scope.define(name, { kind: 'expr', expr });
     return;
   }
-  const settled = settle(ctx, expr, init);
-  const variable: Variable = { name, type: settled.type, isConst: true };
+  const known = settle(ctx, expr, init);
+  const variable: Variable = { name, type: known.type, isConst: true };
   ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
-  ctx.out.push({ kind: 'declare', at: node.start, variable, value: settled });
+  ctx.out.push({ kind: 'declare', at: node.start, variable, value: known });
 }
 
 function declareLet(ctx: Context, node: VariableDeclarator, name: string, expr: Expr, init: Expression): void {
@@ -106,6 +111,21 @@ function declareLet(ctx: Context, node: VariableDeclarator, name: string, expr: 
   const value = isUntyped(type) ? expr : converted(ctx, { kind: 'local', variable, node, hasValue: true }, expr, init);
   ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
   ctx.out.push({ kind: 'declare', at: node.start, variable, value });
+}
+
+/** Of a `const` what never changes and costs nothing stays as it is; of a `let` every component is a variable. */
+function declareVector(ctx: Context, node: VariableDeclarator, name: string, value: VectorValue, isConst: boolean): void {
+  const parts = settled(ctx, value, name, node.start, isConst ? isStable : () => true);
+  if (isConst) {
+    ctx.scope.define(name, { ...value, parts, binds: [], variables: undefined });
+    return;
+  }
+  const variables = parts.map((part, at): Variable => {
+    const variable: Variable = { name: `${name}_${COMPONENTS[at]}`, type: value.type, isConst: false };
+    ctx.out.push({ kind: 'declare', at: node.start, variable, value: part });
+    return variable;
+  });
+  ctx.scope.define(name, { ...value, parts: variables.map(variableExpr), binds: [], variables });
 }
 
 /** An untyped `let` takes the type of the first typed value that it is assigned. */

@@ -2,9 +2,10 @@
 import type { CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Context, fail, textOf } from './context.js';
-import { lowerExpr } from './expressions.js';
+import { asExpr, evaluate, lowerExpr } from './expressions.js';
 import type { BarrierScope, Expr } from './ir.js';
 import { condition, isUntyped, settle } from './types.js';
+import { settled } from './vectors.js';
 
 const BARRIERS: Readonly<Record<string, BarrierScope>> = { syncwarp: 'warp', syncthreads: 'block', gridSync: 'grid' };
 
@@ -45,16 +46,23 @@ function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
 
 function partsOf(ctx: Context, node: Expression): (string | Expr)[] {
   if (node.type === 'Literal' && typeof node.value === 'string') return [node.value];
-  if (node.type !== 'TemplateLiteral') return [valueOrWord(ctx, node)];
+  if (node.type !== 'TemplateLiteral') return valueParts(ctx, node);
   return node.quasis.flatMap((quasi, at) => {
     const between = node.expressions[at];
     return [quasi.value.cooked ?? '', ...(between === undefined ? [] : partsOf(ctx, between))];
   });
 }
 
+/** A vector is its components in parentheses. */
+function valueParts(ctx: Context, node: Expression): (string | Expr)[] {
+  const value = evaluate(ctx, node);
+  if (value.kind !== 'vector') return [valueOrWord(ctx, asExpr(ctx, value, node), node)];
+  const parts = settled(ctx, value, 'part', node.start);
+  return ['(', ...parts.flatMap((part, at) => (at === 0 ? [part] : [', ', part])), ')'];
+}
+
 /** A value, which the device writes; a number or a truth of the text is a word already. */
-function valueOrWord(ctx: Context, node: Expression): string | Expr {
-  const value = lowerExpr(ctx, node);
+function valueOrWord(ctx: Context, value: Expr, node: Expression): string | Expr {
   if (value.kind === 'const' && value.type === 'bool') return String(value.value !== 0);
   if (value.kind === 'const' && isUntyped(value.type)) return String(value.value);
   return settle(ctx, value, node);

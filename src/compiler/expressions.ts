@@ -2,6 +2,7 @@
 import type {
   AnyNode,
   BinaryExpression,
+  ConditionalExpression,
   Expression,
   MemberExpression,
   PrivateIdentifier,
@@ -29,6 +30,7 @@ import {
   variableExpr,
 } from './types.js';
 import { MATH_NUMBERS } from './builtins.js';
+import { component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;
 
@@ -59,6 +61,10 @@ export function asExpr(ctx: Context, value: Value, node: AnyNode): Expr {
       'Index every dimension.',
     );
   }
+  if (value.kind === 'vector') {
+    const what = `'${textOf(ctx, node)}' is a ${vectorName(value)} where a number is needed.`;
+    fail('K213', node, what, 'Take a member of it, or calculate with add, sub, mul, scale and dot.');
+  }
   return fail('K201', node, `'${textOf(ctx, node)}' is not a value.`);
 }
 
@@ -79,6 +85,8 @@ export function evaluate(ctx: Context, node: AnyExpression): Value {
       return lowerCall(ctx, node);
     case 'ParenthesizedExpression':
       return evaluate(ctx, node.expression);
+    case 'ConditionalExpression':
+      return lowerConditional(ctx, node);
     default:
       return { kind: 'expr', expr: lowerPlain(ctx, node) };
   }
@@ -105,18 +113,6 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
       const right = condition(ctx, lowerExpr(ctx, node.right), node.right);
       return { kind: 'logical', type: 'bool', op: node.operator, left, right };
     }
-    case 'ConditionalExpression': {
-      const test = condition(ctx, lowerExpr(ctx, node.test), node.test);
-      const then = lowerExpr(ctx, node.consequent);
-      const otherwise = lowerExpr(ctx, node.alternate);
-      if (then.type === 'bool' && otherwise.type === 'bool') {
-        if (test.kind === 'const') return test.value === 0 ? otherwise : then;
-        return { kind: 'select', type: 'bool', test, then, otherwise };
-      }
-      const type = commonType(ctx, then, otherwise, node);
-      if (test.kind === 'const') return test.value === 0 ? meet(ctx, otherwise, type, node) : meet(ctx, then, type, node);
-      return { kind: 'select', type, test, then: meet(ctx, then, type, node), otherwise: meet(ctx, otherwise, type, node) };
-    }
     case 'AssignmentExpression':
     case 'UpdateExpression':
     case 'SequenceExpression':
@@ -124,6 +120,18 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
     default:
       return fail('K301', node, `'${textOf(ctx, node)}' (${words(node.type)}) is not part of the kernel language.`);
   }
+}
+
+function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
+  const test = condition(ctx, lowerExpr(ctx, node.test), node.test);
+  const [one, other] = [evaluate(ctx, node.consequent), evaluate(ctx, node.alternate)];
+  if (one.kind === 'vector' || other.kind === 'vector') return select(ctx, test, node.consequent, node.alternate, node);
+  const then = asExpr(ctx, one, node.consequent);
+  const otherwise = asExpr(ctx, other, node.alternate);
+  const type = then.type === 'bool' && otherwise.type === 'bool' ? 'bool' : commonType(ctx, then, otherwise, node);
+  const arms = [meet(ctx, then, type, node), meet(ctx, otherwise, type, node)] as const;
+  if (test.kind === 'const') return { kind: 'expr', expr: arms[test.value === 0 ? 1 : 0] };
+  return { kind: 'expr', expr: { kind: 'select', type, test, then: arms[0], otherwise: arms[1] } };
 }
 
 /** `NewExpression` as a reader says it. */
@@ -145,6 +153,8 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
     case 'array':
       return arrayMember(object.array, object.indices, name, ctx, node);
     case 'vector':
+      return { kind: 'expr', expr: component(ctx, object, name, node) };
+    case 'thread':
       return { kind: 'expr', expr: { kind: 'thread', type: 'i32', vector: object.vector, axis: axisOf(ctx, name, node) } };
     case 'args': {
       const value = ctx.around.args.get(name);

@@ -42,6 +42,7 @@ function freshContext(
     out: [],
     indexRank: 0,
     calledFuncs: new Set(),
+    effects: 0,
     isMinified: false,
     expanding: new Set(),
   };

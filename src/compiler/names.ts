@@ -12,13 +12,15 @@ import {
   THREAD_INDICES,
   THREAD_VECTORS,
   TYPE_NAMES,
+  VECTOR_FUNCTIONS,
 } from './builtins.js';
 import { type Context, fail, type Value } from './context.js';
 import type { Axis, ThreadVector } from './ir.js';
 import { boolean, literal } from './types.js';
+import { isVectorType } from './vectors.js';
 
 /** What calls.ts, memory.ts and effects.ts know by name. */
-const NAMED = [THREAD_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS];
+const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS];
 
 /** A name standing alone. */
 export function nameValue(ctx: Context, node: Identifier): Value {
@@ -84,8 +86,8 @@ function lookup(ctx: Context, name: string): Value | undefined {
   }
   const func = ctx.around.functions.get(name);
   if (func) return { kind: 'func', func };
-  if (isAtomic(name) || NAMED.some((names) => names.includes(name))) return { kind: 'builtin', name };
-  if (THREAD_VECTORS.includes(name)) return { kind: 'vector', vector: name as ThreadVector };
+  if (isAtomic(name) || isVectorType(name) || NAMED.some((names) => names.includes(name))) return { kind: 'builtin', name };
+  if (THREAD_VECTORS.includes(name)) return { kind: 'thread', vector: name as ThreadVector };
   const axis = THREAD_INDICES.indexOf(name);
   if (axis < 0) return undefined;
   ctx.indexRank = Math.max(ctx.indexRank, axis + 1) as Context['indexRank'];

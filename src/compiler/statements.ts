@@ -1,14 +1,14 @@
 // Statements of the text to typed IR.
-import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForStatement, Pattern, Statement, UpdateExpression } from 'acorn';
+import type { AnyNode, CallExpression, Expression, ForStatement, Statement } from 'acorn';
+import { lowerAssignment, lowerSet, lowerUpdate } from './assignments.js';
 import { EFFECT_FUNCTIONS } from './builtins.js';
-import { lowerCall, lowerSet } from './calls.js';
-import { type Context, fail, type LocalName, nested, pinned, textOf } from './context.js';
-import { converted, learn, lowerDeclaration } from './declarations.js';
+import { lowerCall } from './calls.js';
+import { type Context, fail, nested, textOf } from './context.js';
+import { lowerDeclaration } from './declarations.js';
 import { lowerEffectCall } from './effects.js';
-import { elementType, evaluate, lowerExpr, words } from './expressions.js';
-import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt } from './ir.js';
-import { combine } from './operators.js';
-import { condition, convert, literal, settle, variableExpr } from './types.js';
+import { evaluate, lowerExpr, words } from './expressions.js';
+import type { Expr, ScalarType, Stmt } from './ir.js';
+import { condition, convert, settle } from './types.js';
 
 /** Lowers the statements of a body. */
 export function lowerBody(ctx: Context, statements: readonly Statement[], result: ScalarType | undefined): void {
@@ -184,8 +184,7 @@ function lowerEffect(ctx: Context, node: Expression): void {
 function lowerCallEffect(ctx: Context, node: CallExpression): void {
   const callee = evaluate(ctx, node.callee);
   if (callee.kind === 'method' && callee.name === 'set') {
-    const { indices, value } = lowerSet(ctx, callee.array, callee.indices, node);
-    store(ctx, callee.array, indices, lowerExpr(ctx, value), value, node);
+    lowerSet(ctx, callee.array, callee.indices, node);
     return;
   }
   if (callee.kind === 'builtin' && EFFECT_FUNCTIONS.includes(callee.name)) {
@@ -195,78 +194,4 @@ function lowerCallEffect(ctx: Context, node: CallExpression): void {
   const value = lowerCall(ctx, node);
   if (value.kind !== 'expr') fail('K301', node, `'${textOf(ctx, node)}' does nothing.`);
   ctx.out.push({ kind: 'effect', at: node.start, expr: settle(ctx, value.expr, node) });
-}
-
-type Target =
-  | { readonly kind: 'local'; readonly local: LocalName }
-  | { readonly kind: 'element'; readonly array: ArrayRef; readonly indices: readonly Expr[] };
-
-function targetOf(ctx: Context, node: Expression | Pattern): Target {
-  if (node.type !== 'Identifier' && node.type !== 'MemberExpression') fail('K301', node, `'${textOf(ctx, node)}' cannot be assigned to.`);
-  const value = evaluate(ctx, node);
-  if (value.kind === 'array') {
-    if (value.indices.length === value.array.rank) return { kind: 'element', array: value.array, indices: value.indices };
-    fail('K210', node, `'${textOf(ctx, node)}' is an array, not an element of one.`, 'Index every dimension.');
-  }
-  if (value.kind === 'local' && !value.variable.isConst) return { kind: 'local', local: value };
-  return fail('K104', node, `'${textOf(ctx, node)}' cannot be assigned to: it is a constant or a parameter.`, 'Copy it into a let first.');
-}
-
-function lowerAssignment(ctx: Context, node: AssignmentExpression): void {
-  if (node.right.type === 'AssignmentExpression' && node.operator === '=') return lowerChain(ctx, node, node.right);
-  const target = targetOf(ctx, node.left);
-  if (node.operator === '=') {
-    const value = leading(ctx, node.right, (last) => lowerExpr(ctx, last));
-    assign(ctx, target, value, node.right, node);
-    return;
-  }
-  const op = node.operator.slice(0, -1);
-  if (op === '&&' || op === '||' || op === '??')
-    fail('K301', node, `'${node.operator}' is not part of the kernel language.`, 'Write an if.');
-  change(ctx, target, op, lowerExpr(ctx, node.right), node, node.left, node.right);
-}
-
-/** `a = b = value`. */
-function lowerChain(ctx: Context, node: AssignmentExpression, right: AssignmentExpression): void {
-  lowerAssignment(ctx, right);
-  const value = evaluate(ctx, right.left as Expression);
-  if (value.kind !== 'local') fail('K301', right, `'${textOf(ctx, right)}' is used as a value.`, 'Write it as a statement of its own.');
-  assign(ctx, targetOf(ctx, node.left), variableExpr(value.variable), right, node);
-}
-
-function lowerUpdate(ctx: Context, node: UpdateExpression): void {
-  const target = targetOf(ctx, node.argument);
-  change(ctx, target, node.operator === '++' ? '+' : '-', literal(1), node, node.argument, node.argument);
-}
-
-/** `target op= value`; an element's indices are computed once. */
-function change(ctx: Context, target: Target, op: string, value: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): void {
-  if (target.kind === 'local') {
-    if (!target.local.hasValue) fail('K208', leftNode, `'${textOf(ctx, leftNode)}' is read before a value was assigned to it.`);
-    const result = combine(ctx, op, variableExpr(target.local.variable), value, node, leftNode, rightNode);
-    assign(ctx, target, result, node, node);
-    return;
-  }
-  const { array } = target;
-  const indices = target.indices.map((index) => (isStable(index) ? index : pinned(ctx, 'at', index, node.start)));
-  const load: Expr = { kind: 'load', type: elementType(array), array, indices };
-  store(ctx, array, indices, combine(ctx, op, load, value, node, leftNode, rightNode), node, node);
-}
-
-function assign(ctx: Context, target: Target, value: Expr, valueNode: AnyNode, node: AnyNode): void {
-  if (target.kind === 'element') {
-    store(ctx, target.array, target.indices, value, valueNode, node);
-    return;
-  }
-  const { local } = target;
-  learn(ctx, local, value, node);
-  local.hasValue = true;
-  const known = converted(ctx, local, value, valueNode);
-  ctx.out.push({ kind: 'assign', at: node.start, variable: local.variable, value: known });
-}
-
-function store(ctx: Context, array: ArrayRef, indices: readonly Expr[], value: Expr, valueNode: AnyNode, node: AnyNode): void {
-  if (array.isReadOnly)
-    fail('K211', node, `'${array.name}' is an input, which a kernel only reads.`, 'Declare it as output(...) or inout(...).');
-  ctx.out.push({ kind: 'store', at: node.start, array, indices, value: convert(ctx, value, elementType(array), valueNode) });
 }

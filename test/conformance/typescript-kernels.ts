@@ -54,6 +54,34 @@ const indices = kernel('indices', { out: output(i32) }, ({ out }, { i, threadIdx
   out[i] = blockIdx.x * blockDim.x + threadIdx.x - i;
 });
 
+const springs = kernel(
+  'springs',
+  { pos: inout(f32, 2), anchor: input(f32, 2), cell: output(i32, 2) },
+  ({ pos, anchor, cell }, { i, vec3f, vec3i, add, sub, scale, cross, dot, length, normalize, clamp }) => {
+    let p = vec3f(pos[i]!);
+    const a = vec3f(anchor[0]!);
+    const along = sub(a, p);
+    const spin = cross(along, vec3f(0, 0, 1));
+    for (let step = 0; step < 4; step++) p = length(sub(a, p)) > 1 ? add(p, scale(normalize(sub(a, p)), 0.25)) : add(p, scale(spin, 0.5));
+    p = clamp(p, -8, dot(a, a));
+    pos.set(i, p);
+    cell.set(i, vec3i(p));
+  },
+  { fmad: false },
+);
+
+const bits = kernel(
+  'bits',
+  { x: input(f32), out: output(u32, 2) },
+  ({ x, out }, { i, popcount, floatBits, bitsFloat, fma, u32: whole }) => {
+    const word = floatBits(x[i]!);
+    out[i]![0] = word;
+    out[i]![1] = whole(popcount(word));
+    out[i]![2] = floatBits(bitsFloat(word ^ 1));
+    out[i]![3] = floatBits(fma(x[i]!, x[i]!, -1));
+  },
+);
+
 export function typescriptKernels(target: Target): void {
   describe('4 kernels: TypeScript functions', () => {
     const rule = rulesOf(target);
@@ -120,6 +148,36 @@ export function typescriptKernels(target: Target): void {
       }
     });
 
+    rule('S412', 'vectors calculate as their components do', async () => {
+      const { device } = chapter;
+      const count = 100;
+      const start = Float32Array.from({ length: 3 * count }, (_, n) => ((n * 37) % 101) / 10 - 5);
+      start.set([1, 2, 3], 3 * 7);
+      const anchor = Float32Array.of(1, 2, 3);
+      using pos = device.from(start, { shape: [count, 3] });
+      using at = device.from(anchor, { shape: [1, 3] });
+      using cell = device.zeros([count, 3], 'i32');
+      device.stream.launch(springs, count, { pos, anchor: at, cell });
+      const expected = Array.from({ length: count }, (_, n) => n).flatMap((n) => spring(start.subarray(3 * n, 3 * n + 3), anchor));
+      expect([...(await pos.read())]).toEqual(expected);
+      expect(await cell.read()).toEqual(Int32Array.from(expected));
+    });
+
+    rule('S412', 'bits and fused products are exact', async () => {
+      const { device } = chapter;
+      const values = Float32Array.from({ length: 64 }, (_, n) => Math.fround(1 + n / 3) * (n % 2 === 0 ? 1 : -1));
+      using x = device.from(values);
+      using out = device.zeros([64, 4], 'u32');
+      device.stream.launch(bits, 64, { x, out });
+      const words = new Uint32Array(values.buffer);
+      const expected = [...values].flatMap((v, n) => {
+        const ones = words[n]!.toString(2).replaceAll('0', '').length;
+        // The square of a single is exact in double precision; so is the difference here.
+        return [words[n]!, ones, (words[n]! ^ 1) >>> 0, new Uint32Array(Float32Array.of(v * v - 1).buffer)[0]!];
+      });
+      expect([...(await out.read())]).toEqual(expected);
+    });
+
     rule('S413', 'a function outside the language is a CompileError at kernel(), with its line', () => {
       const error = thrownBy(() =>
         kernel('ambiguous', { x: inout(i32) }, ({ x }, { i }) => {
@@ -144,6 +202,26 @@ export function typescriptKernels(target: Target): void {
       expect(error.message).toContain('dst');
     });
   });
+}
+
+/** What `springs` does to one point, in single precision. */
+function spring(point: Float32Array, a: Float32Array): number[] {
+  const single = Math.fround;
+  const minus = (v: readonly number[]): number[] => v.map((part, at) => single(a[at]! - part));
+  const dot = (v: readonly number[], w: readonly number[]): number =>
+    v.map((part, at) => single(part * w[at]!)).reduce((s, part) => single(s + part));
+  let p = [...point];
+  const [x, y] = minus(p) as [number, number];
+  const spin = [y, -x, 0];
+  for (let step = 0; step < 4; step++) {
+    const away = minus(p);
+    const length = single(Math.sqrt(dot(away, away)));
+    const factor = single(1 / length);
+    const by = length > 1 ? away.map((part) => single(single(part * factor) * 0.25)) : spin.map((part) => single(part * 0.5));
+    p = p.map((part, at) => single(part + by[at]!));
+  }
+  const most = dot([...a], [...a]);
+  return p.map((part) => Math.min(Math.max(part, -8), most));
 }
 
 function boxMean(image: Uint8Array, height: number, width: number, row: number, column: number, radius: number): number {

@@ -107,10 +107,10 @@ test('K101 names that mean nothing', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ x }, { i }) => {
-        x[i] = Math.expm1(x[i]!);
+        x[i] = x[i]! * Math.random();
       }),
     ),
-  ).toMatchInlineSnapshot(`"K101: 'Math.expm1' is not part of the kernel language."`);
+  ).toMatchInlineSnapshot(`"K101: 'Math.random' is not part of the kernel language."`);
   expect(refused(withText('({ x }, { i }) => { x[i] = x.indexOf; }'))).toMatchInlineSnapshot(`
     "K101: 'x' has no member 'indexOf'.
       Arrays have at, set, length and shape."

@@ -1,14 +1,14 @@
 // Kernel IR as text that a test can compare: one line a statement, types where they are not plain.
 import type { ArrayRef, Expr, KernelIr, Stmt } from '../../../src/compiler/ir.js';
 import { lowerKernel } from '../../../src/compiler/lower.js';
-import type { Constants, Funcs, KernelBody } from '../../../src/compiler/language.js';
+import type { Constants, KernelBody } from '../../../src/compiler/language.js';
 import { parseFunction } from '../../../src/compiler/parse.js';
 import type { Params } from '../../../src/core/kernels/kernel.js';
 
 /** What the front end makes of a body, before any text is written. */
 export function irOf<const P extends Params, C extends Constants = Record<never, never>>(
   params: P,
-  body: KernelBody<P, C, Funcs & Record<never, never>>,
+  body: KernelBody<P, C, Record<never, never>>,
   constants?: C,
 ): KernelIr {
   return lowerKernel('k', parseFunction(body), params, constants ?? {}, new Map());

@@ -91,6 +91,48 @@ kernel('b', { n: inout(i32), x: inout(f32), m: inout(f32, 2) }, ({ n, x, m }, t)
   // @ts-expect-error a condition
   t.assert(1);
 });
+kernel('b', { p: inout(f32, 2), n: inout(i32), image: input(u8, 2) }, ({ p, n, image }, t) => {
+  let v = t.vec3f(p[0]!);
+  const w = t.vec3f(1, 2, 3);
+  v = t.add(v, t.scale(w, 2));
+  v = t.normalize(t.cross(v, w));
+  v = t.min(t.max(v, 0), t.clamp(w, v, 1), t.mix(v, w, 0.5));
+  v = n[0]! > 0 ? v : t.vec3f(t.vec3i(image[0]!));
+  const area: number = t.dot(v, w) * t.length(v) + t.min(v.x, v.y, v.z) + t.fma(1, 2, 3);
+  p.set(0, v);
+  p[1]!.set(w);
+  t.print('v is', v, area);
+  n[0] = t.popcount(t.floatBits(t.bitsFloat(7)));
+  // @ts-expect-error three components and two
+  v = t.vec2f(1, 2);
+  // @ts-expect-error f32 and i32
+  v = t.add(v, t.vec3i(1));
+  // @ts-expect-error a vector is a value
+  v.x = 3;
+  // @ts-expect-error two components have no z
+  p[0]![0] = t.vec2f(1, 2).z;
+  // @ts-expect-error three components are one number or three
+  t.vec3f(1, 2);
+  // @ts-expect-error a cross product is of three components
+  t.cross(t.vec2f(1), t.vec2f(2));
+  // @ts-expect-error no length of whole numbers
+  t.length(t.vec3i(1));
+  // @ts-expect-error a number is no vector
+  t.dot(1, 2);
+  // @ts-expect-error rows are no vectors
+  t.add(p[0]!, p[1]!);
+  // @ts-expect-error vectors have no operators
+  p[0]![0] = v + w;
+});
+kernel(
+  'b',
+  { x: inout(f32) },
+  ({ x }, { scale, dot, length }) => {
+    // Constants and functions hide the thread's names.
+    x[0] = scale * 2 + dot(length);
+  },
+  { constants: { scale: 3, length: 7 }, functions: { dot: square } },
+);
 // @ts-expect-error random numbers are not part of this version
 kernel('b', { x: inout(f32) }, (_p, { rng }) => void rng);
 // @ts-expect-error parameters are types, not their names

@@ -1,0 +1,368 @@
+// Vectors: they are their components, each computed once, in order.
+import { expect, test } from 'vitest';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { f32, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
+import { inout, input } from '../../../src/core/kernels/kernel.js';
+import { irOf, irText } from './ir-text.js';
+import { complaint, withText } from './support.js';
+
+const params = { p: inout(f32, 2), n: inout(i32), u: inout(u32), image: input(u8, 2) } as const;
+function refused(text: string): string {
+  return complaint(() => kernel('k', params, withText(text)));
+}
+
+test('vectors are made of components, of one number, of a row, and of another vector', () => {
+  const ir = irOf(params, ({ p, image, n }, { i, vec3f, vec2i, vec3u, vec4d, vec3i, popcount, f32: single }) => {
+    const a = vec3f(i, p[i]![0]!, 2);
+    const b = vec3f(p[n[i]!]!);
+    const c = vec3i(image[i]!);
+    const d = vec3f(c);
+    const e = vec2i(n[0]! + 1);
+    const f = vec4d(1);
+    const g = vec3u(b);
+    p.set(0, a);
+    p[1]!.set(b);
+    p.set(n[2]!, d);
+    n[3] = e.x + e.y + popcount(g.z);
+    p[4]![0] = single(f.w);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const a_x: f32 = f32(i)
+    const a_y: f32 = p[i, 0]
+    const at: i32 = n[i]
+    const b_x: f32 = p[at, 0]
+    const b_y: f32 = p[at, 1]
+    const b_z: f32 = p[at, 2]
+    const c_x: i32 = image[i, 0]
+    const c_y: i32 = image[i, 1]
+    const c_z: i32 = image[i, 2]
+    const d_x: f32 = f32(c_x)
+    const d_y: f32 = f32(c_y)
+    const d_z: f32 = f32(c_z)
+    const all: i32 = (n[0] + 1)
+    const g_x: u32 = u32(b_x)
+    const g_y: u32 = u32(b_y)
+    const g_z: u32 = u32(b_z)
+    p[0, 0] = a_x
+    p[0, 1] = a_y
+    p[0, 2] = 2:f32
+    p[1, 0] = b_x
+    p[1, 1] = b_y
+    p[1, 2] = b_z
+    const at: i32 = n[2]
+    p[at, 0] = d_x
+    p[at, 1] = d_y
+    p[at, 2] = d_z
+    n[3] = ((all + all) + popcount(g_z))
+    p[4, 0] = f32(1:f64)"
+  `);
+});
+
+test('functions', () => {
+  const ir = irOf(params, ({ p }, { i, vec3f, add, sub, mul, scale, dot, cross, length, normalize }) => {
+    const a = vec3f(p[i]!);
+    const b = vec3f(p[i + 1]!);
+    p.set(0, add(a, scale(sub(b, a), 0.5)));
+    p.set(1, mul(a, b));
+    p.set(2, cross(a, b));
+    p.set(3, normalize(sub(a, b)));
+    p[4]![0] = dot(a, b) + length(sub(a, b));
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const a_x: f32 = p[i, 0]
+    const a_y: f32 = p[i, 1]
+    const a_z: f32 = p[i, 2]
+    const at: i32 = (i + 1)
+    const b_x: f32 = p[at, 0]
+    const b_y: f32 = p[at, 1]
+    const b_z: f32 = p[at, 2]
+    const part_x: f32 = (a_x + ((b_x - a_x) * 0.5:f32))
+    const part_y: f32 = (a_y + ((b_y - a_y) * 0.5:f32))
+    const part_z: f32 = (a_z + ((b_z - a_z) * 0.5:f32))
+    p[0, 0] = part_x
+    p[0, 1] = part_y
+    p[0, 2] = part_z
+    const part_x: f32 = (a_x * b_x)
+    const part_y: f32 = (a_y * b_y)
+    const part_z: f32 = (a_z * b_z)
+    p[1, 0] = part_x
+    p[1, 1] = part_y
+    p[1, 2] = part_z
+    const part_x: f32 = ((a_y * b_z) - (a_z * b_y))
+    const part_y: f32 = ((a_z * b_x) - (a_x * b_z))
+    const part_z: f32 = ((a_x * b_y) - (a_y * b_x))
+    p[2, 0] = part_x
+    p[2, 1] = part_y
+    p[2, 2] = part_z
+    const v_x: f32 = (a_x - b_x)
+    const v_y: f32 = (a_y - b_y)
+    const v_z: f32 = (a_z - b_z)
+    const length: f32 = sqrt((((v_x * v_x) + (v_y * v_y)) + (v_z * v_z)))
+    const factor: f32 = ((length == 0:f32) ? 0:f32 : (1:f32 / length))
+    const part_x: f32 = (v_x * factor)
+    const part_y: f32 = (v_y * factor)
+    const part_z: f32 = (v_z * factor)
+    p[3, 0] = part_x
+    p[3, 1] = part_y
+    p[3, 2] = part_z
+    p[4, 0] = ((((a_x * b_x) + (a_y * b_y)) + (a_z * b_z)) + {v_x = (a_x - b_x); {v_y = (a_y - b_y); {v_z = (a_z - b_z); sqrt((((v_x * v_x) + (v_y * v_y)) + (v_z * v_z)))}}})"
+  `);
+});
+
+test('min, max, clamp and mix work on each component, and a number serves all of them', () => {
+  const ir = irOf(params, ({ p, n }, { i, vec2f, vec2i, min, max, clamp, mix }) => {
+    const a = vec2f(p[i]!);
+    p.set(0, clamp(max(a, min(a, vec2f(1, 2), 3)), 0, p[i]![1]!));
+    p.set(1, mix(a, vec2f(0), 0.25));
+    n[0] = max(vec2i(i, 2), 7).x;
+    n[1] = min(i, 3);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const a_x: f32 = p[i, 0]
+    const a_y: f32 = p[i, 1]
+    const all: f32 = p[i, 1]
+    const part_x: f32 = clamp(max(a_x, min(min(a_x, 1:f32), 3:f32)), 0:f32, all)
+    const part_y: f32 = clamp(max(a_y, min(min(a_y, 2:f32), 3:f32)), 0:f32, all)
+    p[0, 0] = part_x
+    p[0, 1] = part_y
+    const part_x: f32 = mix(a_x, 0:f32, 0.25:f32)
+    const part_y: f32 = mix(a_y, 0:f32, 0.25:f32)
+    p[1, 0] = part_x
+    p[1, 1] = part_y
+    n[0] = max(i, 7)
+    n[1] = min(i, 3)"
+  `);
+});
+
+test('an assignment computes all components before it writes the first', () => {
+  const ir = irOf(params, ({ p }, { vec3f, cross, vec2f }) => {
+    let v = vec3f(p[0]!);
+    const w = v;
+    v = cross(v, w);
+    let t = vec2f(1, 2);
+    t = vec2f(t.y, t.x);
+    p.set(1, v);
+    p.set(2, t);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "let v_x: f32 = p[0, 0]
+    let v_y: f32 = p[0, 1]
+    let v_z: f32 = p[0, 2]
+    const w_x: f32 = v_x
+    const w_y: f32 = v_y
+    const w_z: f32 = v_z
+    const next_x: f32 = ((v_y * w_z) - (v_z * w_y))
+    const next_y: f32 = ((v_z * w_x) - (v_x * w_z))
+    const next_z: f32 = ((v_x * w_y) - (v_y * w_x))
+    v_x = next_x
+    v_y = next_y
+    v_z = next_z
+    let t_x: f32 = 1:f32
+    let t_y: f32 = 2:f32
+    const next_x: f32 = t_y
+    const next_y: f32 = t_x
+    t_x = next_x
+    t_y = next_y
+    p[1, 0] = v_x
+    p[1, 1] = v_y
+    p[1, 2] = v_z
+    p[2, 0] = t_x
+    p[2, 1] = t_y"
+  `);
+});
+
+test('a row is read whole before any of it is written', () => {
+  const ir = irOf(params, ({ p }, { i, vec2f }) => {
+    p.set(i, vec2f(p[i]![1]!, p[i]![0]!));
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const part_x: f32 = p[i, 1]
+    const part_y: f32 = p[i, 0]
+    p[i, 0] = part_x
+    p[i, 1] = part_y"
+  `);
+});
+
+test('a choice evaluates one arm, and what the arm stands on in it', () => {
+  const ir = irOf(params, ({ p }, { i, vec2f, normalize }) => {
+    const a = vec2f(p[i]!);
+    const b = p[i]![0]! > 1 ? normalize(a) : a;
+    p.set(0, b);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const a_x: f32 = p[i, 0]
+    const a_y: f32 = p[i, 1]
+    const test: bool = (p[i, 0] > 1:f32)
+    const b_x: f32 = (test ? {length = sqrt(((a_x * a_x) + (a_y * a_y))); {factor = ((length == 0:f32) ? 0:f32 : (1:f32 / length)); (a_x * factor)}} : a_x)
+    const b_y: f32 = (test ? {length = sqrt(((a_x * a_x) + (a_y * a_y))); {factor = ((length == 0:f32) ? 0:f32 : (1:f32 / length)); (a_y * factor)}} : a_y)
+    p[0, 0] = b_x
+    p[0, 1] = b_y"
+  `);
+  const fixed = irOf(
+    params,
+    ({ p }, { vec2f, FLIP }) => {
+      p.set(0, FLIP ? vec2f(1) : vec2f(2));
+    },
+    { FLIP: false },
+  );
+  expect(irText(fixed)).toBe('p[0, 0] = 2:f32\np[0, 1] = 2:f32');
+});
+
+test('in conditions and local arrows vectors stay expressions', () => {
+  const ir = irOf(params, ({ p }, { i, vec2f, vec3f, length, add, scale, normalize }) => {
+    const along = (o: ReturnType<typeof vec3f>, d: ReturnType<typeof vec3f>, t: number) => add(o, scale(d, t));
+    let v = vec2f(p[i]!);
+    while (length(add(v, vec2f(p[0]!))) > 2) v = scale(v, 0.5);
+    const q = along(vec3f(p[1]!), normalize(vec3f(p[2]!)), v.x);
+    p.set(3, q);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "let v_x: f32 = p[i, 0]
+    let v_y: f32 = p[i, 1]
+    loop before ({v_x = (v_x + p[0, 0]); {v_y = (v_y + p[0, 1]); sqrt(((v_x * v_x) + (v_y * v_y)))}} > 2:f32)
+      const next_x: f32 = (v_x * 0.5:f32)
+      const next_y: f32 = (v_y * 0.5:f32)
+      v_x = next_x
+      v_y = next_y
+    const o_x: f32 = p[1, 0]
+    const o_y: f32 = p[1, 1]
+    const o_z: f32 = p[1, 2]
+    const v_x: f32 = p[2, 0]
+    const v_y: f32 = p[2, 1]
+    const v_z: f32 = p[2, 2]
+    const length: f32 = sqrt((((v_x * v_x) + (v_y * v_y)) + (v_z * v_z)))
+    const factor: f32 = ((length == 0:f32) ? 0:f32 : (1:f32 / length))
+    const d_x: f32 = (v_x * factor)
+    const d_y: f32 = (v_y * factor)
+    const d_z: f32 = (v_z * factor)
+    const t: f32 = v_x
+    const q_x: f32 = (o_x + (d_x * t))
+    const q_y: f32 = (o_y + (d_y * t))
+    const q_z: f32 = (o_z + (d_z * t))
+    p[3, 0] = q_x
+    p[3, 1] = q_y
+    p[3, 2] = q_z"
+  `);
+});
+
+test('an atomic among the components runs once, even where its component is not used', () => {
+  const ir = irOf(params, ({ n, p }, { vec2i, add, atomicAdd }) => {
+    const v = vec2i(atomicAdd(n, 0, 1), 2);
+    n[1] = add(v, v).y;
+    n[2] = vec2i(atomicAdd(n, 0, 1), n[3]!).y;
+    p[0]![0] = n[0]!;
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const v_x: i32 = atomic add n[0](1)
+    n[1] = (2 + 2)
+    n[2] = {v_x = atomic add n[0](1); n[3]}
+    p[0, 0] = f32(n[0])"
+  `);
+});
+
+test('print writes the components', () => {
+  const ir = irOf(params, ({ p }, { vec2f, print }) => {
+    print('at', vec2f(p[0]!), vec2f(1, 0.5));
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "const part_x: f32 = p[0, 0]
+    const part_y: f32 = p[0, 1]
+    print "at (" part_x ", " part_y ") (" 1:f32 ", " 0.5:f32 ")""
+  `);
+});
+
+test('K213 vectors and numbers', () => {
+  const vectors = '({ p, n, u, image }, { i, vec2f, vec3f, vec3i, add, dot, cross, length, normalize, mix, atomicAdd }) => {';
+  const complaints: Record<string, string> = {};
+  for (const [name, line] of Object.entries({
+    number: 'const v = vec3f(1, 2, 3); p[0][0] = v;',
+    operator: 'const v = vec3f(1, 2, 3); p[0][0] = (v + 1);',
+    update: 'let v = vec3f(1); v += 1;',
+    notVector: 'p.set(0, add(vec3f(1), p[0][0]));',
+    array: 'p.set(0, add(p[0], p[1]));',
+    kinds: 'p.set(0, add(vec3f(1), vec3i(1)));',
+    lengths: 'p.set(0, add(vec3f(1), vec2f(1)));',
+    assigned: 'let v = vec3f(1); v = vec2f(1);',
+    assignedNumber: 'let v = vec3f(1); v = 1;',
+    crossed: 'p.set(0, cross(vec2f(1), vec2f(2)));',
+    whole: 'p[0][0] = length(vec3i(1));',
+    longer: 'p.set(0, vec3f(vec2f(1)));',
+    arms: 'p.set(0, i > 1 ? vec2f(1) : 2);',
+    atomicArm: 'p.set(0, i > 1 ? vec2f(atomicAdd(n, 0, 1)) : vec2f(1));',
+    member: 'const v = vec2f(1); p[0][0] = v.z;',
+    size: 'const v = vec2f(1); p[0][0] = v.length;',
+    constant: 'const v = vec2f(1); v = vec2f(2);',
+    part: 'let v = vec2f(1); v.x = 2;',
+    fewer: 'const v = vec3f(1, 2);',
+    fraction: 'const v = vec3i(1, 2.5, p[0][0]);',
+    stored: 'n.set(vec2f(1));',
+    input: 'image.set(0, vec3i(1));',
+    indices: 'p.set(vec2f(1));',
+  }))
+    complaints[name] = refused(`${vectors} ${line} }`);
+  expect(
+    Object.entries(complaints)
+      .map(([name, said]) => `${name}: ${said}`)
+      .join('\n'),
+  ).toMatchInlineSnapshot(`
+    "number: K213: 'v' is a vec3f where a number is needed.
+      Take a member of it, or calculate with add, sub, mul, scale and dot.
+    operator: K213: 'v' is a vec3f where a number is needed.
+      Take a member of it, or calculate with add, sub, mul, scale and dot.
+    update: K213: 'v += 1': vectors have no operators.
+      Write v = add(v, w).
+    notVector: K213: 'p[0][0]' is a number where a vector is needed.
+      Make one: vec3f(x, y, z), or vec3f(row) of an array.
+    array: K213: 'p[0]' is an array where a vector is needed.
+      Make one: vec3f(x, y, z), or vec3f(row) of an array.
+    kinds: K213: 'add(vec3f(1), vec3i(1))' mixes vec3f and vec3i.
+      Convert one: vec3f(...).
+    lengths: K213: 'add(vec3f(1), vec2f(1))' mixes vec3f and vec2f.
+    assigned: K213: 'v = vec2f(1)' mixes vec3f and vec2f.
+    assignedNumber: K213: '1' is a number where a vector is needed.
+      Make one: vec3f(x, y, z), or vec3f(row) of an array.
+    crossed: K213: 'cross(vec2f(1), vec2f(2))' is of vec2f, and a cross product is of three components.
+    whole: K213: 'length' takes vectors of f32 or f64, and 'vec3i(1)' is a vec3i.
+      Convert it: vec3f(...).
+    longer: K213: 'vec2f(1)' is a vec2f, and vec3f has 3 components.
+    arms: K213: '2' is a number where a vector is needed.
+      Make one: vec3f(x, y, z), or vec3f(row) of an array.
+    atomicArm: K301: 'i > 1 ? vec2f(atomicAdd(n, 0, 1)) : v...' chooses between vectors with an atomic inside.
+      Write an if, or give the old value a name first.
+    member: K101: 'v.z' does not exist in a vec2f.
+      The members are x, y.
+    size: K101: 'v.length' does not exist in a vec2f.
+      Write length(v). The members are x, y.
+    constant: K104: 'v' cannot be assigned to: it is a constant or a parameter.
+      Copy it into a let first.
+    part: K104: 'v.x' cannot be assigned to: a vector is a value.
+      Make another: v = vec2f(2, v.y).
+    fewer: K212: 'vec3f' takes 3 arguments or one, not 2.
+    fraction: K206: '2.5' is a fraction where i32 is needed, and would lose its fraction.
+      Write i32(2.5) to truncate.
+    stored: K213: 'vec2f(1)' is a vec2f, and 'n' holds i32.
+      Convert it: vec3i(...).
+    input: K211: 'image' is an input, which a kernel only reads.
+      Declare it as output(...) or inout(...).
+    indices: K212: 'p.set' takes 2 arguments, not 1."
+  `);
+});
+
+test('bits of numbers, and functions that round once', () => {
+  const ir = irOf({ x: inout(f32), u: inout(u32), n: inout(i32) }, ({ x, u, n }, { i, rsqrt, fma, popcount, floatBits, bitsFloat }) => {
+    x[i] = rsqrt(x[i]!) + fma(x[i]!, 2, n[i]!) + bitsFloat(u[i]!) + rsqrt(4);
+    u[i] = floatBits(x[i]!);
+    n[i] = popcount(u[i]!) + popcount(n[i]!) + popcount(-1);
+    x[i] = Math.expm1(x[i]!) + Math.log1p(x[i]!) + Math.asinh(x[i]!) + Math.acosh(x[i]!) + Math.atanh(x[i]!);
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "x[i] = (((rsqrt(x[i]) + fma(x[i], 2:f32, f32(n[i]))) + bitsFloat(u[i])) + 0.5:f32)
+    u[i] = floatBits(x[i])
+    n[i] = ((popcount(u[i]) + popcount(u32(n[i]))) + popcount(u32(-1)))
+    x[i] = ((((expm1(x[i]) + log1p(x[i])) + asinh(x[i])) + acosh(x[i])) + atanh(x[i]))"
+  `);
+  expect(refused('({ p, n }, { popcount }) => { n[0] = popcount(p[0][0]); }')).toMatchInlineSnapshot(
+    `"K206: 'popcount' takes integers, and 'p[0][0]' is f32."`,
+  );
+  expect(refused('({ p, n }, t) => { p[0][0] = Math.rsqrt(p[0][0]); }')).toBe("K101: 'Math.rsqrt' is not part of the kernel language.");
+});
