@@ -68,7 +68,7 @@ export { cudaKernel } from './compiler/cuda-kernel.js';
 export type { CudaOptions } from './compiler/cuda-kernel.js';
 export { func } from './compiler/func.js';
 export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language.js';
-export type { Thread } from './compiler/thread.js';
+export type { Rng, Thread } from './compiler/thread.js';
 export type {
   ReadArray,
   vec2d,

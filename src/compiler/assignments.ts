@@ -6,6 +6,7 @@ import { converted, learn } from './declarations.js';
 import { asExpr, elementType, evaluate, lowerExpr, lowerIndex } from './expressions.js';
 import { type ArrayRef, type Expr, isStable } from './ir.js';
 import { combine } from './operators.js';
+import { mentions } from './regions.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, literal, typedConst, variableExpr } from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
@@ -92,8 +93,11 @@ export function lowerUpdate(ctx: Context, node: UpdateExpression): void {
 /** All components are computed before the first is written: `v = cross(v, w)`. */
 function assignVector(ctx: Context, target: VectorValue, value: VectorValue, node: AssignmentExpression): void {
   requireAlike(ctx, target, value, node);
-  const parts = settled(ctx, value, 'next', node.start, isStable);
-  target.variables!.forEach((variable, at) => {
+  const variables = target.variables!;
+  // What a component is made of may have been written by then.
+  const isKept = (part: Expr, at: number): boolean => !mentions(part, new Set(variables.slice(0, at)));
+  const parts = settled(ctx, value, 'next', node.start, isKept);
+  variables.forEach((variable, at) => {
     ctx.out.push({ kind: 'assign', at: node.start, variable, value: parts[at]! });
   });
 }

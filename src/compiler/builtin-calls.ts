@@ -9,6 +9,7 @@ import {
   CASTS,
   EFFECT_FUNCTIONS,
   MEMORY_FUNCTIONS,
+  RANDOM_FUNCTION,
   TYPE_NAMES,
   VECTOR_FUNCTIONS,
   VECTOR_ROWS,
@@ -49,7 +50,7 @@ function lowerSpecial(ctx: Context, short: string, name: string, node: CallExpre
       'Cast to i32, u32, f32 or f64.',
     );
   if (EFFECT_FUNCTIONS.includes(name)) return fail('K301', node, `'${name}' is used as a value.`, 'Write it as a statement of its own.');
-  if (MEMORY_FUNCTIONS.includes(name)) return misplaced(node, name);
+  if (name === RANDOM_FUNCTION || MEMORY_FUNCTIONS.includes(name)) return misplaced(node, name);
   if (name === 'idiv') return lowerIdiv(ctx, node);
   if (name === 'Math.pow') {
     const [base, exponent] = argumentsOf(ctx, node, name, 2);

@@ -127,7 +127,7 @@ export const THREAD_INDICES: readonly string[] = ['i', 'j', 'k'];
 
 /** Functions that declare memory (memory.ts). */
 export const MEMORY_FUNCTIONS: readonly string[] = ['shared', 'sharedDynamic', 'local'];
+/** Declares a generator of random numbers (random.ts). */
+export const RANDOM_FUNCTION = 'rng';
 /** Functions that are statements of their own (effects.ts). */
 export const EFFECT_FUNCTIONS: readonly string[] = ['syncthreads', 'syncwarp', 'gridSync', 'threadfence', 'print', 'assert'];
-/** Names of CUDA that kernels in TypeScript do not have. */
-export const ABSENT_FUNCTIONS: readonly string[] = ['rng'];

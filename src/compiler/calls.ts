@@ -4,6 +4,7 @@ import { lowerBuiltin } from './builtin-calls.js';
 import { type Binding, type Context, fail, identifierOf, Scope, textOf, type Value } from './context.js';
 import { asExpr, elementType, evaluate, lowerExpr, lowerIndex } from './expressions.js';
 import type { ArrayRef, Expr, FuncIr, ScalarType, Variable } from './ir.js';
+import { lowerDraw } from './random.js';
 import { convert, settle, variableExpr } from './types.js';
 import { repeatable, withBinds } from './vectors.js';
 
@@ -14,6 +15,8 @@ export function lowerCall(ctx: Context, node: CallExpression): Value {
   switch (callee.kind) {
     case 'method':
       return arrayMethod(ctx, callee.array, callee.indices, callee.name, node);
+    case 'draw':
+      return { kind: 'expr', expr: lowerDraw(ctx, callee.array, callee.draw, node) };
     case 'builtin':
       return lowerBuiltin(ctx, callee.name, node);
     case 'func':

@@ -5,7 +5,7 @@
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
 import { KernelTextError } from './diagnostics.js';
 import type { Constants } from './language.js';
-import type { ArrayRef, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from './ir.js';
+import type { ArrayRef, Draw, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from './ir.js';
 
 /** A `let` or `const` in the text. */
 export interface LocalName {
@@ -43,6 +43,9 @@ export type Value =
   | { readonly kind: 'shape'; readonly array: ArrayRef; readonly from: number }
   | VectorValue
   | { readonly kind: 'thread'; readonly vector: ThreadVector }
+  /** Of random numbers, and what it draws. */
+  | { readonly kind: 'generator'; readonly array: ArrayRef }
+  | { readonly kind: 'draw'; readonly array: ArrayRef; readonly draw: Draw }
   /** A row of the builtin table. */
   | { readonly kind: 'builtin'; readonly name: string }
   | { readonly kind: 'func'; readonly func: FuncIr }
@@ -104,7 +107,7 @@ export interface Context {
   /** Launch indices used. */
   indexRank: 0 | 1 | 2 | 3;
   readonly calledFuncs: Set<FuncIr>;
-  /** Atomics lowered so far. */
+  /** Atomics and random numbers lowered so far. */
   effects: number;
   /** Names of parameters were shortened: free names cannot be trusted. */
   isMinified: boolean;

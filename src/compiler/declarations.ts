@@ -5,6 +5,7 @@ import { evaluate, lowerExpr } from './expressions.js';
 import { type Expr, isStable, type Variable } from './ir.js';
 import { declaredMemory } from './memory.js';
 import { environmentValue } from './names.js';
+import { declaredGenerator } from './random.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, isUntyped, settle, typeName, variableExpr } from './types.js';
 import { COMPONENTS, settled } from './vectors.js';
@@ -64,7 +65,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     ctx.scope.define(name, { kind: 'arrow', node: init, scope: ctx.scope });
     return;
   }
-  const value = leading(ctx, init, (last) => declaredMemory(ctx, name, last) ?? evaluate(ctx, last));
+  const value = leading(ctx, init, (last) => declaredMemory(ctx, name, last) ?? declaredGenerator(ctx, name, last) ?? evaluate(ctx, last));
   if (value.kind === 'array' && value.indices.length < value.array.rank) {
     // A row: its indices are those of now.
     const indices = value.indices.map((index, at) =>
@@ -77,8 +78,8 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     declareVector(ctx, node, name, value, isConst);
     return;
   }
+  // What is no number cannot be assigned again, though a minifier may write `let`.
   if (value.kind !== 'expr' && value.kind !== 'local' && value.kind !== 'array') {
-    if (!isConst) fail('K301', node, `'${name}' names ${textOf(ctx, init)}, which is not a number.`, 'Declare it with const.');
     ctx.scope.define(name, value);
     return;
   }

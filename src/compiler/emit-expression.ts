@@ -5,7 +5,7 @@
 import { BUILTINS } from './builtins.js';
 import { Names } from './emit-names.js';
 import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './emit-text.js';
-import { type ArrayRef, type Expr, isStable, type ScalarType, type ThreadVector, type ValueType } from './ir.js';
+import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt, type ThreadVector, type ValueType } from './ir.js';
 import { someExpr } from './walk.js';
 
 const AXES = ['x', 'y', 'z'] as const;
@@ -66,11 +66,11 @@ export class ExpressionEmitter {
 
   /** A whole expression, without the parentheses around it. */
   emit(expr: Expr): string {
-    const text = someExpr(expr, ({ kind }) => kind === 'atomic') ? this.#inOrder(expr) : this.#text(expr);
+    const text = someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'draw') ? this.#inOrder(expr) : this.#text(expr);
     return stripped(text);
   }
 
-  /** With an atomic inside, loads are taken into temporaries, so that they happen in the order of the text. */
+  /** With an atomic or a random number inside, loads are taken into temporaries, so that they happen in the order of the text. */
   #inOrder(expr: Expr): string {
     this.#loadsFirst++;
     const text = this.#text(expr);
@@ -120,13 +120,20 @@ export class ExpressionEmitter {
         this.before.push(`const ${CPP_TYPE[decided(expr.variable.type)]} ${this.names.variable(expr.variable)} = ${value};`);
         return this.#text(expr.body);
       }
+      case 'draw':
       case 'atomic': {
-        const call = this.atomicCall(expr);
+        const call = expr.kind === 'draw' ? this.drawCall(expr) : this.atomicCall(expr);
         const name = this.names.temporary();
         this.before.push(`const ${CPP_TYPE[expr.type]} ${name} = ${call};`);
         return name;
       }
     }
+  }
+
+  /** What is done for what it does, whatever it gives. */
+  effect(expr: Expr): string {
+    if (expr.kind === 'atomic') return this.atomicCall(expr);
+    return expr.kind === 'draw' ? this.drawCall(expr) : `(void)(${this.emit(expr)})`;
   }
 
   /** `atomicAdd(&a[i], v)`, its index checked before. */
@@ -136,6 +143,15 @@ export class ExpressionEmitter {
     // Shared memory has no users outside the block, whose threads are one thread on the CPU device.
     const scope = expr.array.space === 'parameter' ? '' : '_block';
     return `${ATOMIC_NAMES[expr.op]}${scope}(&${element}, ${args.join(', ')})`;
+  }
+
+  /** `mr_random_uniform(state)` */
+  drawCall(expr: Extract<Expr, { kind: 'draw' }>): string {
+    return this.#helper(`mr_random_${expr.draw}`, [this.names.array(expr.array)]);
+  }
+
+  seedCall(stmt: Extract<Stmt, { kind: 'seed' }>): string {
+    return this.#helper('mr_random_seed', [this.names.array(stmt.array), this.emit(stmt.seed), this.emit(stmt.sequence)]);
   }
 
   #load(expr: Extract<Expr, { kind: 'load' }>): string {

@@ -52,7 +52,9 @@ export class StatementEmitter {
       case 'store':
         return line(this.#store(stmt));
       case 'effect':
-        return line(`${stmt.expr.kind === 'atomic' ? expressions.atomicCall(stmt.expr) : `(void)(${expressions.emit(stmt.expr)})`};`);
+        return line(`${expressions.effect(stmt.expr)};`);
+      case 'seed':
+        return line(`${expressions.seedCall(stmt)};`);
       case 'fence':
         return line('__threadfence();');
       case 'barrier':

@@ -14,6 +14,7 @@ import { lowerCall } from './calls.js';
 import { type Context, fail, textOf, type Value } from './context.js';
 import type { ArrayRef, Axis, Expr, ScalarType } from './ir.js';
 import { combine, divideIntegers, integer } from './operators.js';
+import { generatorMember } from './random.js';
 import { environmentValue, importedName, isUnknown, nameValue } from './names.js';
 import {
   boolean,
@@ -154,6 +155,8 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
       return arrayMember(object.array, object.indices, name, ctx, node);
     case 'vector':
       return { kind: 'expr', expr: component(ctx, object, name, node) };
+    case 'generator':
+      return generatorMember(ctx, object.array, name, node);
     case 'thread':
       return { kind: 'expr', expr: { kind: 'thread', type: 'i32', vector: object.vector, axis: axisOf(ctx, name, node) } };
     case 'args': {

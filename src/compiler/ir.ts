@@ -2,7 +2,7 @@
 //
 // Invariants once lowering has finished: no expression has an untyped type; both sides of an arithmetic or comparison
 // have the same type; an array access has one index for each dimension, each i32 or u32; expressions have no effect
-// but those of `atomic`.
+// but those of `atomic` and `draw`.
 import type { DType } from '../core/elements/dtype.js';
 
 /** What a value in a register may be. Narrower storage types load as i32. */
@@ -38,6 +38,8 @@ export type ThreadVector = 'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' | '<<' | '>>';
 export type ComparisonOp = '<' | '<=' | '>' | '>=' | '==' | '!=';
 export type AtomicOp = 'add' | 'sub' | 'min' | 'max' | 'and' | 'or' | 'xor' | 'exchange' | 'cas';
+/** What a generator gives: an f32 from 0 to below 1, an f32 of mean 0 and deviation 1, or 32 bits. */
+export type Draw = 'uniform' | 'normal' | 'u32';
 /** Whose threads meet at a barrier. */
 export type BarrierScope = 'warp' | 'block' | 'grid';
 
@@ -72,7 +74,9 @@ export type Expr =
       readonly array: ArrayRef;
       readonly indices: readonly Expr[];
       readonly args: readonly Expr[];
-    };
+    }
+  /** The next number of a generator, whose state is local memory. */
+  | { readonly kind: 'draw'; readonly type: 'f32' | 'u32'; readonly draw: Draw; readonly array: ArrayRef };
 
 /** `at` is the offset in the function's text. */
 export type Stmt = { readonly at: number } & (
@@ -80,6 +84,8 @@ export type Stmt = { readonly at: number } & (
   | { readonly kind: 'assign'; readonly variable: Variable; readonly value: Expr }
   | { readonly kind: 'store'; readonly array: ArrayRef; readonly indices: readonly Expr[]; readonly value: Expr }
   | { readonly kind: 'effect'; readonly expr: Expr }
+  /** A generator begins its sequence. */
+  | { readonly kind: 'seed'; readonly array: ArrayRef; readonly seed: Expr; readonly sequence: Expr }
   | { readonly kind: 'fence' }
   | { readonly kind: 'barrier'; readonly scope: BarrierScope }
   /** One line: words and values side by side. What stands between two of them is in the words. */

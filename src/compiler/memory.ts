@@ -18,6 +18,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   shared: 'const tile = shared(f32, 256);',
   sharedDynamic: 'const tile = sharedDynamic(f32);',
   local: 'const seen = local(i32, 8);',
+  rng: 'const random = rng(seed, i);',
 };
 
 /** The memory that `name` is declared to be; undefined when the initial value is something else. */
@@ -30,9 +31,9 @@ export function declaredMemory(ctx: Context, name: string, init: Expression): Va
   return { kind: 'array', array, indices: [] };
 }
 
-/** Memory outside a declaration has no name that a report could use. */
+/** Memory outside a declaration has no name that a report could use; a generator would begin anew at every number. */
 export function misplaced(node: CallExpression, name: string): never {
-  return fail('K402', node, `'${name}' stands outside a declaration.`, `Give the memory a name: ${EXAMPLES[name]}`);
+  return fail('K402', node, `'${name}' stands outside a declaration.`, `Give it a name: ${EXAMPLES[name]}`);
 }
 
 function declareMemory(ctx: Context, name: string, what: string, node: CallExpression): ArrayRef {

@@ -5,9 +5,9 @@
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { isAtomic } from './atomics.js';
 import {
-  ABSENT_FUNCTIONS,
   EFFECT_FUNCTIONS,
   MEMORY_FUNCTIONS,
+  RANDOM_FUNCTION,
   THREAD_FUNCTIONS,
   THREAD_INDICES,
   THREAD_VECTORS,
@@ -20,7 +20,7 @@ import { boolean, literal } from './types.js';
 import { isVectorType } from './vectors.js';
 
 /** What calls.ts, memory.ts and effects.ts know by name. */
-const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS];
+const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
 
 /** A name standing alone. */
 export function nameValue(ctx: Context, node: Identifier): Value {
@@ -69,13 +69,6 @@ export function importedName(ctx: Context, node: MemberExpression, object: strin
 }
 
 function refuse(name: string, node: AnyNode, hint: string): never {
-  if (ABSENT_FUNCTIONS.includes(name))
-    fail(
-      'K302',
-      node,
-      `'${name}' is not supported by TypeScript kernels in this version.`,
-      'Write the kernel in CUDA C++ with cudaKernel.',
-    );
   return fail('K101', node, `'${name}' is not known inside the kernel.`, hint);
 }
 

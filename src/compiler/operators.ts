@@ -191,6 +191,8 @@ function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], nod
 export function castTo(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   if (expr.kind === 'const' && isUntyped(expr.type)) return typedConst(type, castNumber(expr.value, type));
   if (expr.kind === 'const' && expr.type === 'bool') return typedConst(type, expr.value);
+  // A cast says nothing of what a variable is that has no type yet.
+  if (isOpen(ctx, expr)) return { kind: 'cast', type, operand: expr };
   if (isUntyped(expr.type) && !(isFloat(expr.type) && isInteger(type))) return convert(ctx, expr, type, node);
   const settled = settle(ctx, expr, node);
   return settled.type === type ? settled : { kind: 'cast', type, operand: settled };

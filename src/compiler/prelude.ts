@@ -3,6 +3,7 @@
 // No header is included: NVRTC has none, and the CPU build brings CUDA's names by itself.
 
 import { ASSERTION_PARAMETER } from '../core/channel/build.js';
+import { RANDOM_HELPERS, randomNeeds } from './prelude-random.js';
 
 const SIGNED_MIN = '(-2147483647 - 1)';
 
@@ -93,12 +94,12 @@ function build(): Record<string, string> {
   return table;
 }
 
-const HELPERS: Readonly<Record<string, string>> = build();
+const HELPERS: Readonly<Record<string, string>> = { ...build(), ...RANDOM_HELPERS };
 
 /** What a helper itself stands on. */
 function needs(name: string): readonly string[] {
   const clamp = /^mr_clamp_(\w+)$/.exec(name);
-  return clamp ? [`mr_min_${clamp[1]}`, `mr_max_${clamp[1]}`] : [];
+  return clamp ? [`mr_min_${clamp[1]}`, `mr_max_${clamp[1]}`] : randomNeeds(name);
 }
 
 /**

@@ -116,6 +116,7 @@ class Placement {
     switch (expr.kind) {
       case 'load':
       case 'atomic':
+      case 'draw':
       case 'call':
         return false;
       case 'builtin':
@@ -184,7 +185,7 @@ function usesOf(body: readonly Stmt[]): Uses {
   const uses: Uses = { variables: new Set(), arrays: new Set(), indices: new Set() };
   for (const stmt of statementsIn(body)) {
     if (stmt.kind === 'assign') uses.variables.add(stmt.variable);
-    if (stmt.kind === 'store') uses.arrays.add(stmt.array);
+    if (stmt.kind === 'store' || stmt.kind === 'seed') uses.arrays.add(stmt.array);
     for (const expr of expressionsOf(stmt)) addUses(expr, uses);
   }
   return uses;
@@ -193,7 +194,7 @@ function usesOf(body: readonly Stmt[]): Uses {
 function addUses(expr: Expr, uses: Uses): void {
   someExpr(expr, (part) => {
     if (part.kind === 'variable') uses.variables.add(part.variable);
-    if (part.kind === 'load' || part.kind === 'atomic') uses.arrays.add(part.array);
+    if (part.kind === 'load' || part.kind === 'atomic' || part.kind === 'draw') uses.arrays.add(part.array);
     if (part.kind === 'index') uses.indices.add(part.axis);
     return false;
   });

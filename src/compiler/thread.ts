@@ -2,6 +2,15 @@
 import type { DType, DTypeLike, Scalar } from '../core/elements/dtype.js';
 import type { ByComponent, ElementIn, Vector, VectorElement, VectorOf, WriteArray } from './elements.js';
 
+/** Each call gives the next of 2^32 numbers, `normal` the next of two. */
+export interface Rng {
+  /** From 0 to below 1: 24 bits. */
+  uniform(): number;
+  /** Of mean 0 and standard deviation 1. */
+  normal(): number;
+  u32(): number;
+}
+
 export interface Index3 {
   readonly x: number;
   readonly y: number;
@@ -92,6 +101,12 @@ export interface Thread {
   /** The bits of an f32 as u32, and back: `__float_as_uint`, `__uint_as_float`. */
   floatBits(v: number): number;
   bitsFloat(v: number): number;
+
+  /**
+   * A generator of random numbers, declared by `const`: cuRAND's `curand_init(seed, sequence, 0)` with Philox, Warp's
+   * `rand_init`. Of one seed every sequence is another; both devices give the same bits.
+   */
+  rng(seed: number, sequence: number): Rng;
 
   readonly vec2f: VectorOf<'f32', 2>;
   readonly vec3f: VectorOf<'f32', 3>;

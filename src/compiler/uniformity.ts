@@ -89,6 +89,8 @@ class Analysis {
         return this.#varying.get(expr.variable);
       case 'atomic':
         return own(`the result of an atomic on '${expr.array.name}'`);
+      case 'draw':
+        return own(`a number drawn from '${expr.array.name}'`);
       case 'load':
         if (expr.array.space === 'local') return own(`'${expr.array.name}', which is each thread's own`);
         if (expr.array.space !== 'parameter') return own(`'${expr.array.name}', which is in shared memory`);

@@ -71,10 +71,10 @@ export function settled(
   vector: VectorValue,
   name: string,
   at: number,
-  isKept: (part: Expr) => boolean = isRepeatable,
+  isKept: (part: Expr, at: number) => boolean = isRepeatable,
 ): readonly Expr[] {
   for (const { variable, value } of vector.binds) ctx.out.push({ kind: 'declare', at, variable, value });
-  return vector.parts.map((part, index) => (isKept(part) ? part : pinned(ctx, `${name}_${COMPONENTS[index]}`, part, at)));
+  return vector.parts.map((part, index) => (isKept(part, index) ? part : pinned(ctx, `${name}_${COMPONENTS[index]}`, part, at)));
 }
 
 /** `vec3f(x, y, z)`, `vec3f(all)`, `vec3f(row)`, `vec3f(otherVector)`. */
@@ -127,8 +127,8 @@ export function select(ctx: Context, given: Expr, then: Expression, otherwise: E
     fail(
       'K301',
       node,
-      `'${textOf(ctx, node)}' chooses between vectors with an atomic inside.`,
-      'Write an if, or give the old value a name first.',
+      `'${textOf(ctx, node)}' chooses between vectors with an atomic or a random number inside.`,
+      'Write an if, or give the number a name first.',
     );
   }
   if (given.kind === 'const') return asVector(ctx, evaluate(ctx, given.value === 0 ? otherwise : then), node);

@@ -44,6 +44,8 @@ export function expressionsOf(stmt: Stmt): readonly Expr[] {
       return [stmt.value];
     case 'store':
       return [...stmt.indices, stmt.value];
+    case 'seed':
+      return [stmt.seed, stmt.sequence];
     case 'effect':
       return [stmt.expr];
     case 'print':

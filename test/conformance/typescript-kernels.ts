@@ -82,6 +82,21 @@ const bits = kernel(
   },
 );
 
+const draws = kernel(
+  'draws',
+  { words: output(u32, 2), flat: output(f32, 2), bell: output(f32, 2), seed: u32 },
+  ({ words, flat, bell, seed }, { i, rng }) => {
+    const a = rng(seed, i);
+    const b = rng(seed, i);
+    const c = rng(seed, i);
+    for (let n = 0; n < flat.shape[1]!; n++) {
+      words[i]![n] = a.u32();
+      flat[i]![n] = b.uniform();
+      bell[i]![n] = c.normal();
+    }
+  },
+);
+
 export function typescriptKernels(target: Target): void {
   describe('4 kernels: TypeScript functions', () => {
     const rule = rulesOf(target);
@@ -178,6 +193,29 @@ export function typescriptKernels(target: Target): void {
       expect([...(await out.read())]).toEqual(expected);
     });
 
+    rule('S415', 'random numbers are those of Philox 4x32-10, bit by bit', async () => {
+      const { device } = chapter;
+      const [sequences, count, seed] = [300, 33, 0xdead_beef];
+      using words = device.zeros([sequences, count], 'u32');
+      using flat = device.zeros([sequences, count]);
+      using bell = device.zeros([sequences, count]);
+      device.stream.launch(draws, sequences, { words, flat, bell, seed });
+      const expected = Array.from({ length: sequences }, (_, sequence) => philoxWords(seed, sequence, 2 * count));
+      expect(await words.read()).toEqual(Uint32Array.from(expected.flatMap((row) => row.slice(0, count))));
+      const fractions = expected.flatMap((row) => row.slice(0, count).map((word) => (word >>> 8) / 2 ** 24));
+      expect(await flat.read()).toEqual(Float32Array.from(fractions));
+      const normals = await bell.read();
+      for (const [row, drawn] of expected.entries()) {
+        for (let n = 0; n < count; n++) {
+          const radius = Math.sqrt(-2 * Math.log(((drawn[2 * n]! >>> 8) + 1) / 2 ** 24));
+          const angle = (2 * Math.PI * (drawn[2 * n + 1]! >>> 8)) / 2 ** 24;
+          expect(normals[row * count + n]).toBeCloseTo(radius * Math.cos(angle), 5);
+        }
+      }
+      // Of these not only the values but the bits are the same on every device.
+      expect(hashOf(new Uint32Array(normals.buffer))).toBe(1_988_746_454);
+    });
+
     rule('S413', 'a function outside the language is a CompileError at kernel(), with its line', () => {
       const error = thrownBy(() =>
         kernel('ambiguous', { x: inout(i32) }, ({ x }, { i }) => {
@@ -222,6 +260,30 @@ function spring(point: Float32Array, a: Float32Array): number[] {
   }
   const most = dot([...a], [...a]);
   return p.map((part) => Math.min(Math.max(part, -8), most));
+}
+
+/** The first words of a sequence of Philox 4x32-10. */
+function philoxWords(seed: number, sequence: number, count: number): number[] {
+  const words: number[] = [];
+  for (let block = 0; words.length < count; block++) {
+    let [a, b, c, d] = [block, 0, sequence, 0];
+    let [key, more] = [seed, 0];
+    for (let round = 0; round < 10; round++) {
+      const first = 0xd251_1f53n * BigInt(a);
+      const second = 0xcd9e_8d57n * BigInt(c);
+      [a, b] = [(Number(second >> 32n) ^ b ^ key) >>> 0, Number(second & 0xffff_ffffn)];
+      [c, d] = [(Number(first >> 32n) ^ d ^ more) >>> 0, Number(first & 0xffff_ffffn)];
+      key = (key + 0x9e37_79b9) >>> 0;
+      more = (more + 0xbb67_ae85) >>> 0;
+    }
+    words.push(a, b, c, d);
+  }
+  return words.slice(0, count);
+}
+
+/** FNV-1a, a word at a time. */
+function hashOf(words: Uint32Array): number {
+  return words.reduce((hash, word) => Math.imul(hash ^ word, 0x0100_0193) >>> 0, 0x811c_9dc5);
 }
 
 function boxMean(image: Uint8Array, height: number, width: number, row: number, column: number, radius: number): number {

@@ -42,6 +42,8 @@ function stmtText(stmt: Stmt): string[] {
       return [`${elementText(stmt.array, stmt.indices)} = ${exprText(stmt.value)}`];
     case 'effect':
       return [exprText(stmt.expr)];
+    case 'seed':
+      return [`${stmt.array.name}.seed(${exprText(stmt.seed)}, ${exprText(stmt.sequence)})`];
     case 'barrier':
       return [`barrier ${stmt.scope}`];
     case 'print':
@@ -110,6 +112,8 @@ export function exprText(expr: Expr): string {
       return call(expr.func.name, expr.args);
     case 'bind':
       return `{${expr.variable.name} = ${exprText(expr.value)}; ${exprText(expr.body)}}`;
+    case 'draw':
+      return `${expr.array.name}.${expr.draw}()`;
     case 'atomic':
       return call(`atomic ${expr.op} ${elementText(expr.array, expr.indices)}`, expr.args);
   }

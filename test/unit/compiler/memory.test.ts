@@ -187,7 +187,7 @@ test('K402 where memory is declared', () => {
   expect(refused('(p, t) => { for (;;) { const tile = t.sharedDynamic(f32); } }')).toMatch(/^K402: 'tile' is declared in an inner block/);
   expect(refused('(p, t) => { t.shared(f32, 4)[0] = 1; }')).toMatchInlineSnapshot(`
     "K402: 'shared' stands outside a declaration.
-      Give the memory a name: const tile = shared(f32, 256);"
+      Give it a name: const tile = shared(f32, 256);"
   `);
   expect(refused('(p, t) => { t.local(f32, 4); }')).toMatch(/^K402: 'local' stands outside a declaration/);
   expect(complaint(() => func([f32], f32, withText('(v) => { const a = local(f32, 4); return v; }')))).toMatchInlineSnapshot(`

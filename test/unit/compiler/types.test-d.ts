@@ -133,8 +133,12 @@ kernel(
   },
   { constants: { scale: 3, length: 7 }, functions: { dot: square } },
 );
-// @ts-expect-error random numbers are not part of this version
-kernel('b', { x: inout(f32) }, (_p, { rng }) => void rng);
+kernel('b', { x: inout(f32) }, ({ x }, { i, rng }) => {
+  const r = rng(7, i);
+  x[i] = r.uniform() + r.normal() + r.u32();
+  // @ts-expect-error no such distribution
+  x[i] = r.poisson();
+});
 // @ts-expect-error parameters are types, not their names
 kernel('b', { x: 'f32' }, () => {});
 // @ts-expect-error specialise only what was declared

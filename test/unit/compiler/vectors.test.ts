@@ -151,17 +151,15 @@ test('an assignment computes all components before it writes the first', () => {
     const w_x: f32 = v_x
     const w_y: f32 = v_y
     const w_z: f32 = v_z
-    const next_x: f32 = ((v_y * w_z) - (v_z * w_y))
     const next_y: f32 = ((v_z * w_x) - (v_x * w_z))
     const next_z: f32 = ((v_x * w_y) - (v_y * w_x))
-    v_x = next_x
+    v_x = ((v_y * w_z) - (v_z * w_y))
     v_y = next_y
     v_z = next_z
     let t_x: f32 = 1:f32
     let t_y: f32 = 2:f32
-    const next_x: f32 = t_y
     const next_y: f32 = t_x
-    t_x = next_x
+    t_x = t_y
     t_y = next_y
     p[1, 0] = v_x
     p[1, 1] = v_y
@@ -220,10 +218,8 @@ test('in conditions and local arrows vectors stay expressions', () => {
     "let v_x: f32 = p[i, 0]
     let v_y: f32 = p[i, 1]
     loop before ({v_x = (v_x + p[0, 0]); {v_y = (v_y + p[0, 1]); sqrt(((v_x * v_x) + (v_y * v_y)))}} > 2:f32)
-      const next_x: f32 = (v_x * 0.5:f32)
-      const next_y: f32 = (v_y * 0.5:f32)
-      v_x = next_x
-      v_y = next_y
+      v_x = (v_x * 0.5:f32)
+      v_y = (v_y * 0.5:f32)
     const o_x: f32 = p[1, 0]
     const o_y: f32 = p[1, 1]
     const o_z: f32 = p[1, 2]
@@ -327,8 +323,8 @@ test('K213 vectors and numbers', () => {
     longer: K213: 'vec2f(1)' is a vec2f, and vec3f has 3 components.
     arms: K213: '2' is a number where a vector is needed.
       Make one: vec3f(x, y, z), or vec3f(row) of an array.
-    atomicArm: K301: 'i > 1 ? vec2f(atomicAdd(n, 0, 1)) : v...' chooses between vectors with an atomic inside.
-      Write an if, or give the old value a name first.
+    atomicArm: K301: 'i > 1 ? vec2f(atomicAdd(n, 0, 1)) : v...' chooses between vectors with an atomic or a random number inside.
+      Write an if, or give the number a name first.
     member: K101: 'v.z' does not exist in a vec2f.
       The members are x, y.
     size: K101: 'v.length' does not exist in a vec2f.
