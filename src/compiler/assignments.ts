@@ -10,6 +10,7 @@ import { mentions } from './regions.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, literal, typedConst, variableExpr } from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
+import { isWide, wideConst } from './wide.js';
 
 /** `array.set(i, j, value)`, or `array.set(i, vector)`, whose components go to the last dimension. */
 export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], node: CallExpression): void {
@@ -87,7 +88,10 @@ function lowerChain(ctx: Context, node: AssignmentExpression, right: AssignmentE
 
 export function lowerUpdate(ctx: Context, node: UpdateExpression): void {
   const target = targetOf(ctx, node.argument);
-  change(ctx, target, node.operator === '++' ? '+' : '-', literal(1), node, node.argument, node.argument);
+  const type =
+    target.kind === 'local' ? target.local.variable.type : target.kind === 'element' ? elementType(target.array) : target.vector.type;
+  const one = isWide(type) ? wideConst('bigint literal', 1n) : literal(1);
+  change(ctx, target, node.operator === '++' ? '+' : '-', one, node, node.argument, node.argument);
 }
 
 /** All components are computed before the first is written: `v = cross(v, w)`. */

@@ -13,16 +13,16 @@ interface Atomic {
   readonly types: readonly DType[];
 }
 
-const WHOLE: readonly DType[] = ['i32', 'u32'];
+const WHOLE: readonly DType[] = ['i32', 'u32', 'u64'];
 const ATOMICS: Readonly<Record<string, Atomic>> = {
-  atomicAdd: { op: 'add', types: ['i32', 'u32', 'f32', 'f64'] },
-  atomicSub: { op: 'sub', types: WHOLE },
-  atomicMin: { op: 'min', types: WHOLE },
-  atomicMax: { op: 'max', types: WHOLE },
+  atomicAdd: { op: 'add', types: [...WHOLE, 'f32', 'f64'] },
+  atomicSub: { op: 'sub', types: ['i32', 'u32'] },
+  atomicMin: { op: 'min', types: [...WHOLE, 'i64'] },
+  atomicMax: { op: 'max', types: [...WHOLE, 'i64'] },
   atomicAnd: { op: 'and', types: WHOLE },
   atomicOr: { op: 'or', types: WHOLE },
   atomicXor: { op: 'xor', types: WHOLE },
-  atomicExch: { op: 'exchange', types: ['i32', 'u32', 'f32'] },
+  atomicExch: { op: 'exchange', types: [...WHOLE, 'f32'] },
   atomicCAS: { op: 'cas', types: WHOLE },
 };
 

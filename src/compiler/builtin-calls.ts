@@ -21,6 +21,7 @@ import type { Expr, ScalarType, ValueType } from './ir.js';
 import { misplaced } from './memory.js';
 import { castTo, combine, divideIntegers } from './operators.js';
 import { commonType, convert, isFloat, isInteger, isOpen, isUntyped, literal, meet, typeName } from './types.js';
+import { isWide } from './wide.js';
 import { lowerByComponent, lowerVectorFunction } from './vector-functions.js';
 import { construct, isVectorType } from './vectors.js';
 
@@ -109,6 +110,10 @@ function lowerRow(ctx: Context, short: string, name: string, row: Builtin, node:
   return { kind: 'expr', expr: fold(short, row, args) ?? applied(ctx, short, row, args, nodes, node) };
 }
 
+function isWideRow(row: Builtin): boolean {
+  return row.cuda.u64 !== undefined;
+}
+
 /** A row of the table on numbers. */
 function applied(
   ctx: Context,
@@ -122,6 +127,9 @@ function applied(
   if (args.length === 1 && type === 'bool')
     fail('K201', nodes[0]!, `'${textOf(ctx, nodes[0]!)}' is bool where a number is needed.`, 'Write i32(condition).');
   for (const arg of args.slice(1)) type = commonType(ctx, { kind: 'const', type, value: 0 }, arg, node);
+  if (isWide(type) && !(isWideRow(row) && args.length > 1)) {
+    fail('K201', node, `'${textOf(ctx, node.callee)}' is not for whole numbers of 64 bits.`, 'Cast to f64(...), or to i32(...).');
+  }
   if (row.rule === 'round' && isInteger(type)) return args[0]!;
   if (row.rule !== 'number' && isUntyped(type) && args.some((arg) => isOpen(ctx, arg)))
     return { kind: 'builtin', type: 'float literal', name: short, args };

@@ -34,9 +34,14 @@ function everyType(name: string): Builtin['cuda'] {
 export const BUILTINS: Readonly<Record<string, Builtin>> = {
   abs: { rule: 'number', arity: 1, cuda: { i32: 'mr_abs_i32', u32: '', f32: 'fabsf', f64: 'fabs' } },
   sign: { rule: 'number', arity: 1, cuda: everyType('mr_sign') },
-  min: { rule: 'number', arity: 'many', cuda: everyType('mr_min') },
-  max: { rule: 'number', arity: 'many', cuda: everyType('mr_max') },
-  clamp: { rule: 'number', arity: 3, cuda: everyType('mr_clamp'), fold: (v, lo, hi) => Math.min(Math.max(v, lo), hi) },
+  min: { rule: 'number', arity: 'many', cuda: { ...everyType('mr_min'), i64: 'mr_min_i64', u64: 'mr_min_u64' } },
+  max: { rule: 'number', arity: 'many', cuda: { ...everyType('mr_max'), i64: 'mr_max_i64', u64: 'mr_max_u64' } },
+  clamp: {
+    rule: 'number',
+    arity: 3,
+    cuda: { ...everyType('mr_clamp'), i64: 'mr_clamp_i64', u64: 'mr_clamp_u64' },
+    fold: (v, lo, hi) => Math.min(Math.max(v, lo), hi),
+  },
   mix: { rule: 'float', arity: 3, cuda: { f32: 'mr_mix_f32', f64: 'mr_mix_f64' }, fold: (a, b, t) => a + (b - a) * t },
   floor: round('floor'),
   ceil: round('ceil'),
@@ -119,9 +124,9 @@ export const THREAD_FUNCTIONS: readonly string[] = [
 export const VECTOR_ROWS: readonly string[] = ['min', 'max', 'clamp', 'mix'];
 /** Functions of vectors alone (vector-functions.ts). */
 export const VECTOR_FUNCTIONS: readonly string[] = ['add', 'sub', 'mul', 'scale', 'dot', 'cross', 'length', 'normalize'];
-export const CASTS: readonly string[] = ['i32', 'u32', 'f32', 'f64'];
+export const CASTS: readonly string[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
 /** Element types by name. Those that are also casts are called, the others only named. */
-export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', ...CASTS];
+export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', 'f16', ...CASTS];
 export const THREAD_VECTORS: readonly string[] = ['threadIdx', 'blockIdx', 'blockDim', 'gridDim'];
 export const THREAD_INDICES: readonly string[] = ['i', 'j', 'k'];
 

@@ -94,7 +94,7 @@ function expandArrow(ctx: Context, arrow: ArrowFunctionExpression, scope: Scope,
       return;
     }
     const value = asExpr(ctx, given, argument);
-    if (value.kind === 'const') {
+    if (value.kind === 'const' || value.kind === 'wide') {
       inner.define(name, { kind: 'expr', expr: value });
       return;
     }

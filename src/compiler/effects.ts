@@ -64,6 +64,6 @@ function valueParts(ctx: Context, node: Expression): (string | Expr)[] {
 /** A value, which the device writes; a number or a truth of the text is a word already. */
 function valueOrWord(ctx: Context, value: Expr, node: Expression): string | Expr {
   if (value.kind === 'const' && value.type === 'bool') return String(value.value !== 0);
-  if (value.kind === 'const' && isUntyped(value.type)) return String(value.value);
+  if ((value.kind === 'const' || value.kind === 'wide') && isUntyped(value.type)) return String(value.value);
   return settle(ctx, value, node);
 }

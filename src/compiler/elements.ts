@@ -70,5 +70,6 @@ export interface VectorOf<D extends VectorElement, N extends 2 | 3 | 4> {
 /** Of numbers, or of vectors component by component. */
 export interface ByComponent {
   (first: number, second: number, ...more: number[]): number;
+  (first: bigint, second: bigint, ...more: bigint[]): bigint;
   <V extends Vector>(first: V, second: NoInfer<V> | number, ...more: (NoInfer<V> | number)[]): V;
 }

@@ -3,6 +3,7 @@
 // What cannot stand inside an expression goes before it, as statements: an index check that leaves the kernel, an atomic
 // whose result is used, the arm of a `?:` that must not run. `before` collects them in the order of evaluation.
 import { BUILTINS } from './builtins.js';
+import type { DType } from '../core/elements/dtype.js';
 import { Names } from './emit-names.js';
 import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './emit-text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt, type ThreadVector, type ValueType } from './ir.js';
@@ -83,10 +84,12 @@ export class ExpressionEmitter {
     switch (expr.kind) {
       case 'const':
         return this.constant(expr.type, expr.value);
+      case 'wide':
+        return wideText(expr.value, expr.type);
       case 'variable':
         return this.names.variable(expr.variable);
       case 'scalar':
-        return fromStorage(expr.dtype, this.names.parameter(expr.name));
+        return this.#fromStorage(expr.dtype, this.names.parameter(expr.name));
       case 'extent':
         return this.names.extent(expr.array, expr.dimension);
       case 'index':
@@ -96,7 +99,7 @@ export class ExpressionEmitter {
       case 'load':
         return this.#load(expr);
       case 'negate':
-        return expr.type === 'u32' ? `(0u - ${this.#text(expr.operand)})` : `(-${this.#text(expr.operand)})`;
+        return expr.type === 'u32' || expr.type === 'u64' ? `(0u - ${this.#text(expr.operand)})` : `(-${this.#text(expr.operand)})`;
       case 'invert':
         return `(~${this.#text(expr.operand)})`;
       case 'not':
@@ -154,9 +157,14 @@ export class ExpressionEmitter {
     return this.#helper('mr_random_seed', [this.names.array(stmt.array), this.emit(stmt.seed), this.emit(stmt.sequence)]);
   }
 
+  #fromStorage(dtype: DType, element: string): string {
+    if (dtype === 'f16') this.helpers.add('mr_from_f16');
+    return fromStorage(dtype, element);
+  }
+
   #load(expr: Extract<Expr, { kind: 'load' }>): string {
     const element = this.element(expr.array, expr.indices);
-    const value = fromStorage(expr.array.dtype, element);
+    const value = this.#fromStorage(expr.array.dtype, element);
     if (this.#loadsFirst === 0) return value;
     const name = this.names.temporary();
     this.before.push(`const ${CPP_TYPE[expr.type]} ${name} = ${value};`);
@@ -205,6 +213,11 @@ export class ExpressionEmitter {
       return this.#helper(`mr_rem_${type}`, [a, b]);
     }
     if (op === '<<' || op === '>>') {
+      if (type === 'i64' || type === 'u64') {
+        const count = right.kind === 'wide' ? String(right.value & 63n) : `(${b} & 63)`;
+        const shifted = `(${op === '<<' ? '(unsigned long long)' : ''}${a} ${op} ${count})`;
+        return op === '<<' && type === 'i64' ? `(long long)${shifted}` : shifted;
+      }
       const count = right.kind === 'const' ? String(right.value & 31) : `(${b} & 31)`;
       // A signed shift to the left is done on bits.
       return op === '<<' && type === 'i32' ? `(int)((unsigned)${a} << ${count})` : `(${a} ${op} ${count})`;
@@ -244,7 +257,7 @@ export class ExpressionEmitter {
   #cast(type: ScalarType, operand: Expr): string {
     const from = decided(operand.type);
     const text = this.#text(operand);
-    const isFloatToInteger = (from === 'f32' || from === 'f64') && (type === 'i32' || type === 'u32');
+    const isFloatToInteger = (from === 'f32' || from === 'f64') && type !== 'bool' && type !== 'f32' && type !== 'f64';
     if (isFloatToInteger) return this.#helper(`mr_${from}_to_${type}`, [text]);
     return `(${CPP_TYPE[type]})${text}`;
   }
@@ -285,6 +298,9 @@ export class ExpressionEmitter {
         return value < 0 ? `(${value})` : String(Math.abs(value));
       case 'u32':
         return `${value}u`;
+      case 'i64':
+      case 'u64':
+        return wideText(BigInt(value), decided(type));
       case 'f32':
         return this.#float(value, shortestSingle(value), 'f');
       case 'f64':
@@ -302,8 +318,16 @@ export class ExpressionEmitter {
 
 /** The invariant of finished IR: every value has a type. */
 function decided(type: ValueType): ScalarType {
-  if (type === 'int literal' || type === 'float literal') throw new Error('An untyped value reached the emitter.');
+  if (type === 'int literal' || type === 'float literal' || type === 'bigint literal')
+    throw new Error('An untyped value reached the emitter.');
   return type;
+}
+
+function wideText(value: bigint, type: ValueType): string {
+  if (type === 'u64') return `${value}ull`;
+  // The least has no literal of its own.
+  if (value === -(2n ** 63n)) return '(-9223372036854775807ll - 1)';
+  return value < 0n ? `(${value}ll)` : `${value}ll`;
 }
 
 function threadText(vector: ThreadVector, axis: 0 | 1 | 2): string {

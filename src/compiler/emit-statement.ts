@@ -92,6 +92,10 @@ export class StatementEmitter {
     const element = this.expressions.element(array, indices);
     const text = this.expressions.emit(value);
     const type = storageType(array.dtype);
+    if (array.dtype === 'f16') {
+      this.expressions.helpers.add('mr_to_f16');
+      return `${element} = mr_to_f16(${text});`;
+    }
     const isNarrow = type !== CPP_TYPE[value.type as ScalarType];
     return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;
   }
@@ -122,7 +126,15 @@ export class StatementEmitter {
   }
 }
 
-const CONVERSIONS: Readonly<Record<ScalarType, string>> = { bool: '%s', i32: '%d', u32: '%u', f32: '%g', f64: '%g' };
+const CONVERSIONS: Readonly<Record<ScalarType, string>> = {
+  bool: '%s',
+  i32: '%d',
+  u32: '%u',
+  i64: '%lld',
+  u64: '%llu',
+  f32: '%g',
+  f64: '%g',
+};
 
 /** Text between double quotes. Octal escapes end after three digits, whatever follows. */
 function escaped(text: string): string {

@@ -2,10 +2,18 @@
 import type { DType } from '../core/elements/dtype.js';
 import type { ScalarType } from './ir.js';
 
-export const CPP_TYPE: Readonly<Record<ScalarType, string>> = { bool: 'bool', i32: 'int', u32: 'unsigned', f32: 'float', f64: 'double' };
+export const CPP_TYPE: Readonly<Record<ScalarType, string>> = {
+  bool: 'bool',
+  i32: 'int',
+  u32: 'unsigned',
+  i64: 'long long',
+  u64: 'unsigned long long',
+  f32: 'float',
+  f64: 'double',
+};
 
 /** What an element is in memory. bool is one byte, of which only zero and not zero count. */
-const STORAGE_TYPE: { readonly [D in DType]?: string } = {
+const STORAGE_TYPE: { readonly [D in DType]: string } = {
   bool: 'unsigned char',
   i8: 'signed char',
   u8: 'unsigned char',
@@ -13,14 +21,16 @@ const STORAGE_TYPE: { readonly [D in DType]?: string } = {
   u16: 'unsigned short',
   i32: 'int',
   u32: 'unsigned',
+  i64: 'long long',
+  u64: 'unsigned long long',
+  // Its bits.
+  f16: 'unsigned short',
   f32: 'float',
   f64: 'double',
 };
 
 export function storageType(dtype: DType): string {
-  const type = STORAGE_TYPE[dtype];
-  if (type === undefined) throw new Error(`No storage type for ${dtype}.`);
-  return type;
+  return STORAGE_TYPE[dtype];
 }
 
 /** A line of the emitted text, and the offset in the function's text it comes from; -1 for none. */
@@ -71,8 +81,12 @@ export function shortestSingle(value: number): string {
   return String(Number(value.toPrecision(9)));
 }
 
-/** A stored element or argument as a value in a register. */
+/** Element types that are in memory what they are in a register. */
+const PLAIN: readonly DType[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
+
+/** A stored element or argument as a value in a register; `mr_from_f16` is a helper. */
 export function fromStorage(dtype: DType, element: string): string {
   if (dtype === 'bool') return `(${element} != 0)`;
-  return dtype === 'f32' || dtype === 'f64' || dtype === 'i32' || dtype === 'u32' ? element : `(int)${element}`;
+  if (dtype === 'f16') return `mr_from_f16(${element})`;
+  return PLAIN.includes(dtype) ? element : `(int)${element}`;
 }

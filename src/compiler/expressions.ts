@@ -31,6 +31,7 @@ import {
   variableExpr,
 } from './types.js';
 import { MATH_NUMBERS } from './builtins.js';
+import { isWide, wideConst } from './wide.js';
 import { component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;
@@ -70,9 +71,7 @@ export function asExpr(ctx: Context, value: Value, node: AnyNode): Expr {
 }
 
 export function elementType(array: ArrayRef): ScalarType {
-  const type = REGISTER_TYPE[array.dtype];
-  if (type === undefined) throw new Error(`No register type for ${array.dtype}.`);
-  return type;
+  return REGISTER_TYPE[array.dtype];
 }
 
 /** Anything an expression may stand for: arrays, functions and namespaces too. */
@@ -98,11 +97,12 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
     case 'Literal':
       if (typeof node.value === 'number') return literal(node.value);
       if (typeof node.value === 'boolean') return boolean(node.value);
+      if (typeof node.value === 'bigint') return wideConst('bigint literal', node.value);
       return fail(
         'K301',
         node,
         `'${textOf(ctx, node)}' is not a number or a boolean.`,
-        'Kernels have no strings, bigints, null or regular expressions.',
+        'Kernels have no strings, null or regular expressions.',
       );
     case 'UnaryExpression':
       return lowerUnary(ctx, node);
@@ -248,10 +248,12 @@ function lowerUnary(ctx: Context, node: UnaryExpression): Expr {
         fail('K201', node, `'${textOf(ctx, node)}' calculates with bool.`, 'Write i32(condition), or choose with ?: .');
       if (node.operator === '+') return operand;
       if (operand.kind === 'const' && isUntyped(operand.type)) return literal(-operand.value);
+      if (operand.kind === 'wide' && isUntyped(operand.type)) return wideConst('bigint literal', -operand.value);
       return { kind: 'negate', type: operand.type, operand };
     }
     case '~': {
       if (operand.kind === 'const' && isUntyped(operand.type)) return literal(~operand.value);
+      if (isWide(operand.type)) return { kind: 'invert', type: operand.type, operand };
       return { kind: 'invert', type: integer(ctx, operand, node.argument, '~').type, operand };
     }
     default:

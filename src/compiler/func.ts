@@ -1,5 +1,5 @@
 // func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
-import type { DType, Scalar } from '../core/elements/dtype.js';
+import type { Scalar } from '../core/elements/dtype.js';
 import { refuseArgument } from './arguments.js';
 import { type CallSite, callSite, KernelTextError, toCompileError } from './diagnostics.js';
 import type { FuncIr, ScalarType } from './ir.js';
@@ -22,18 +22,12 @@ const definitions = new WeakMap<Func, FuncDefinition>();
 export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
   const site = callSite(func);
   const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });
-  const types = params.map((type, at) => registerType(type.dtype, `params[${at}]`));
+  const types = params.map((type) => REGISTER_TYPE[type.dtype]);
   const known = reporting('', site, () => parseFunction(body));
-  const definition = { parsed: known, params: types, result: registerType(result.dtype, 'result'), site };
+  const definition = { parsed: known, params: types, result: REGISTER_TYPE[result.dtype], site };
   definitions.set(made, definition);
   lower('func', definition);
   return made;
-}
-
-function registerType(dtype: DType, argument: string): ScalarType {
-  const type = REGISTER_TYPE[dtype];
-  if (type !== undefined) return type;
-  return refuseArgument(`${argument} is ${dtype}, which helpers do not support in this version.`, argument, dtype);
 }
 
 function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {

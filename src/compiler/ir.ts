@@ -6,9 +6,9 @@
 import type { DType } from '../core/elements/dtype.js';
 
 /** What a value in a register may be. Narrower storage types load as i32. */
-export type ScalarType = 'bool' | 'i32' | 'u32' | 'f32' | 'f64';
-/** A number in the text that has not met a type yet: integer-valued, or not. */
-export type UntypedType = 'int literal' | 'float literal';
+export type ScalarType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
+/** A number in the text that has not met a type yet: integer-valued, or not, or with an `n`. */
+export type UntypedType = 'int literal' | 'float literal' | 'bigint literal';
 export type ValueType = ScalarType | UntypedType;
 
 export interface Variable {
@@ -45,6 +45,8 @@ export type BarrierScope = 'warp' | 'block' | 'grid';
 
 export type Expr =
   | { readonly kind: 'const'; readonly type: ValueType; readonly value: number }
+  /** A constant of 64 bits. */
+  | { readonly kind: 'wide'; readonly type: 'i64' | 'u64' | 'bigint literal'; readonly value: bigint }
   | { readonly kind: 'variable'; readonly type: ValueType; readonly variable: Variable }
   | { readonly kind: 'scalar'; readonly type: ScalarType; readonly dtype: DType; readonly name: string }
   /** One dimension of an array's shape. */
@@ -138,6 +140,7 @@ export function hasLoop(body: readonly Stmt[]): boolean {
 export function isStable(expr: Expr): boolean {
   switch (expr.kind) {
     case 'const':
+    case 'wide':
     case 'scalar':
     case 'extent':
     case 'index':

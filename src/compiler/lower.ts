@@ -65,21 +65,14 @@ function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: 
     if (ctx.untyped.size === 0) return { body: ctx.out, context: ctx };
     for (const [variable, node] of ctx.untyped) {
       const whole: ScalarType = unsignedHints.has(node) ? 'u32' : 'i32';
-      resolved.set(node, { type: variable.type === 'float literal' ? 'f32' : whole, by: node });
+      const type = variable.type === 'float literal' ? 'f32' : variable.type === 'bigint literal' ? 'i64' : whole;
+      resolved.set(node, { type, by: node });
     }
   }
 }
 
-function argumentValue(name: string, param: Param, parameter: number, node: AnyNode): Value {
+function argumentValue(name: string, param: Param, parameter: number): Value {
   const type = REGISTER_TYPE[param.dtype];
-  if (type === undefined) {
-    fail(
-      'K209',
-      node,
-      `The parameter '${name}' is ${param.dtype}, which TypeScript kernels do not support in this version.`,
-      'Write the kernel in CUDA C++ with cudaKernel.',
-    );
-  }
   if (param.kind === 'scalar') return { kind: 'expr', expr: { kind: 'scalar', type, dtype: param.dtype, name } };
   const array: ArrayRef = {
     name,
@@ -109,7 +102,7 @@ export function lowerKernel(
 ): KernelIr {
   const { node } = parsed;
   if (node.params.length > 2) fail('K004', node.params[2]!, 'A body has two parameters at most: the arguments and the thread.');
-  const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at, node)] as const));
+  const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at)] as const));
   const { body, context } = untilTyped(parsed.text, { args, constants, functions }, false, (ctx) => {
     bindParameter(ctx, node.params[0], 'args');
     bindParameter(ctx, node.params[1], 'env');

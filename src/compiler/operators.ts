@@ -1,6 +1,7 @@
 // Operators on values: which types meet, what folds, and what is refused.
 import type { AnyNode } from 'acorn';
 import { type Context, fail, textOf } from './context.js';
+import { castWide, combineWide, isWide } from './wide.js';
 import type { ArithmeticOp, ComparisonOp, Expr, ScalarType } from './ir.js';
 import {
   boolean,
@@ -54,6 +55,7 @@ export function divideIntegers(ctx: Context, left: Expr, right: Expr, rounding: 
 /** One binary operator on two values: what `a + b` and `a += b` share. */
 export function combine(ctx: Context, op: string, left: Expr, right: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): Expr {
   const comparison = COMPARISONS[op];
+  if (isWide(left.type) || isWide(right.type)) return combineWide(ctx, op, comparison, left, right, node);
   if (comparison) return compare(ctx, comparison, left, right, node);
   if (BITWISE.includes(op)) return bitwise(ctx, op, left, right, leftNode, rightNode);
   const type = commonType(ctx, left, right, node);
@@ -189,10 +191,11 @@ function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], nod
 
 /** An explicit cast: i32(x), `x | 0`, Math.fround(x). */
 export function castTo(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
-  if (expr.kind === 'const' && isUntyped(expr.type)) return typedConst(type, castNumber(expr.value, type));
-  if (expr.kind === 'const' && expr.type === 'bool') return typedConst(type, expr.value);
   // A cast says nothing of what a variable is that has no type yet.
   if (isOpen(ctx, expr)) return { kind: 'cast', type, operand: expr };
+  if (isWide(expr.type) || isWide(type)) return castWide(ctx, expr, type, node);
+  if (expr.kind === 'const' && isUntyped(expr.type)) return typedConst(type, castNumber(expr.value, type));
+  if (expr.kind === 'const' && expr.type === 'bool') return typedConst(type, expr.value);
   if (isUntyped(expr.type) && !(isFloat(expr.type) && isInteger(type))) return convert(ctx, expr, type, node);
   const settled = settle(ctx, expr, node);
   return settled.type === type ? settled : { kind: 'cast', type, operand: settled };

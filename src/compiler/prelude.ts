@@ -11,19 +11,26 @@ function inline(signature: string, body: string): string {
   return `static __device__ __forceinline__ ${signature} { ${body} }`;
 }
 
+/** Least and most as a float, the latter the first beyond; and as what they are. */
+const RANGES = {
+  int: ['-2147483648.0', '2147483648.0', SIGNED_MIN, '2147483647'],
+  unsigned: ['0.0', '4294967296.0', '0u', '4294967295u'],
+  'long long': ['-9223372036854775808.0', '9223372036854775808.0', '(-9223372036854775807ll - 1)', '9223372036854775807ll'],
+  'unsigned long long': ['0.0', '18446744073709551616.0', '0ull', '18446744073709551615ull'],
+} as const;
+
 /** Truncates, saturates, and takes NaN to 0: what the device does by itself, spelt out for the others. */
-function toInteger(from: 'float' | 'double', to: 'int' | 'unsigned', name: string): string {
-  const [low, high, lowest, highest] =
-    to === 'int' ? ['-2147483648.0', '2147483648.0', SIGNED_MIN, '2147483647'] : ['0.0', '4294967296.0', '0u', '4294967295u'];
+function toInteger(from: 'float' | 'double', to: keyof typeof RANGES, name: string): string {
+  const [low, high, lowest, highest] = RANGES[to];
   const suffix = from === 'float' ? 'f' : '';
-  const below = to === 'int' ? `x < ${low}${suffix}` : `x <= ${low}${suffix}`;
+  const below = low === '0.0' ? `x <= ${low}${suffix}` : `x < ${low}${suffix}`;
   return inline(`${to} ${name}(${from} x)`, `return x != x ? 0 : ${below} ? ${lowest} : x >= ${high}${suffix} ? ${highest} : (${to})x;`);
 }
 
 function extreme(which: 'min' | 'max', type: string, suffix: string): string {
   const op = which === 'min' ? '<' : '>';
   const plain = `return a ${op} b ? a : b;`;
-  if (suffix === 'i32' || suffix === 'u32') return inline(`${type} mr_${which}_${suffix}(${type} a, ${type} b)`, plain);
+  if (!suffix.startsWith('f')) return inline(`${type} mr_${which}_${suffix}(${type} a, ${type} b)`, plain);
   // One instruction on the device; the comparison is what CPU compilers vectorise.
   const device = `f${which}${suffix === 'f32' ? 'f' : ''}(a, b)`;
   return `static __device__ __forceinline__ ${type} mr_${which}_${suffix}(${type} a, ${type} b) {
@@ -35,7 +42,7 @@ function extreme(which: 'min' | 'max', type: string, suffix: string): string {
 }`;
 }
 
-const TYPES = { i32: 'int', u32: 'unsigned', f32: 'float', f64: 'double' } as const;
+const TYPES = { i32: 'int', u32: 'unsigned', i64: 'long long', u64: 'unsigned long long', f32: 'float', f64: 'double' } as const;
 
 function build(): Record<string, string> {
   const table: Record<string, string> = {
@@ -57,6 +64,30 @@ function build(): Record<string, string> {
     mr_f32_to_u32: toInteger('float', 'unsigned', 'mr_f32_to_u32'),
     mr_f64_to_i32: toInteger('double', 'int', 'mr_f64_to_i32'),
     mr_f64_to_u32: toInteger('double', 'unsigned', 'mr_f64_to_u32'),
+    mr_f32_to_i64: toInteger('float', 'long long', 'mr_f32_to_i64'),
+    mr_f32_to_u64: toInteger('float', 'unsigned long long', 'mr_f32_to_u64'),
+    mr_f64_to_i64: toInteger('double', 'long long', 'mr_f64_to_i64'),
+    mr_f64_to_u64: toInteger('double', 'unsigned long long', 'mr_f64_to_u64'),
+    mr_div_i64: inline(
+      'long long mr_div_i64(long long a, long long b)',
+      'return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;',
+    ),
+    mr_div_u64: inline('unsigned long long mr_div_u64(unsigned long long a, unsigned long long b)', 'return b == 0u ? 0u : a / b;'),
+    mr_rem_i64: inline('long long mr_rem_i64(long long a, long long b)', 'return b == 0 || b == -1 ? 0 : a % b;'),
+    mr_rem_u64: inline('unsigned long long mr_rem_u64(unsigned long long a, unsigned long long b)', 'return b == 0u ? 0u : a % b;'),
+    // f16 is in memory only. Rounded to the nearest, as cuda_fp16.h does; NVRTC brings no headers.
+    mr_from_f16: `#ifdef __CUDA_ARCH__
+#define MR_FROM_F16(x, bits) asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits))
+#else
+#define MR_FROM_F16(x, bits) x = (float)__builtin_bit_cast(_Float16, bits)
+#endif
+static __device__ __forceinline__ float mr_from_f16(unsigned short bits) { float x; MR_FROM_F16(x, bits); return x; }`,
+    mr_to_f16: `#ifdef __CUDA_ARCH__
+#define MR_TO_F16(bits, x) asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x))
+#else
+#define MR_TO_F16(bits, x) bits = __builtin_bit_cast(unsigned short, (_Float16)x)
+#endif
+static __device__ __forceinline__ unsigned short mr_to_f16(float x) { unsigned short bits; MR_TO_F16(bits, x); return bits; }`,
     mr_clz: `static __device__ __forceinline__ int mr_clz(unsigned x) {
 #ifdef __CUDA_ARCH__
   return __clz((int)x);
@@ -88,7 +119,7 @@ function build(): Record<string, string> {
     );
     table[`mr_sign_${suffix}`] = inline(
       `${type} mr_sign_${suffix}(${type} x)`,
-      suffix === 'u32' ? 'return x > 0u ? 1u : 0u;' : `return x > (${type})0 ? (${type})1 : x < (${type})0 ? (${type})-1 : x;`,
+      suffix.startsWith('u') ? 'return x > 0u ? 1u : 0u;' : `return x > (${type})0 ? (${type})1 : x < (${type})0 ? (${type})-1 : x;`,
     );
   }
   return table;

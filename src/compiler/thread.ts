@@ -18,11 +18,11 @@ export interface Index3 {
 }
 /** An array of one dimension that a body writes: a parameter, a row of one, or shared memory. */
 type AtomicOf<D extends DType> = WriteArray<D, 1>;
-type Whole = 'i32' | 'u32';
+type Whole = 'i32' | 'u32' | 'u64';
 
-/** An element type that is also a cast, which truncates and saturates; NaN gives 0. */
+/** An element type that is also a cast: fractions are truncated and saturate, NaN gives 0, whole numbers wrap. */
 export interface Cast<D extends DType> extends Scalar<D> {
-  (v: number | boolean): number;
+  (v: number | boolean | bigint): ElementIn<D>;
 }
 /** Declares an array of one to three dimensions, of a size that is known when the kernel is made. Its contents are unspecified until written. */
 export interface Declare {
@@ -46,6 +46,8 @@ export interface Thread {
 
   readonly i32: Cast<'i32'>;
   readonly u32: Cast<'u32'>;
+  readonly i64: Cast<'i64'>;
+  readonly u64: Cast<'u64'>;
   readonly f32: Cast<'f32'>;
   readonly f64: Cast<'f64'>;
   readonly bool: Scalar<'bool'>;
@@ -53,6 +55,8 @@ export interface Thread {
   readonly u8: Scalar<'u8'>;
   readonly i16: Scalar<'i16'>;
   readonly u16: Scalar<'u16'>;
+  /** In memory only: f32 where it is calculated with. */
+  readonly f16: Scalar<'f16'>;
 
   /** Memory of the block: `__shared__`. */
   readonly shared: Declare;
@@ -72,9 +76,9 @@ export interface Thread {
 
   /** Returns the old value, as all atomics do. */
   atomicAdd<D extends Whole | 'f32' | 'f64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
-  atomicSub<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
-  atomicMin<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
-  atomicMax<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  atomicSub<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  atomicMin<D extends Whole | 'i64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  atomicMax<D extends Whole | 'i64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   atomicAnd<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   atomicOr<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   atomicXor<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
@@ -88,6 +92,7 @@ export interface Thread {
   readonly min: ByComponent;
   readonly max: ByComponent;
   clamp(v: number, lo: number, hi: number): number;
+  clamp(v: bigint, lo: bigint, hi: bigint): bigint;
   clamp<V extends Vector>(v: V, lo: NoInfer<V> | number, hi: NoInfer<V> | number): V;
   /** `a + (b - a) * t` */
   mix(a: number, b: number, t: number): number;

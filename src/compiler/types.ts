@@ -5,14 +5,15 @@
 import type { AnyNode } from 'acorn';
 import type { DType } from '../core/elements/dtype.js';
 import { type Context, fail, textOf } from './context.js';
+import { defaultWide, isWide, wideAs, wideConst } from './wide.js';
 import type { Expr, ScalarType, UntypedType, ValueType, Variable } from './ir.js';
 
 const I32_MIN = -(2 ** 31);
 const I32_MAX = 2 ** 31 - 1;
 const U32_MAX = 2 ** 32 - 1;
 
-/** What an element or a scalar argument is in a register; undefined when kernels in TypeScript cannot hold it yet. */
-export const REGISTER_TYPE: { readonly [D in DType]: ScalarType | undefined } = {
+/** What an element or a scalar argument is in a register. */
+export const REGISTER_TYPE: { readonly [D in DType]: ScalarType } = {
   bool: 'bool',
   i8: 'i32',
   u8: 'i32',
@@ -20,16 +21,17 @@ export const REGISTER_TYPE: { readonly [D in DType]: ScalarType | undefined } = 
   u16: 'i32',
   i32: 'i32',
   u32: 'u32',
-  i64: undefined,
-  u64: undefined,
-  f16: undefined,
+  i64: 'i64',
+  u64: 'u64',
+  f16: 'f32',
   f32: 'f32',
   f64: 'f64',
 };
 
 export function isUntyped(type: ValueType): type is UntypedType {
-  return type === 'int literal' || type === 'float literal';
+  return type === 'int literal' || type === 'float literal' || type === 'bigint literal';
 }
+/** Of 32 bits. */
 export function isInteger(type: ValueType): boolean {
   return type === 'i32' || type === 'u32' || type === 'int literal';
 }
@@ -56,6 +58,7 @@ export function variableExpr(variable: Variable): Expr {
 export function convertsTo(from: ValueType, to: ScalarType): boolean {
   if (from === to) return true;
   if (from === 'bool' || to === 'bool') return false;
+  if (isWide(from) || isWide(to)) return from === 'bigint literal' && isWide(to);
   if (from === 'int literal') return true;
   if (from === 'float literal' || isInteger(from)) return to === 'f32' || to === 'f64';
   return from === 'f32' && to === 'f64';
@@ -69,6 +72,8 @@ export function retype(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode
   switch (expr.kind) {
     case 'const':
       return constAs(expr.value, type, node);
+    case 'wide':
+      return wideAs(expr.value, type, node);
     case 'variable': {
       const declarator = ctx.untyped.get(expr.variable);
       if (declarator && type === 'u32') ctx.unsignedHints.add(declarator);
@@ -106,7 +111,7 @@ export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNod
     const hint = type === 'bool' ? `Compare it: ${textOf(ctx, node)} !== 0.` : `Write ${type}(${textOf(ctx, node)}), or choose with ?: .`;
     fail('K201', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, hint);
   }
-  if (isInteger(expr.type) && isInteger(type)) {
+  if ((isInteger(expr.type) && isInteger(type)) || isWide(expr.type) || isWide(type)) {
     fail('K204', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, `Write ${type}(${textOf(ctx, node)}).`);
   }
   if (isFloat(expr.type) && isInteger(type)) {
@@ -124,6 +129,7 @@ export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNod
 export function defaultType(expr: Expr): ScalarType {
   if (!isUntyped(expr.type)) return expr.type;
   if (expr.type === 'float literal') return 'f32';
+  if (expr.type === 'bigint literal') return defaultWide(expr);
   return expr.kind === 'const' && expr.value > I32_MAX ? 'u32' : 'i32';
 }
 /** Gives an untyped value its default. While some `let` has no type yet, what may depend on it is left open. */
@@ -134,10 +140,11 @@ export function settle(ctx: Context, expr: Expr, node: AnyNode): Expr {
 
 /** Could a later pass give it a type that this one does not know? */
 export function isOpen(ctx: Context, expr: Expr): boolean {
-  return isUntyped(expr.type) && expr.kind !== 'const' && ctx.untyped.size > 0;
+  return isUntyped(expr.type) && expr.kind !== 'const' && expr.kind !== 'wide' && ctx.untyped.size > 0;
 }
 
 export function typeName(type: ValueType): string {
+  if (type === 'bigint literal') return 'a bigint';
   if (type === 'int literal') return 'a whole number';
   return type === 'float literal' ? 'a fraction' : type;
 }
@@ -149,6 +156,14 @@ export function commonType(ctx: Context, left: Expr, right: Expr, node: AnyNode)
     fail('K201', node, `'${textOf(ctx, node)}' calculates with bool.`, 'Write i32(condition), or choose with ?: .');
   }
   if (a === b) return a;
+  if (isWide(a) || isWide(b)) {
+    if (isWide(a) && b === 'bigint literal') return a;
+    if (isWide(b) && a === 'bigint literal') return b;
+    const [wide, other] = isWide(a) ? [a, b] : [b, a];
+    const cast = isUntyped(wide) ? 'i64' : wide;
+    const hint = other === 'int literal' ? 'Write the number with an n: 1n.' : `Cast one side: ${cast}(...).`;
+    fail('K204', node, `'${textOf(ctx, node)}' mixes ${typeName(wide)} and ${typeName(other)}.`, hint);
+  }
   if (isUntyped(a) && isUntyped(b)) return 'float literal';
   if (isUntyped(a)) return meetLiteral(a, b as ScalarType);
   if (isUntyped(b)) return meetLiteral(b, a);
@@ -174,6 +189,7 @@ export function meet(ctx: Context, expr: Expr, type: ValueType, node: AnyNode): 
 export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
   if (expr.type === 'bool') return expr;
   if (expr.kind === 'const') return boolean(expr.value !== 0);
+  if (expr.kind === 'wide') return boolean(expr.value !== 0n);
   if (isFloat(expr.type))
     fail(
       'K201',
@@ -182,5 +198,6 @@ export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
       `Compare it: ${textOf(ctx, node)} !== 0.`,
     );
   const type = defaultType(expr);
-  return { kind: 'compare', type: 'bool', op: '!=', left: retype(ctx, expr, type, node), right: typedConst(type, 0) };
+  const none = type === 'i64' || type === 'u64' ? wideConst(type, 0n) : typedConst(type, 0);
+  return { kind: 'compare', type: 'bool', op: '!=', left: retype(ctx, expr, type, node), right: none };
 }

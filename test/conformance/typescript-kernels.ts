@@ -1,6 +1,6 @@
 // Chapter 4, second half: kernels written as TypeScript functions, against the same computation in JavaScript.
 import { describe, expect } from 'vitest';
-import { ArgumentError, CompileError, f32, i32, inout, input, kernel, output, u32, u8 } from 'millrace';
+import { ArgumentError, CompileError, f16, f32, i32, i64, inout, input, kernel, output, u32, u64, u8 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
@@ -94,6 +94,35 @@ const draws = kernel(
       flat[i]![n] = b.uniform();
       bell[i]![n] = c.normal();
     }
+  },
+);
+
+const wide = kernel(
+  'wide',
+  { a: inout(i64, 2), seed: input(u64), hash: output(u64), total: inout(u64), shift: i64 },
+  ({ a, seed, hash, total, shift }, { i, i64: big, u64: word, f64: double, atomicAdd, atomicMax }) => {
+    let z = seed[i]! + 0x9e37_79b9_7f4a_7c15n;
+    z = (z ^ (z >> 30n)) * 0xbf58_476d_1ce4_e5b9n;
+    z = (z ^ (z >> 27n)) * 0x94d0_49bb_1331_11ebn;
+    z = z ^ (z >> 31n);
+    hash[i] = z;
+    const x = a[i]![0]!;
+    const y = a[i]![1]!;
+    a[i]![2] = x / y;
+    a[i]![3] = x % y;
+    a[i]![4] = (x >> shift) + (x << 3n) - big(double(x) * 0.5);
+    a[i]![5] = x < y ? -(x / 2n) : ~y;
+    atomicAdd(total, 0, word(i));
+    atomicMax(total, 1, z);
+  },
+);
+
+const halves = kernel(
+  'halves',
+  { h: input(f16), x: input(f32), wide: output(f32), rounded: output(f16) },
+  ({ h, x, wide: w, rounded }, { i }) => {
+    w[i] = h[i]!;
+    rounded[i] = x[i]!;
   },
 );
 
@@ -216,6 +245,68 @@ export function typescriptKernels(target: Target): void {
       expect(hashOf(new Uint32Array(normals.buffer))).toBe(1_988_746_454);
     });
 
+    rule('S412', 'whole numbers of 64 bits calculate as bigint does', async () => {
+      const { device } = chapter;
+      const edge = 2n ** 63n;
+      const pairs = [
+        [7n, 2n],
+        [-7n, 2n],
+        [7n, -2n],
+        [-7n, -2n],
+        [-edge, -1n],
+        [5n, 0n],
+        [edge - 1n, 3n],
+        [-edge, edge - 1n],
+        [0n, 9n],
+      ] as const;
+      using a = device.from(BigInt64Array.from(pairs.flatMap(([x, y]) => [x, y, 0n, 0n, 0n, 0n])), { shape: [pairs.length, 6] });
+      const seeds = BigUint64Array.from(pairs, (_, n) => BigInt(n) * 0xffff_ffff_ffffn);
+      using seed = device.from(seeds);
+      using hash = device.zeros(pairs.length, 'u64');
+      using total = device.zeros(2, 'u64');
+      device.stream.launch(wide, pairs.length, { a, seed, hash, total, shift: 5n });
+      const signed = (value: bigint): bigint => BigInt.asIntN(64, value);
+      const rows = pairs.flatMap(([x, y]) => {
+        const quotient = y === 0n ? 0n : signed(x / y);
+        const half = BigInt(Math.trunc(Number(x) * 0.5));
+        return [x, y, quotient, y === 0n ? 0n : x % y, signed((x >> 5n) + (x << 3n) - half), x < y ? -(x / 2n) : ~y];
+      });
+      expect(await a.read()).toEqual(BigInt64Array.from(rows));
+      const hashes = BigUint64Array.from(seeds, splitMix);
+      expect(await hash.read()).toEqual(hashes);
+      expect(await total.read()).toEqual(
+        BigUint64Array.of(
+          36n,
+          hashes.reduce((most, one) => (one > most ? one : most)),
+        ),
+      );
+    });
+
+    rule('S412', 'f16 loads exactly, and rounds to the nearest even when stored', async () => {
+      const { device } = chapter;
+      const cases = [
+        [0x0000, 0],
+        [0x3c00, 1],
+        [0xc000, -2],
+        [0x7bff, 65504],
+        [0x0001, 2 ** -24],
+        [0x0400, 2 ** -14],
+        [0x7c00, Number.POSITIVE_INFINITY],
+        [0xbc01, -1 - 2 ** -10],
+      ] as const;
+      const rounding = [1 + 2 ** -11, 1 + 3 * 2 ** -11, 65519, 65520, 2 ** -25, 1.5 * 2 ** -24, -0, -1e10];
+      using h = device.from(
+        Uint16Array.from(cases, ([bits]) => bits),
+        { dtype: 'f16' },
+      );
+      using x = device.from(Float32Array.from(rounding));
+      using exact = device.zeros(8);
+      using rounded = device.zeros(8, 'f16');
+      device.stream.launch(halves, 8, { h, x, wide: exact, rounded });
+      expect([...(await exact.read())]).toEqual(cases.map(([, value]) => value));
+      expect([...(await rounded.read())]).toEqual([0x3c00, 0x3c02, 0x7bff, 0x7c00, 0x0000, 0x0002, 0x8000, 0xfc00]);
+    });
+
     rule('S413', 'a function outside the language is a CompileError at kernel(), with its line', () => {
       const error = thrownBy(() =>
         kernel('ambiguous', { x: inout(i32) }, ({ x }, { i }) => {
@@ -279,6 +370,14 @@ function philoxWords(seed: number, sequence: number, count: number): number[] {
     words.push(a, b, c, d);
   }
   return words.slice(0, count);
+}
+
+function splitMix(seed: bigint): bigint {
+  const word = (value: bigint): bigint => BigInt.asUintN(64, value);
+  let z = word(seed + 0x9e37_79b9_7f4a_7c15n);
+  z = word((z ^ (z >> 30n)) * 0xbf58_476d_1ce4_e5b9n);
+  z = word((z ^ (z >> 27n)) * 0x94d0_49bb_1331_11ebn);
+  return z ^ (z >> 31n);
 }
 
 /** FNV-1a, a word at a time. */

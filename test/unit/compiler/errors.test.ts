@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { bool, f32, f64, i32, i64, u32 } from '../../../src/core/elements/dtype.js';
+import { bool, f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
 import { compileError, complaint, withText } from './support.js';
@@ -168,7 +168,7 @@ test('K301 syntax outside the language', () => {
       x[i] = 'a' as never;
     },
     bigint: ({ x }, { i }) => {
-      x[i] = 1n as never;
+      x[i] = null as never;
     },
     object: ({ x }, { i }) => {
       x[i] = {} as never;
@@ -206,9 +206,9 @@ test('K301 syntax outside the language', () => {
       Return, and leave a mark in an output array.
     label: K301: A labeled statement is not part of the kernel language.
     string: K301: '"a"' is not a number or a boolean.
-      Kernels have no strings, bigints, null or regular expressions.
-    bigint: K301: '1n' is not a number or a boolean.
-      Kernels have no strings, bigints, null or regular expressions.
+      Kernels have no strings, null or regular expressions.
+    bigint: K301: 'null' is not a number or a boolean.
+      Kernels have no strings, null or regular expressions.
     object: K301: '{}' (object expression) is not part of the kernel language.
     new: K301: 'new Date()' (new expression) is not part of the kernel language.
     value: K301: 'v = 2' is used as a value.
@@ -271,7 +271,7 @@ test('K212 the number of arguments', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ x }, { i, clamp }) => {
-        x[i] = (clamp as (v: number) => number)(1);
+        x[i] = (clamp as unknown as (v: number) => number)(1);
       }),
     ),
   ).toMatchInlineSnapshot(`"K212: 'clamp' takes 3 arguments, not 1."`);
@@ -280,7 +280,6 @@ test('K212 the number of arguments', () => {
 test('a helper is checked where it is made', () => {
   expect(complaint(() => func([i32], i32, (n) => n / 2))).toMatch(/^K205/);
   expect(complaint(() => func([i32], i32, (() => 1) as never))).toMatch(/^K004: The helper has 0 parameters, and 1 type for them/);
-  expect(() => func([i64], i32, () => 1)).toThrow('params[0] is i64, which helpers do not support in this version.');
 });
 
 test('arguments that are not text', () => {

@@ -82,6 +82,8 @@ export function exprText(expr: Expr): string {
   switch (expr.kind) {
     case 'const':
       return expr.type === 'i32' || expr.type === 'bool' ? String(expr.value) : `${expr.value}:${expr.type}`;
+    case 'wide':
+      return `${expr.value}n:${expr.type}`;
     case 'variable':
       return expr.variable.name;
     case 'scalar':

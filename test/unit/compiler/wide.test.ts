@@ -1,0 +1,226 @@
+// Whole numbers of 64 bits, which are bigint in TypeScript; and f16, which is in memory only.
+import { expect, test } from 'vitest';
+import { func } from '../../../src/compiler/func.js';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { f16, f32, f64, i32, i64, u32, u64 } from '../../../src/core/elements/dtype.js';
+import { inout, input, output } from '../../../src/core/kernels/kernel.js';
+import { bodyOf, complaint, withText } from './support.js';
+
+const open = { bounds: 'unchecked' } as const;
+const params = { a: inout(i64), b: inout(u64), n: inout(i32), u: inout(u32), x: inout(f32), d: inout(f64), s: i64 } as const;
+function refused(text: string): string {
+  return complaint(() => kernel('k', params, withText(text)));
+}
+
+test('arithmetic, shifts and comparisons', () => {
+  const made = kernel(
+    'wide',
+    params,
+    ({ a, b, s }, { i }) => {
+      a[i] = ((a[i]! + s) * 3n - 7n) / (s + 1n);
+      a[i] = a[i]! % s;
+      b[i] = ((b[i]! << 13n) ^ (b[i]! >> 7n)) & 0xffff_ffff_ffff_ffffn;
+      a[i] = ~(-a[i]! << s) >> 2n;
+      b[i]!++;
+      b[i]! -= 2n;
+      if (a[i]! < 0n || b[i]! > 5n || a[i] === s) b[i] = -b[i]!;
+      if (b[i]!) a[i] = -9223372036854775808n;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "a_[mr_i] = mr_div_i64(((a_[mr_i] + s_) * 3ll) - 7ll, s_ + 1ll);
+    a_[mr_i] = mr_rem_i64(a_[mr_i], s_);
+    b_[mr_i] = (((unsigned long long)b_[mr_i] << 13) ^ (b_[mr_i] >> 7)) & 18446744073709551615ull;
+    a_[mr_i] = (~(long long)((unsigned long long)(-a_[mr_i]) << (s_ & 63))) >> 2;
+    b_[mr_i] = b_[mr_i] + 1ull;
+    b_[mr_i] = b_[mr_i] - 2ull;
+    if (((a_[mr_i] < 0ll) || (b_[mr_i] > 5ull)) || (a_[mr_i] == s_)) {
+      b_[mr_i] = 0u - b_[mr_i];
+    }
+    if (b_[mr_i] != 0ull) {
+      a_[mr_i] = -9223372036854775807ll - 1;
+    }"
+  `);
+  for (const helper of ['mr_div_i64', 'mr_rem_i64']) expect(made.source).toContain(`__forceinline__ long long ${helper}(`);
+});
+
+test('a bigint of the text takes the type of what it meets', () => {
+  const made = kernel(
+    'literals',
+    params,
+    ({ a, b }, { i, min, clamp }) => {
+      const K = 5n;
+      let sum = 0n;
+      let alone = 1n << 40n;
+      const twice = (v: bigint): bigint => v + K;
+      for (let k = 0; k < 4; k++) sum += b[k]!;
+      alone += K;
+      b[i] = twice(3n) + sum;
+      b[i + 1] = min(b[i]!, K, 9n) + clamp(sum, K, 1000n);
+      a[i] = i > 3 ? alone : 2n;
+      b[i + 2] = 18446744073709551615n;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "unsigned long long sum_ = 0ull;
+    long long alone_ = (long long)((unsigned long long)1ll << 40);
+    for (int k_ = 0; k_ < 4; k_ = k_ + 1) {
+      sum_ = sum_ + b_[k_];
+    }
+    alone_ = alone_ + 5ll;
+    b_[mr_i] = (3ull + 5ull) + sum_;
+    b_[mr_i + 1] = mr_min_u64(mr_min_u64(b_[mr_i], 5ull), 9ull) + mr_clamp_u64(sum_, 5ull, 1000ull);
+    a_[mr_i] = (mr_i > 3) ? alone_ : 2ll;
+    b_[mr_i + 2] = 18446744073709551615ull;"
+  `);
+});
+
+test('casts', () => {
+  const made = kernel(
+    'casts',
+    params,
+    ({ a, b, n, u, x, d }, t) => {
+      const { i } = t;
+      a[i] = t.i64(n[i]!) + t.i64(x[i]!) + t.i64(b[i]!) + t.i64(i > 3) + t.i64(-1) + t.i64(2.5) + t.i64(1e18) + t.i64(1e30);
+      b[i] = t.u64(d[i]!) + t.u64(u[i]!) + t.u64(-1n) + t.u64(a[i]!);
+      n[i] = t.i32(a[i]!);
+      u[i] = t.u32(b[i]! >> 32n);
+      x[i] = t.f32(a[i]!);
+      d[i] = t.f64(b[i]!) + t.f64(3n);
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "a_[mr_i] = (((((((long long)n_[mr_i] + mr_f32_to_i64(x_[mr_i])) + (long long)b_[mr_i]) + (long long)(mr_i > 3)) + (-1ll)) + 2ll) + 1000000000000000000ll) + 9223372036854775807ll;
+    b_[mr_i] = ((mr_f64_to_u64(d_[mr_i]) + (unsigned long long)u_[mr_i]) + 18446744073709551615ull) + (unsigned long long)a_[mr_i];
+    n_[mr_i] = (int)a_[mr_i];
+    u_[mr_i] = (unsigned)(b_[mr_i] >> 32);
+    x_[mr_i] = (float)a_[mr_i];
+    d_[mr_i] = (double)b_[mr_i] + (double)3ll;"
+  `);
+  for (const helper of ['mr_f32_to_i64(float', 'mr_f64_to_u64(double']) expect(made.source).toContain(helper);
+});
+
+test('helpers, memory, atomics and print know them', () => {
+  const mixed = func([u64], u64, (v) => (v ^ (v >> 30n)) * 0xbf58_476d_1ce4_e5b9n);
+  const made = kernel(
+    'uses',
+    params,
+    ({ a, b }, { i, shared, mixed: mix64, atomicAdd, atomicMin, atomicMax, atomicExch, atomicCAS, atomicOr, print }) => {
+      const bins = shared(u64, 8);
+      bins[i] = mix64(b[i]!);
+      atomicAdd(bins, i, 1n);
+      atomicOr(b, i, 1n);
+      atomicMin(a, i, -5n);
+      b[i] = atomicMax(b, i, atomicExch(b, 0, 7n)) + atomicCAS(b, 1, 0n, 5n);
+      print('a', a[i]!, b[i]!, 7n);
+    },
+    { bounds: 'unchecked', functions: { mixed } },
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "bins_[mr_i] = mr_fn_mixed(b_[mr_i]);
+    atomicAdd_block(&bins_[mr_i], 1ull);
+    atomicOr(&b_[mr_i], 1ull);
+    atomicMin(&a_[mr_i], -5ll);
+    const unsigned long long mr_t1 = atomicExch(&b_[0], 7ull);
+    const unsigned long long mr_t2 = atomicMax(&b_[mr_i], mr_t1);
+    const unsigned long long mr_t3 = atomicCAS(&b_[1], 0ull, 5ull);
+    b_[mr_i] = mr_t2 + mr_t3;
+    printf("a %lld %llu 7\\n", a_[mr_i], b_[mr_i]);"
+  `);
+});
+
+test('f16 loads as f32, and rounds where it is stored', () => {
+  const made = kernel(
+    'halves',
+    { h: inout(f16), from: input(f16, 2), x: output(f32), factor: f16 },
+    ({ h, from, x, factor }, { i, local, f16: half }) => {
+      const kept = local(half, 4);
+      kept[i & 3] = from[i]![0]! * factor;
+      h[i]! += kept[i & 3]!;
+      x[i] = h[i]! + 1;
+    },
+    open,
+  );
+  expect(made.source).toContain(
+    '(unsigned short* h_, int h_n0, const unsigned short* from_, int from_n0, int from_n1, float* x_, int x_n0, unsigned short factor_',
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "unsigned short kept_[4];
+    kept_[mr_i & 3] = mr_to_f16(mr_from_f16(from_[(long long)mr_i * from_n1 + 0]) * mr_from_f16(factor_));
+    h_[mr_i] = mr_to_f16(mr_from_f16(h_[mr_i]) + mr_from_f16(kept_[mr_i & 3]));
+    x_[mr_i] = mr_from_f16(h_[mr_i]) + 1.0f;"
+  `);
+  expect(complaint(() => kernel('k', { h: inout(f16), d: f64 }, withText('({ h, d }) => { h[0] = d; }')))).toMatch(/^K207/);
+});
+
+test('what meets its own kind only', () => {
+  const complaints: Record<string, string> = {};
+  for (const [name, line] of Object.entries({
+    mixed: 'a[0] = a[0] + b[0];',
+    number: 'a[0] = a[0] + n[0];',
+    text: 'a[0] = a[0] + 1;',
+    stored: 'x[0] = a[0];',
+    narrowed: 'n[0] = a[0];',
+    index: 'x[a[0]] = 1;',
+    power: 'a[0] = a[0] ** 2n;',
+    unsignedShift: 'a[0] = a[0] >>> 2n;',
+    sqrt: 'x[0] = Math.sqrt(a[0]);',
+    abs: 'a[0] = Math.abs(a[0]);',
+    popcount: 'n[0] = t.popcount(b[0]);',
+    least: 'b[0] = -1n;',
+    most: 'a[0] = 9223372036854775808n;',
+    far: 'b[0] = 18446744073709551616n;',
+    float: 'a[0] = 2.5;',
+    atomic: 't.atomicAdd(a, 0, 1n);',
+    size: 'const m = t.shared(t.f32, 4n);',
+    vector: 'const v = t.vec2f(a[0], 1);',
+    halves: "const m = t.shared('f16', 4); t.atomicAdd(m, 0, 1);",
+  }))
+    complaints[name] = refused(`({ a, b, n, x }, t) => { ${line} }`);
+  expect(
+    Object.entries(complaints)
+      .map(([name, said]) => `${name}: ${said}`)
+      .join('\n'),
+  ).toMatchInlineSnapshot(`
+    "mixed: K204: 'a[0] + b[0]' mixes i64 and u64.
+      Cast one side: i64(...).
+    number: K204: 'a[0] + n[0]' mixes i64 and i32.
+      Cast one side: i64(...).
+    text: K204: 'a[0] + 1' mixes i64 and a whole number.
+      Write the number with an n: 1n.
+    stored: K204: 'a[0]' is i64 where f32 is needed.
+      Write f32(a[0]).
+    narrowed: K204: 'a[0]' is i64 where i32 is needed.
+      Write i32(a[0]).
+    index: K204: 'a[0]' is i64 where i32 is needed.
+      Write i32(a[0]).
+    power: K301: '**' is not for whole numbers of 64 bits ('a[0] ** 2n').
+      Multiply.
+    unsignedShift: K301: '>>>' is not for whole numbers of 64 bits ('a[0] >>> 2n').
+      A shift to the right of u64 brings in zeros.
+    sqrt: K201: 'Math.sqrt' is not for whole numbers of 64 bits.
+      Cast to f64(...), or to i32(...).
+    abs: K201: 'Math.abs' is not for whole numbers of 64 bits.
+      Cast to f64(...), or to i32(...).
+    popcount: K206: 'popcount' takes integers, and 'b[0]' is u64.
+    least: K206: -1 does not fit u64.
+      u64 goes from 0 to 18446744073709551615.
+    most: K206: 9223372036854775808 does not fit i64.
+      i64 goes from -9223372036854775808 to 9223372036854775807.
+    far: K206: 18446744073709551616 does not fit u64.
+      u64 goes from 0 to 18446744073709551615.
+    float: K204: '2.5' is a fraction where i64 is needed.
+      Write i64(2.5).
+    atomic: K209: 'atomicAdd' does not work on i64.
+      It works on i32, u32, u64, f32, f64.
+    size: K403: The size of 'm' (4n) must be known when the kernel is made.
+      Use numbers and { constants }. Shared memory whose size the launch gives is sharedDynamic(type).
+    vector: K204: 'a[0]' is i64 where f32 is needed.
+      Write f32(a[0]).
+    halves: K209: 'atomicAdd' does not work on f16.
+      It works on i32, u32, u64, f32, f64."
+  `);
+});
