@@ -32,7 +32,7 @@ import {
 } from './types.js';
 import { MATH_NUMBERS } from './builtins.js';
 import { isWide, wideConst } from './wide.js';
-import { component, select, vectorName } from './vectors.js';
+import { asVector, component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;
 
@@ -125,8 +125,15 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
 
 function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
   const test = condition(ctx, lowerExpr(ctx, node.test), node.test);
+  const before = ctx.effects;
   const [one, other] = [evaluate(ctx, node.consequent), evaluate(ctx, node.alternate)];
-  if (one.kind === 'vector' || other.kind === 'vector') return select(ctx, test, node.consequent, node.alternate, node);
+  if (one.kind === 'vector' || other.kind === 'vector') {
+    if (ctx.effects > before) {
+      const what = `'${textOf(ctx, node)}' chooses between vectors with an atomic or a random number inside.`;
+      fail('K301', node, what, 'Write an if, or give the number a name first.');
+    }
+    return select(ctx, test, asVector(ctx, one, node.consequent), asVector(ctx, other, node.alternate), node);
+  }
   const then = asExpr(ctx, one, node.consequent);
   const otherwise = asExpr(ctx, other, node.alternate);
   const type = then.type === 'bool' && otherwise.type === 'bool' ? 'bool' : commonType(ctx, then, otherwise, node);

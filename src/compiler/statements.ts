@@ -113,12 +113,17 @@ function lowerTest(ctx: Context, node: Expression): Expr {
 
 function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefined): void {
   let loop: Stmt | undefined;
+  const isTop = ctx.scope === ctx.bodyScope;
   // The names of the head live around the body.
   const around = nested(ctx, () => {
+    // A minifier may move declarations of the body into the head.
+    const { bodyScope } = ctx;
+    if (isTop) ctx.bodyScope = ctx.scope;
     const init = listed(ctx, () => {
       if (node.init?.type === 'VariableDeclaration') lowerDeclaration(ctx, node.init);
       else if (node.init) lowerEffect(ctx, node.init);
     });
+    ctx.bodyScope = bodyScope;
     const test = node.test ? lowerCondition(ctx, node.test) : undefined;
     // The body comes before the update, so that `let` types are learnt in the order they are read.
     const body = branch(ctx, node.body, result);

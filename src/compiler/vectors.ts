@@ -118,30 +118,16 @@ function constructFrom(ctx: Context, name: string, length: number, type: ScalarT
   );
 }
 
-/** `test ? v : w`. The arms are lowered once for each component, so that what they bind is in the arm that is taken. */
-export function select(ctx: Context, given: Expr, then: Expression, otherwise: Expression, node: AnyNode): VectorValue {
-  const before = ctx.effects;
-  const first = asVector(ctx, evaluate(ctx, then), then);
-  requireAlike(ctx, first, asVector(ctx, evaluate(ctx, otherwise), otherwise), node);
-  if (ctx.effects > before) {
-    fail(
-      'K301',
-      node,
-      `'${textOf(ctx, node)}' chooses between vectors with an atomic or a random number inside.`,
-      'Write an if, or give the number a name first.',
-    );
-  }
-  if (given.kind === 'const') return asVector(ctx, evaluate(ctx, given.value === 0 ? otherwise : then), node);
+/** `test ? v : w`. What an arm stands on is bound in the arm, once for each component: so it must have no effect. */
+export function select(ctx: Context, given: Expr, then: VectorValue, otherwise: VectorValue, node: AnyNode): VectorValue {
+  requireAlike(ctx, then, otherwise, node);
+  if (given.kind === 'const') return given.value === 0 ? otherwise : then;
   const binds: Binding[] = [];
   const test = bound(binds, 'test', given);
-  const arm = (from: Expression, at: number): Expr => {
-    const vector = asVector(ctx, evaluate(ctx, from), from);
-    return withBinds(vector.binds, vector.parts[at]!);
-  };
-  const parts = first.parts.map(
-    (_part, at): Expr => ({ kind: 'select', type: first.type, test, then: arm(then, at), otherwise: arm(otherwise, at) }),
-  );
-  return makeVector(first.type, parts, binds);
+  const arm = ({ binds: own, parts }: VectorValue, at: number): Expr => withBinds(own, parts[at]!);
+  const { type } = then;
+  const parts = then.parts.map((_part, at): Expr => ({ kind: 'select', type, test, then: arm(then, at), otherwise: arm(otherwise, at) }));
+  return makeVector(type, parts, binds);
 }
 
 export function asVector(ctx: Context, value: Value, node: AnyNode): VectorValue {

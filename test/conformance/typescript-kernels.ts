@@ -70,7 +70,7 @@ const springs = kernel(
   { fmad: false },
 );
 
-const bits = kernel(
+const bitwise = kernel(
   'bits',
   { x: input(f32), out: output(u32, 2) },
   ({ x, out }, { i, popcount, floatBits, bitsFloat, fma, u32: whole }) => {
@@ -212,7 +212,7 @@ export function typescriptKernels(target: Target): void {
       const values = Float32Array.from({ length: 64 }, (_, n) => Math.fround(1 + n / 3) * (n % 2 === 0 ? 1 : -1));
       using x = device.from(values);
       using out = device.zeros([64, 4], 'u32');
-      device.stream.launch(bits, 64, { x, out });
+      device.stream.launch(bitwise, 64, { x, out });
       const words = new Uint32Array(values.buffer);
       const expected = [...values].flatMap((v, n) => {
         const ones = words[n]!.toString(2).replaceAll('0', '').length;

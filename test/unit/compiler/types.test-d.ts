@@ -2,7 +2,7 @@
 import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, f64, i32, u8 } from '../../../src/core/elements/dtype.js';
+import { f16, f32, f64, i32, i64, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { type In, type InOut, inout, input, type Kernel, type Out, output } from '../../../src/core/kernels/kernel.js';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -133,6 +133,25 @@ kernel(
   },
   { constants: { scale: 3, length: 7 }, functions: { dot: square } },
 );
+kernel('b', { b: inout(u64), a: inout(i64), h: inout(f16), n: inout(i32) }, ({ b, a, h, n }, t) => {
+  const word: bigint = t.u64(n[0]!) + b[0]! * 3n;
+  b[0] = t.atomicAdd(b, 0, word) + t.min(word, 5n);
+  a[0] = t.atomicMin(a, 0, t.i64(2.5)) / 2n;
+  n[0] = t.i32(word) + t.f32(word);
+  h[0] = h[0]! * 2;
+  const seen = t.shared(t.u64, 4);
+  seen[0] = word;
+  // @ts-expect-error bigint into i32
+  n[0] = word;
+  // @ts-expect-error a number into u64
+  b[0] = 1;
+  // @ts-expect-error bigint and number
+  a[0] = a[0]! + 1;
+  // @ts-expect-error CUDA has no such atomic on i64
+  t.atomicAdd(a, 0, 1n);
+  // @ts-expect-error f16 is in memory only
+  t.f16(1);
+});
 kernel('b', { x: inout(f32) }, ({ x }, { i, rng }) => {
   const r = rng(7, i);
   x[i] = r.uniform() + r.normal() + r.u32();

@@ -206,6 +206,12 @@ test('a choice evaluates one arm, and what the arm stands on in it', () => {
   expect(irText(fixed)).toBe('p[0, 0] = 2:f32\np[0, 1] = 2:f32');
 });
 
+test('many choices in a row do not make the text grow beyond their number', () => {
+  const chain = Array.from({ length: 40 }, (_unused, n) => `i === ${n} ? normalize(vec3f(p[${n}])) : `).join('');
+  const made = kernel('k', params, withText(`({ p }, { i, vec3f, normalize }) => { p.set(i, ${chain}vec3f(1)); }`));
+  expect(made.source.length).toBeLessThan(300_000);
+});
+
 test('in conditions and local arrows vectors stay expressions', () => {
   const ir = irOf(params, ({ p }, { i, vec2f, vec3f, length, add, scale, normalize }) => {
     const along = (o: ReturnType<typeof vec3f>, d: ReturnType<typeof vec3f>, t: number) => add(o, scale(d, t));
