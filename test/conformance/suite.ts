@@ -25,6 +25,7 @@ import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
 import { typescriptKernels } from './typescript-kernels.js';
+import { typescriptValues } from './typescript-values.js';
 import { views } from './views.js';
 import { waiting } from './waiting.js';
 
@@ -44,6 +45,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   launches,
   typescriptKernels,
   blockKernels,
+  typescriptValues,
   waiting,
   hostFunctions,
   badArguments,
