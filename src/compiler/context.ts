@@ -42,7 +42,7 @@ export type Value =
   | { readonly kind: 'method'; readonly array: ArrayRef; readonly indices: readonly Expr[]; readonly name: 'at' | 'set' }
   | { readonly kind: 'shape'; readonly array: ArrayRef; readonly from: number }
   | VectorValue
-  | { readonly kind: 'thread'; readonly vector: ThreadVector }
+  | { readonly kind: 'thread'; readonly vector: ThreadVector | 'globalIdx' }
   /** Of random numbers, and what it draws. */
   | { readonly kind: 'generator'; readonly array: ArrayRef }
   | { readonly kind: 'draw'; readonly array: ArrayRef; readonly draw: Draw }

@@ -12,7 +12,7 @@ import type {
 } from 'acorn';
 import { lowerCall } from './calls.js';
 import { type Context, fail, textOf, type Value } from './context.js';
-import type { ArrayRef, Axis, Expr, ScalarType } from './ir.js';
+import type { ArrayRef, Axis, Expr, ScalarType, ThreadVector } from './ir.js';
 import { combine, divideIntegers, integer } from './operators.js';
 import { generatorMember } from './random.js';
 import { environmentValue, importedName, isUnknown, nameValue } from './names.js';
@@ -165,7 +165,7 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
     case 'generator':
       return generatorMember(ctx, object.array, name, node);
     case 'thread':
-      return { kind: 'expr', expr: { kind: 'thread', type: 'i32', vector: object.vector, axis: axisOf(ctx, name, node) } };
+      return { kind: 'expr', expr: placeOf(object.vector, axisOf(ctx, name, node)) };
     case 'args': {
       const value = ctx.around.args.get(name);
       return (
@@ -181,6 +181,14 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
     default:
       return fail('K101', node, `'${textOf(ctx, node.object)}' has no member '${name}'.`);
   }
+}
+
+/** `globalIdx` is what everybody writes of the others. */
+function placeOf(vector: ThreadVector | 'globalIdx', axis: Axis): Expr {
+  if (vector !== 'globalIdx') return { kind: 'thread', type: 'i32', vector, axis };
+  const [block, size, thread] = [placeOf('blockIdx', axis), placeOf('blockDim', axis), placeOf('threadIdx', axis)];
+  const first: Expr = { kind: 'arithmetic', type: 'i32', op: '*', left: block, right: size };
+  return { kind: 'arithmetic', type: 'i32', op: '+', left: first, right: thread };
 }
 
 function axisOf(ctx: Context, name: string, node: AnyNode): Axis {

@@ -80,7 +80,7 @@ function lookup(ctx: Context, name: string): Value | undefined {
   const func = ctx.around.functions.get(name);
   if (func) return { kind: 'func', func };
   if (isAtomic(name) || isVectorType(name) || NAMED.some((names) => names.includes(name))) return { kind: 'builtin', name };
-  if (THREAD_VECTORS.includes(name)) return { kind: 'thread', vector: name as ThreadVector };
+  if (THREAD_VECTORS.includes(name)) return { kind: 'thread', vector: name as ThreadVector | 'globalIdx' };
   const axis = THREAD_INDICES.indexOf(name);
   if (axis < 0) return undefined;
   ctx.indexRank = Math.max(ctx.indexRank, axis + 1) as Context['indexRank'];

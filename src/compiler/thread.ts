@@ -43,6 +43,8 @@ export interface Thread {
   readonly blockIdx: Index3;
   readonly blockDim: Index3;
   readonly gridDim: Index3;
+  /** `blockIdx * blockDim + threadIdx`, in CUDA's order: `x` is the last of `i`, `j`, `k`. */
+  readonly globalIdx: Index3;
 
   readonly i32: Cast<'i32'>;
   readonly u32: Cast<'u32'>;

@@ -112,6 +112,13 @@ test('element types come from the thread, from an import, or by name; minifiers 
     expect(irText(irOf(params, withText(text, 'gpu'))), text).toMatch(/^shared a #3: f32\[4\]\n[^]*a\[i\] = x\[i\]/);
 });
 
+test('the global index is made of the others', () => {
+  const ir = irOf(params, ({ n }, { globalIdx }) => {
+    n[globalIdx.x] = globalIdx.z;
+  });
+  expect(irText(ir)).toBe('n[((blockIdx.x * blockDim.x) + threadIdx.x)] = ((blockIdx.z * blockDim.z) + threadIdx.z)');
+});
+
 test('barriers of three scopes, and the fence', () => {
   const ir = irOf(params, ({ size }, t) => {
     t.syncthreads();
