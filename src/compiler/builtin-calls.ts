@@ -103,8 +103,9 @@ function lowerRow(ctx: Context, short: string, name: string, row: Builtin, node:
   }
   const many = row.arity === 'many';
   const nodes = argumentsOf(ctx, node, name, many ? 2 : row.arity, many ? Number.POSITIVE_INFINITY : row.arity);
+  const before = ctx.effects;
   const values = nodes.map((argument) => evaluate(ctx, argument));
-  const vector = VECTOR_ROWS.includes(name) ? lowerByComponent(ctx, short, values, nodes, node) : undefined;
+  const vector = VECTOR_ROWS.includes(name) ? lowerByComponent(ctx, short, before, values, nodes, node) : undefined;
   if (vector) return vector;
   const args = values.map((value, at) => asExpr(ctx, value, nodes[at]!));
   return { kind: 'expr', expr: fold(short, row, args) ?? applied(ctx, short, row, args, nodes, node) };

@@ -1,9 +1,9 @@
 // Calls that are statements of their own: barriers, fences, print and assert.
 import type { CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
-import { type Context, fail, textOf } from './context.js';
+import { type Context, fail, pinned, textOf } from './context.js';
 import { asExpr, evaluate, lowerExpr } from './expressions.js';
-import type { BarrierScope, Expr } from './ir.js';
+import { type BarrierScope, type Expr, isStable } from './ir.js';
 import { condition, isUntyped, settle } from './types.js';
 import { settled } from './vectors.js';
 
@@ -31,7 +31,8 @@ export function lowerEffectCall(ctx: Context, name: string, node: CallExpression
 
 /** The line's parts: a space between the arguments, nothing inside a template, words beside words as one. */
 function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
-  const parts: (string | Expr)[] = [];
+  const before = ctx.effects;
+  let parts: (string | Expr)[] = [];
   const add = (part: string | Expr): void => {
     const last = parts.at(-1);
     if (typeof part === 'string' && typeof last === 'string') parts[parts.length - 1] = last + part;
@@ -39,9 +40,20 @@ function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
   };
   argumentsOf(ctx, node, 'print', 0, Number.POSITIVE_INFINITY).forEach((argument, at) => {
     if (at > 0) add(' ');
-    for (const part of partsOf(ctx, argument)) add(part);
+    const declared = ctx.out.length;
+    const own = partsOf(ctx, argument);
+    // What a vector stands on is declared before the line, and so is then what stands before the vector.
+    const mine = ctx.out.splice(declared);
+    if (mine.length > 0) parts = computed(ctx, parts, node.start);
+    ctx.out.push(...mine);
+    for (const part of own) add(part);
   });
-  return parts;
+  return ctx.effects > before ? computed(ctx, parts, node.start) : parts;
+}
+
+/** Values in the order of the text, before what comes next. */
+function computed(ctx: Context, parts: readonly (string | Expr)[], at: number): (string | Expr)[] {
+  return parts.map((part) => (typeof part === 'string' || isStable(part) ? part : pinned(ctx, 'part', part, at)));
 }
 
 function partsOf(ctx: Context, node: Expression): (string | Expr)[] {

@@ -5,7 +5,7 @@ import { type Binding, type Context, fail, textOf, type Value, type VectorValue 
 import { asExpr, evaluate } from './expressions.js';
 import type { ArithmeticOp, Expr } from './ir.js';
 import { convert, typedConst } from './types.js';
-import { asVector, bound, makeVector, repeatable, requireAlike, requireFloat, vectorName, withBinds } from './vectors.js';
+import { asVector, bound, inOrder, makeVector, repeatable, requireAlike, requireFloat, vectorName, withBinds } from './vectors.js';
 
 const COMPONENTWISE: Readonly<Record<string, ArithmeticOp>> = { add: '+', sub: '-', mul: '*' };
 
@@ -13,14 +13,16 @@ const COMPONENTWISE: Readonly<Record<string, ArithmeticOp>> = { add: '+', sub: '
 export function lowerVectorFunction(ctx: Context, name: string, node: CallExpression): Value {
   const isUnary = name === 'length' || name === 'normalize';
   const nodes = argumentsOf(ctx, node, name, isUnary ? 1 : 2);
-  const left = asVector(ctx, evaluate(ctx, nodes[0]!), nodes[0]!);
+  const before = ctx.effects;
+  const first = asVector(ctx, evaluate(ctx, nodes[0]!), nodes[0]!);
   if (isUnary) {
-    requireFloat(ctx, left, name, nodes[0]!);
-    return name === 'length' ? { kind: 'expr', expr: length(left) } : normalize(left);
+    requireFloat(ctx, first, name, nodes[0]!);
+    return name === 'length' ? { kind: 'expr', expr: length(first) } : normalize(first);
   }
-  if (name === 'scale') return scale(ctx, left, nodes[1]!);
-  const right = asVector(ctx, evaluate(ctx, nodes[1]!), nodes[1]!);
-  requireAlike(ctx, left, right, node);
+  if (name === 'scale') return scale(ctx, before, first, nodes[1]!);
+  const second = asVector(ctx, evaluate(ctx, nodes[1]!), nodes[1]!);
+  requireAlike(ctx, first, second, node);
+  const [left, right] = [inOrder(ctx, before, first), inOrder(ctx, before, second)];
   if (name === 'dot') return { kind: 'expr', expr: withBinds([...left.binds, ...right.binds], dot(left.parts, right.parts)) };
   if (name === 'cross') return cross(ctx, left, right, node);
   const parts = left.parts.map((part, at) => arithmetic(COMPONENTWISE[name]!, part, right.parts[at]!));
@@ -57,9 +59,11 @@ function normalize(given: VectorValue): VectorValue {
   );
 }
 
-function scale(ctx: Context, vector: VectorValue, by: Expression): VectorValue {
+function scale(ctx: Context, before: number, given: VectorValue, by: Expression): VectorValue {
+  const value = convert(ctx, asExpr(ctx, evaluate(ctx, by), by), given.type, by);
+  const vector = inOrder(ctx, before, given);
   const binds: Binding[] = [...vector.binds];
-  const factor = bound(binds, 'factor', convert(ctx, asExpr(ctx, evaluate(ctx, by), by), vector.type, by));
+  const factor = bound(binds, 'factor', value);
   return makeVector(
     vector.type,
     vector.parts.map((part) => arithmetic('*', part, factor)),
@@ -82,6 +86,7 @@ function cross(ctx: Context, first: VectorValue, second: VectorValue, node: Call
 export function lowerByComponent(
   ctx: Context,
   name: string,
+  before: number,
   values: readonly Value[],
   nodes: readonly Expression[],
   node: CallExpression,
@@ -94,8 +99,9 @@ export function lowerByComponent(
   const columns = values.map((value, at): readonly Expr[] => {
     if (value.kind === 'vector') {
       requireAlike(ctx, model, value, node);
-      binds.push(...value.binds);
-      return value.parts;
+      const vector = inOrder(ctx, before, value);
+      binds.push(...vector.binds);
+      return vector.parts;
     }
     const one = bound(binds, 'all', convert(ctx, asExpr(ctx, value, nodes[at]!), type, nodes[at]!));
     return model.parts.map(() => one);

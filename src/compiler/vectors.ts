@@ -48,6 +48,14 @@ export function repeatable(vector: VectorValue, name = 'v'): VectorValue {
   return { ...vector, parts, binds };
 }
 
+/**
+ * A vector among others of one expression. Where one of them has an effect, all that is computed for them is bound, in
+ * the order of the text: a load must not come after an atomic that stands behind it.
+ */
+export function inOrder(ctx: Context, before: number, vector: VectorValue): VectorValue {
+  return ctx.effects > before ? repeatable(vector) : vector;
+}
+
 /** A number computed from components: what they stand on is bound around it. */
 export function withBinds(binds: readonly Binding[], body: Expr): Expr {
   return binds.reduceRight<Expr>(
@@ -85,13 +93,9 @@ export function construct(ctx: Context, name: string, node: CallExpression): Vec
   const args = argumentsOf(ctx, node, name, 1, length);
   if (args.length === 1) return constructFrom(ctx, name, length, type, evaluate(ctx, args[0]!), args[0]!);
   if (args.length !== length) fail('K212', node, `'${name}' takes ${length} arguments or one, not ${args.length}.`);
-  const binds: Binding[] = [];
-  const parts = args.map((argument, at) => {
-    const before = ctx.effects;
-    const part = convert(ctx, asExpr(ctx, evaluate(ctx, argument), argument), type, argument);
-    return ctx.effects > before ? bound(binds, `v_${COMPONENTS[at]}`, part) : part;
-  });
-  return makeVector(type, parts, binds);
+  const before = ctx.effects;
+  const parts = args.map((argument) => convert(ctx, asExpr(ctx, evaluate(ctx, argument), argument), type, argument));
+  return inOrder(ctx, before, makeVector(type, parts, []));
 }
 
 function constructFrom(ctx: Context, name: string, length: number, type: ScalarType, from: Value, node: Expression): VectorValue {

@@ -257,8 +257,52 @@ test('an atomic among the components runs once, even where its component is not 
   expect(irText(ir)).toMatchInlineSnapshot(`
     "const v_x: i32 = atomic add n[0](1)
     n[1] = (2 + 2)
-    n[2] = {v_x = atomic add n[0](1); n[3]}
+    n[2] = {v_x = atomic add n[0](1); {v_y = n[3]; v_y}}
     p[0, 0] = f32(n[0])"
+  `);
+});
+
+test('loads stay before the atomics and random numbers that stand behind them', () => {
+  const ir = irOf(params, ({ n, p }, { i, vec2i, vec2f, add, scale, max, atomicAdd, rng, print }) => {
+    const r = rng(1, i);
+    const a = vec2i(n[0]!, atomicAdd(n, 0, 1));
+    n.set(add(vec2i(n[1]!, 2), vec2i(atomicAdd(n, 1, 1), 3)));
+    p.set(0, scale(vec2f(p[0]!), r.uniform()));
+    n.set(max(vec2i(n[2]!, 0), atomicAdd(n, 2, 1)));
+    print(n[5]!, r.u32(), vec2f(r.normal(), 1), a);
+    print(n[6]!, atomicAdd(n, 6, 1));
+  });
+  expect(irText(ir)).toMatchInlineSnapshot(`
+    "local r #4: u32[7]
+    r.seed(u32(1), u32(i))
+    const v_x: i32 = n[0]
+    const v_y: i32 = atomic add n[0](1)
+    const v_x: i32 = n[1]
+    const v_x: i32 = atomic add n[1](1)
+    const part_x: i32 = (v_x + v_x)
+    const part_y: i32 = (2 + 3)
+    n[0] = part_x
+    n[1] = part_y
+    const v_x: f32 = p[0, 0]
+    const v_y: f32 = p[0, 1]
+    const factor: f32 = r.uniform()
+    const part_x: f32 = (v_x * factor)
+    const part_y: f32 = (v_y * factor)
+    p[0, 0] = part_x
+    p[0, 1] = part_y
+    const v_x: i32 = n[2]
+    const all: i32 = atomic add n[2](1)
+    const part_x: i32 = max(v_x, all)
+    const part_y: i32 = max(0, all)
+    n[0] = part_x
+    n[1] = part_y
+    const part: i32 = n[5]
+    const part: u32 = r.u32()
+    const v_x: f32 = r.normal()
+    print part " " part " (" v_x ", " 1:f32 ") (" v_x ", " v_y ")"
+    const part: i32 = n[6]
+    const part: i32 = atomic add n[6](1)
+    print part " " part"
   `);
 });
 
