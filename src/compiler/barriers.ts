@@ -24,3 +24,14 @@ export function brokenBarrier({ barrier, parting }: BrokenBarrier): KernelTextEr
   const warp = barrier.scope === 'warp' ? ' A barrier of a warp is held to this too: on the CPU device it is one of the whole block.' : '';
   return new KernelTextError('K401', { start: parting.stmt.at, end: parting.stmt.at + 1 }, sentences[parting.how], remedy + warp);
 }
+
+/** K405: what the language has a word for, and neither device an answer yet. */
+export function gridBarrier(at: number): KernelTextError {
+  const message = 'gridSync() needs a launch whose blocks all run at once, which this version does not make.';
+  return new KernelTextError(
+    'K405',
+    { start: at, end: at + 'gridSync'.length },
+    message,
+    'End the kernel there and launch another for what follows: launches of a stream are in order.',
+  );
+}

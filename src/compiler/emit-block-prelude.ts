@@ -1,10 +1,9 @@
 // What a kernel with barriers stands on. The CPU device's side is regions.h of the shim: these are CUDA's.
 import type { BarrierScope } from './ir.js';
 
-export const BARRIER_MACROS: Readonly<Record<BarrierScope, string>> = {
+export const BARRIER_MACROS: Readonly<Record<Exclude<BarrierScope, 'grid'>, string>> = {
   warp: 'MR_SYNCWARP()',
   block: 'MR_SYNCTHREADS()',
-  grid: 'MR_GRID_SYNC()',
 };
 
 export const BLOCK_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE

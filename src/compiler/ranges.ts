@@ -128,9 +128,13 @@ class Ranges {
     if (range !== undefined) this.#define(variable, range);
   }
   #define(variable: Variable, range: string): void {
+    this.#ranges.set(variable, this.#named(range));
+  }
+  #named(range: string): string {
+    if (/^\w+\(\w*\)$|^\w+$/.test(range)) return range;
     const name = this.#names.temporary();
     this.makes.push(`const mr_range ${name} = ${range};`);
-    this.#ranges.set(variable, name);
+    return name;
   }
 
   #narrowed(test: Expr | undefined, run: () => void): void {
@@ -149,7 +153,9 @@ class Ranges {
         const leaf = this.#isOne(side) && !this.#isOne(other) ? undefined : this.#leafOf(side);
         const bound = leaf === undefined ? undefined : this.#range(other);
         if (leaf === undefined || bound === undefined) continue;
-        this.#narrowings = [...this.#narrowings, ...BOUND[of].map((name) => ({ leaf, function: name, bound }))];
+        // By a name, or conditions on conditions would grow without end.
+        const named = BOUND[of].length === 0 ? bound : this.#named(bound);
+        this.#narrowings = [...this.#narrowings, ...BOUND[of].map((name) => ({ leaf, function: name, bound: named }))];
       }
     }
   }

@@ -3,8 +3,8 @@
 // with the variables that decide them. All of that is the same for the threads that are left (uniformity.ts), or the
 // kernel is refused.
 //
-// docs/decisions/0012 says why. Where each variable lives is decided in storage.ts.
-import { brokenBarrier, hasBarrier } from './barriers.js';
+// docs/decisions/0015 says why. Where each variable lives is decided in storage.ts.
+import { brokenBarrier, gridBarrier, hasBarrier } from './barriers.js';
 import type { BarrierScope, Expr, KernelIr, Stmt, Variable } from './ir.js';
 import { analyse, type Uniformity } from './uniformity.js';
 import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn } from './walk.js';
@@ -20,7 +20,7 @@ export type Piece =
   | Region
   /** A declaration or an assignment of what the block has one of; or `break`, `continue`, `return` of all threads. */
   | { readonly kind: 'once'; readonly stmt: Stmt }
-  | { readonly kind: 'barrier'; readonly at: number; readonly scope: BarrierScope }
+  | { readonly kind: 'barrier'; readonly at: number; readonly scope: Exclude<BarrierScope, 'grid'> }
   | { readonly kind: 'if'; readonly at: number; readonly test: Expr; readonly then: readonly Piece[]; readonly otherwise: readonly Piece[] }
   | {
       readonly kind: 'loop';
@@ -38,7 +38,7 @@ export interface Plan {
   readonly shared: ReadonlySet<Variable>;
 }
 
-/** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach. */
+/** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach, K405 for one of the grid. */
 export function planRegions(ir: KernelIr): Plan | undefined {
   if (!ir.body.some(hasBarrier)) return undefined;
   const uniformity = analyse(ir);
@@ -172,6 +172,7 @@ class Planner {
   #piece(stmt: Stmt): Piece {
     switch (stmt.kind) {
       case 'barrier':
+        if (stmt.scope === 'grid') throw gridBarrier(stmt.at);
         return { kind: 'barrier', at: stmt.at, scope: stmt.scope };
       case 'if': {
         const { at, test } = stmt;

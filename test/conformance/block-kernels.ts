@@ -51,7 +51,7 @@ const relay = kernel(
     let mine = i;
     slots[threadIdx.x] = mine;
     for (let turn = 0; turn < turns; turn++) {
-      if (until[i]! === turn) {
+      if (turn === until[i]!) {
         out[i] = mine;
         return;
       }

@@ -245,4 +245,17 @@ describe('barriers', () => {
         Let every thread reach the barrier, and keep the condition around the work before and after it. A barrier of a warp is held to this too: on the CPU device it is one of the whole block."
     `);
   });
+
+  test('of the whole grid are K405, with the way round', () => {
+    const wide = (): unknown =>
+      kernel('wide', params, ({ y }, { i, gridSync }) => {
+        y[i] = 1;
+        gridSync();
+        y[i] = 2;
+      });
+    expect(complaint(wide)).toMatchInlineSnapshot(`
+      "K405: gridSync() needs a launch whose blocks all run at once, which this version does not make.
+        End the kernel there and launch another for what follows: launches of a stream are in order."
+    `);
+  });
 });
