@@ -10,7 +10,7 @@ import { CpuCompiler, SHIM_DIRECTORY } from '../../../src/build/cpu-compiler.js'
 import { rewriteForCpu } from '../../../src/build/rewrite.js';
 import { kernel } from '../../../src/compiler/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
-import { i32 } from '../../../src/core/elements/dtype.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
@@ -123,6 +123,65 @@ for (const [bounds, seed] of [
     if (bounds === 'checked') expect(reports).toBeGreaterThan(KERNELS);
   });
 }
+
+async function build(made: Kernel): Promise<string> {
+  const compiler = await CpuCompiler.open();
+  const path = join(directory, `${made.build.entry}.so`);
+  writeFileSync(path, await compiler.compile(made.build));
+  return path;
+}
+
+test('print writes whole lines, of every type, from both sides of a barrier', async () => {
+  const made = kernel('told', { x: inout(f32) }, ({ x }, { i, print, syncthreads, u32, f64 }) => {
+    print('100%', `of "${i}"`, u32(i - 1), x[i]!, f64(x[i]!) / 3, i > 1, '\u00fc?');
+    syncthreads();
+    print(i);
+  });
+  const path = await build(made);
+  const args = [Float32Array.of(0.5, -2, 1e20), int(3), int(3), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
+  const printed = runner.run(path, made.build.entry, { grid: [1, 1, 1], block: [4, 1, 1], threads: 1 }, args);
+  expect(printed.split('\n')).toEqual([
+    '100% of "0" 4294967295 0.5 0.166667 false \u00fc?',
+    '100% of "1" 0 -2 -0.666667 false \u00fc?',
+    '100% of "2" 1 1e+20 3.33333e+19 true \u00fc?',
+    '0',
+    '1',
+    '2',
+    '',
+  ]);
+});
+
+test('blocks of three dimensions and of the most threads, with some that leave and values that cross', async () => {
+  const made = kernel('turned', { y: inout(i32) }, ({ y }, { shared, local, syncthreads, threadIdx, blockDim, blockIdx }) => {
+    const s = shared(i32, 1024);
+    const number = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    const threads = blockDim.x * blockDim.y * blockDim.z;
+    const mine = local(i32, 2);
+    let own = number * 3;
+    mine[1] = number;
+    s[number] = own;
+    syncthreads();
+    if (number % 5 === 4) return;
+    own += s[threads - 1 - number]!;
+    syncthreads();
+    y[blockIdx.y * threads + number] = own + mine[1]!;
+  });
+  const path = await build(made);
+  for (const [x, y, z] of [
+    [8, 8, 16],
+    [1024, 1, 1],
+    [1, 1, 1],
+    [3, 5, 7],
+    [1, 64, 1],
+  ] as const) {
+    const threads = x * y * z;
+    const out = new Int32Array(2 * threads);
+    const args = [out, int(out.length), int(NO_LIMIT), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
+    runner.run(path, made.build.entry, { grid: [1, 2, 1], block: [x, y, z] }, args);
+    const one = (n: number): number => (n % 5 === 4 ? 0 : n * 3 + (threads - 1 - n) * 3 + n);
+    expect(out).toEqual(Int32Array.from({ length: 2 * threads }, (_, n) => one(n % threads)));
+  }
+});
 
 const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
 const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
