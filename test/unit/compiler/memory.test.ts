@@ -229,7 +229,7 @@ test('K404 how much memory there is', () => {
     a[0] = b[0]!;
   });
   expect(most.arrays.length).toBe(2);
-  expect(refused('(p, t) => { const a = t.shared(f64, 6144); const b = t.shared(u8, 1); }')).toMatchInlineSnapshot(`
+  expect(refused('(p, t) => { const a = t.shared(f64, 6144); const b = t.shared(t.u8, 1); }')).toMatchInlineSnapshot(`
     "K404: With 'b' the shared memory of a block is 49153 bytes (49152 at most).
       Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }."
   `);
