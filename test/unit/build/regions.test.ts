@@ -124,7 +124,7 @@ for (const [bounds, seed] of [
   });
 }
 
-async function build(made: Kernel): Promise<string> {
+async function imageOf(made: Kernel): Promise<string> {
   const compiler = await CpuCompiler.open();
   const path = join(directory, `${made.build.entry}.so`);
   writeFileSync(path, await compiler.compile(made.build));
@@ -137,7 +137,7 @@ test('print writes whole lines, of every type, from both sides of a barrier', as
     syncthreads();
     print(i);
   });
-  const path = await build(made);
+  const path = await imageOf(made);
   const args = [Float32Array.of(0.5, -2, 1e20), int(3), int(3), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
   const printed = runner.run(path, made.build.entry, { grid: [1, 1, 1], block: [4, 1, 1], threads: 1 }, args);
   expect(printed.split('\n')).toEqual([
@@ -166,7 +166,7 @@ test('blocks of three dimensions and of the most threads, with some that leave a
     syncthreads();
     y[blockIdx.y * threads + number] = own + mine[1]!;
   });
-  const path = await build(made);
+  const path = await imageOf(made);
   for (const [x, y, z] of [
     [8, 8, 16],
     [1024, 1, 1],
