@@ -9,6 +9,7 @@ import { KernelCache } from './cache.js';
 import type { KernelCompiler } from './compiler.js';
 import { CpuCompiler, shimIdentity } from './cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from './cuda-compiler.js';
+import { refuseEndlessIncludes } from './includes.js';
 import { refuseOnCpu } from './surface.js';
 import { tokenize } from './text.js';
 import { cpuIdentity } from './toolchain.js';
@@ -44,6 +45,7 @@ export class KernelBuilder {
   async build(spec: BuildSpec): Promise<BuildResult> {
     const startMs = performance.now();
     if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source).tokens);
+    refuseEndlessIncludes(spec);
     const key = this.#sourceKey(spec);
     let flight = this.#flights.get(key);
     if (!flight) {
@@ -97,8 +99,8 @@ export class KernelBuilder {
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
   #sourceKey(spec: BuildSpec): string {
     const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), shimIdentity()] : this.#target.computeCapability;
-    const { source, entry, options, fmad } = spec;
-    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, source, entry, options, fmad]));
+    const { source, identity = source, entry, options, fmad } = spec;
+    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, entry, options, fmad]));
   }
 }
 

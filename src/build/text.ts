@@ -19,9 +19,12 @@ export interface Tokens {
   readonly hasMacros: boolean;
 }
 
-/** Comment, raw string, string or character, directive, name, number, anything else. Directives only at the start of a line. */
+/**
+ * Comment, raw string (to the end of the text if it has none), string or character, directive, name, number, anything else.
+ * Directives only at the start of a line.
+ */
 const PIECE =
-  /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?\)\1"|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\\r?\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
+  /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\\r?\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
 const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 
 /** Directives yield no tokens; line markers, which a preprocessor leaves, set the count of lines. */

@@ -3,12 +3,12 @@ import type { AnyNode, AssignmentExpression, CallExpression, Expression, Pattern
 import { argumentsOf } from './calls.js';
 import { type Context, fail, type LocalName, pinned, textOf, type VectorValue } from './context.js';
 import { converted, learn } from './declarations.js';
-import { asExpr, elementType, evaluate, lowerExpr, lowerIndex } from './expressions.js';
-import { type ArrayRef, type Expr, isStable } from './ir.js';
+import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex } from './expressions.js';
+import { type ArrayRef, type Expr, isStable, type ScalarType } from './ir.js';
 import { combine } from './operators.js';
 import { mentions } from './regions.js';
 import { leading } from './statements.js';
-import { convert, convertsTo, literal, typedConst, variableExpr } from './types.js';
+import { convert, convertsTo, isFloat, isUntyped, literal, retype, typedConst, variableExpr } from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
 import { isWide, wideConst } from './wide.js';
 
@@ -21,7 +21,15 @@ export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], 
   const indices = [...given, ...args.slice(0, -1).map((argument) => lowerIndex(ctx, argument))];
   const valueNode = args.at(-1)!;
   if (value?.kind === 'vector') storeVector(ctx, array, indices, value, valueNode, node);
-  else store(ctx, array, indices, asExpr(ctx, value!, valueNode), valueNode, node);
+  else
+    store(
+      ctx,
+      array,
+      indices,
+      lowerFitted(ctx, valueNode, (arm, at) => convert(ctx, arm, elementType(array), at)),
+      valueNode,
+      node,
+    );
 }
 
 /** All components are computed before the first is written, which may be one that another stands on. */
@@ -65,15 +73,41 @@ export function lowerAssignment(ctx: Context, node: AssignmentExpression): void 
   if (node.right.type === 'AssignmentExpression' && node.operator === '=') return lowerChain(ctx, node, node.right);
   const target = targetOf(ctx, node.left);
   if (node.operator === '=') {
-    const value = leading(ctx, node.right, (last) => evaluate(ctx, last));
-    if (target.kind === 'vector') assignVector(ctx, target.vector, asVector(ctx, value, node.right), node);
-    else assign(ctx, target, asExpr(ctx, value, node.right), node.right, node);
+    if (target.kind === 'vector') {
+      const value = leading(ctx, node.right, (last) => asVector(ctx, evaluate(ctx, last), last));
+      assignVector(ctx, target.vector, value, node);
+      return;
+    }
+    const value = leading(ctx, node.right, (last) => lowerFitted(ctx, last, (arm, at) => fitted(ctx, target, arm, at)));
+    assign(ctx, target, value, node.right, node);
     return;
   }
   const op = node.operator.slice(0, -1);
   if (op === '&&' || op === '||' || op === '??')
     fail('K301', node, `'${node.operator}' is not part of the kernel language.`, 'Write an if.');
-  change(ctx, target, op, lowerExpr(ctx, node.right), node, node.left, node.right);
+  const isPlain = ['+', '-', '*', '/', '%'].includes(op);
+  const value = isPlain ? lowerFitted(ctx, node.right, (arm, at) => met(ctx, target, arm, at)) : lowerExpr(ctx, node.right);
+  change(ctx, target, op, value, node, node.left, node.right);
+}
+
+type NumberTarget = Exclude<Target, { kind: 'vector' }>;
+
+/** The type that an assignment has to come to; undefined while a `let` has none. */
+function typeOf(target: Target): ScalarType | undefined {
+  if (target.kind === 'element') return elementType(target.array);
+  const { type } = target.kind === 'local' ? target.local.variable : target.vector;
+  return isUntyped(type) ? undefined : type;
+}
+
+function fitted(ctx: Context, target: NumberTarget, value: Expr, node: AnyNode): Expr {
+  if (target.kind === 'local') return converted(ctx, target.local, value, node);
+  return convert(ctx, value, elementType(target.array), node);
+}
+
+/** The right side of `target op= value` in floating point. In integers, and where it would narrow, it is left to the operator. */
+function met(ctx: Context, target: Target, value: Expr, node: AnyNode): Expr {
+  const type = typeOf(target);
+  return type !== undefined && isFloat(type) && convertsTo(value.type, type) ? retype(ctx, value, type, node) : value;
 }
 
 /** `a = b = value`. */
@@ -97,7 +131,8 @@ export function lowerUpdate(ctx: Context, node: UpdateExpression): void {
 /** All components are computed before the first is written: `v = cross(v, w)`. */
 function assignVector(ctx: Context, target: VectorValue, value: VectorValue, node: AssignmentExpression): void {
   requireAlike(ctx, target, value, node);
-  const variables = target.variables!;
+  const { list: variables, node: declarator } = target.variables!;
+  ctx.assigned.add(declarator);
   // What a component is made of may have been written by then.
   const isKept = (part: Expr, at: number): boolean => !mentions(part, new Set(variables.slice(0, at)));
   const parts = settled(ctx, value, 'next', node.start, isKept);
@@ -124,13 +159,14 @@ function change(ctx: Context, target: Target, op: string, value: Expr, node: Any
   store(ctx, array, indices, combine(ctx, op, load, value, node, leftNode, rightNode), node, node);
 }
 
-function assign(ctx: Context, target: Exclude<Target, { kind: 'vector' }>, value: Expr, valueNode: AnyNode, node: AnyNode): void {
+function assign(ctx: Context, target: NumberTarget, value: Expr, valueNode: AnyNode, node: AnyNode): void {
   if (target.kind === 'element') {
     store(ctx, target.array, target.indices, value, valueNode, node);
     return;
   }
   const { local } = target;
   learn(ctx, local, value, node);
+  ctx.assigned.add(local.node);
   local.hasValue = true;
   const known = converted(ctx, local, value, valueNode);
   ctx.out.push({ kind: 'assign', at: node.start, variable: local.variable, value: known });

@@ -3,7 +3,7 @@ import type { CallExpression } from 'acorn';
 import type { DType } from '../core/elements/dtype.js';
 import { argumentsOf } from './calls.js';
 import { type Context, fail } from './context.js';
-import { elementType, evaluate, lowerExpr, lowerIndex } from './expressions.js';
+import { elementType, evaluate, lowerFitted, lowerIndex } from './expressions.js';
 import type { AtomicOp, Expr } from './ir.js';
 import { convert } from './types.js';
 
@@ -47,7 +47,7 @@ export function lowerAtomic(ctx: Context, name: string, node: CallExpression): E
     fail('K209', args[0]!, `'${name}' does not work on ${array.dtype}.`, `It works on ${types.join(', ')}.`);
   const type = elementType(array);
   const indices = [...target.indices, lowerIndex(ctx, args[1]!)];
-  const values = args.slice(2).map((argument) => convert(ctx, lowerExpr(ctx, argument), type, argument));
+  const values = args.slice(2).map((argument) => lowerFitted(ctx, argument, (value, at) => convert(ctx, value, type, at)));
   ctx.effects++;
   return { kind: 'atomic', type, op, array, indices, args: values };
 }

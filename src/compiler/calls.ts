@@ -2,7 +2,7 @@
 import type { ArrowFunctionExpression, CallExpression, Expression } from 'acorn';
 import { lowerBuiltin } from './builtin-calls.js';
 import { type Binding, type Context, fail, identifierOf, Scope, textOf, type Value } from './context.js';
-import { asExpr, elementType, evaluate, lowerExpr, lowerIndex } from './expressions.js';
+import { asExpr, elementType, evaluate, lowerFitted, lowerIndex } from './expressions.js';
 import type { ArrayRef, Expr, FuncIr, ScalarType, Variable } from './ir.js';
 import { lowerDraw } from './random.js';
 import { convert, settle, variableExpr } from './types.js';
@@ -56,7 +56,9 @@ function lowerHelper(ctx: Context, func: FuncIr, node: CallExpression): Expr {
     kind: 'call',
     type: func.result,
     func,
-    args: args.map((argument, at) => convert(ctx, lowerExpr(ctx, argument), func.params[at]!.type as ScalarType, argument)),
+    args: args.map((argument, at) =>
+      lowerFitted(ctx, argument, (value, part) => convert(ctx, value, func.params[at]!.type as ScalarType, part)),
+    ),
   };
 }
 

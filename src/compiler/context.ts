@@ -30,7 +30,7 @@ export interface VectorValue {
   /** What the parts stand on. */
   readonly binds: readonly Binding[];
   /** Of a `let`: what an assignment writes. */
-  readonly variables: readonly Variable[] | undefined;
+  readonly variables: { readonly list: readonly Variable[]; readonly node: AnyNode } | undefined;
 }
 
 /** What a name or a part of an expression may stand for. Only `expr`, `local` and `vector` are values at run time. */
@@ -84,11 +84,24 @@ export interface Surroundings {
   readonly functions: ReadonlyMap<string, FuncIr>;
 }
 
+/** What is left of the work that one kernel may make: local functions can double it with every line. */
+export interface Budget {
+  /** Expressions of this pass, local functions written out. */
+  ofPass: number;
+  /** Of all passes. */
+  ofAll: number;
+}
+
 export interface Context {
   readonly text: string;
   readonly around: Surroundings;
   /** By declarator. */
   readonly resolved: Map<AnyNode, Resolution>;
+  /** Every `let` with a value, and every one that is assigned another, as far as is known. */
+  readonly lets: Set<AnyNode>;
+  readonly assigned: Set<AnyNode>;
+  /** Those that never are assigned: each is what a `const` is, and tools write one for the other. */
+  readonly constants: Set<AnyNode>;
   /** Untyped locals met beside a u32: they become u32 rather than i32 when nothing else decides. */
   readonly unsignedHints: Set<AnyNode>;
   /** Declarator of each variable still untyped in this pass. */
@@ -112,6 +125,7 @@ export interface Context {
   /** Names of parameters were shortened: free names cannot be trusted. */
   isMinified: boolean;
   readonly expanding: Set<ArrowFunctionExpression>;
+  readonly budget: Budget;
 }
 
 export function fail(code: string, at: { readonly start: number; readonly end: number }, message: string, hint?: string): never {

@@ -2,8 +2,9 @@
 // the user's stack; the text itself is checked by the device's compiler when it is built.
 import type { BuildSpec } from '../core/channel/build.js';
 import { type Kernel, MADE, type Param, type Params } from '../core/kernels/kernel.js';
-import { checkName, checkParams, IDENTIFIER, refuseArgument } from './arguments.js';
-import { findEntry, type TextEntry, type TextParameter, withoutComments } from './cuda-signature.js';
+import { checkName, checkedParams, checkOptions, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
+import { findEntry, type TextEntry, type TextParameter } from './cuda-signature.js';
+import { globalFunctions, withoutComments } from './cuda-text.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from './diagnostics.js';
 
 /** How the text is compiled. */
@@ -22,23 +23,27 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   checkName(name);
   if (!IDENTIFIER.test(name) || name.includes('$'))
     refuseArgument(`The name (${name}) must be a C identifier: the function in the text has it.`, 'name', name);
-  checkParams(params);
+  const own = checkedParams(params) as P;
   if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
+  checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
   const text = withoutComments(source);
   const entry = requireEntry(text, source, name, site);
-  if (entry.parameters) compare(name, params, entry.parameters);
+  if (entry.parameters) compare(name, own, entry.parameters);
   const made: Kernel<P> = {
     name,
-    params: Object.freeze({ ...params }),
+    params: own,
     source,
     [MADE]: true,
-    build: buildSpec(name, params, source, text, options, site),
+    build: buildSpec(name, own, source, text, options, site),
     abi: 'plain',
     indexRank: 0,
   };
   return Object.freeze(made);
 }
+
+/** Of other kernels, where the one that was asked for is not there. */
+const MAX_SHOWN_NAMES = 10;
 
 function checkedOptions(options: readonly string[]): readonly string[] {
   if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
@@ -47,12 +52,13 @@ function checkedOptions(options: readonly string[]): readonly string[] {
 }
 
 function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
-  const entry = findEntry(text, name);
-  const found = [...text.matchAll(/__global__\b[^;{}()]*?(\w+)\s*\(/g)]
-    .map((match) => match[1]!)
-    .filter((other) => other !== '__launch_bounds__');
+  const functions = globalFunctions(text);
+  const entry = findEntry(text, functions, name);
   if (!entry) {
-    const others = found.length === 0 ? 'The text has no __global__ function.' : `The text has ${found.join(', ')}.`;
+    const names = [...new Set(functions.map((one) => one.name))];
+    const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
+    const others =
+      names.length === 0 ? 'The text has no __global__ function.' : `The text has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
     throw toCompileError(
       new KernelTextError(
         'K005',
@@ -61,7 +67,7 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
         `${others} Write: extern "C" __global__ void ${name}(...).`,
       ),
       name,
-      source,
+      { text: source },
       site,
     );
   }
@@ -75,7 +81,7 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
         `Write: extern "C" __global__ void ${name}(...).`,
       ),
       name,
-      source,
+      { text: source },
       site,
     );
   }
@@ -90,7 +96,7 @@ function described(param: Param): string {
 function compare(name: string, params: Params, list: readonly TextParameter[]): void {
   const entries = Object.entries(params);
   if (entries.length !== list.length) {
-    const shown = list.map((parameter) => parameter.text).join(', ');
+    const shown = shortened(list.map((parameter) => parameter.text).join(', '));
     refuseArgument(
       `params has ${entries.length} entries, and '${name}' takes ${list.length} in the text: (${shown}).`,
       'params',
@@ -102,7 +108,7 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
     const problem = mismatch(param, list[at]!);
     if (problem === undefined) return;
     refuseArgument(
-      `The parameter '${key}' (${described(param)}) is '${list[at]!.text}' in the text, at position ${at + 1}: ${problem}.`,
+      `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the text, at position ${at + 1}: ${problem}.`,
       `params.${key}`,
       described(param),
       list[at]!.text,
@@ -147,7 +153,7 @@ function buildSpec(name: string, params: Params, source: string, text: string, o
 /** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */
 function isBounded(text: string): boolean {
   return (
-    !/\b(?:for|while|do|goto|asm|__device__|__syncthreads\w*|\w+_sync|template|operator)\b|^\s*#/m.test(text) &&
+    !/\b(?:for|while|do|goto|asm|__device__|__syncthreads\w*|\w+_sync|template|operator)\b|^[ \t]*#/m.test(text) &&
     (text.match(/__global__/g) ?? []).length === 1
   );
 }

@@ -2,6 +2,7 @@
 //
 // It is no C++ parser: what it cannot read (templates, typedefs, structs, macros) it calls unknown, and leaves to the
 // real compiler. What it can read, it reads right.
+import type { GlobalFunction } from './cuda-text.js';
 import type { DType } from '../core/elements/dtype.js';
 
 export interface TextParameter {
@@ -20,17 +21,6 @@ export interface TextEntry {
   readonly parameters: readonly TextParameter[] | undefined;
   /** Offset of the list in the text. */
   readonly at: number;
-}
-
-/** Comments, strings and character literals as blanks, so that offsets stay. Lines stay too. */
-export function withoutComments(source: string): string {
-  const pattern =
-    /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|$)|R"([^()\\\s]{0,16})\([\s\S]*?\)\1"|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*'/g;
-  return source.replace(pattern, (text, _tag, offset: number) => {
-    // A quote between digits is a separator: 1'000.
-    if (text.startsWith("'") && /[0-9a-fA-F]/.test(source[offset - 1] ?? '') && /[0-9a-fA-F]/.test(text[1] ?? '')) return text;
-    return text.replace(/[^\n]/g, ' ');
-  });
 }
 
 const SCALARS: Readonly<Record<string, DType>> = {
@@ -102,13 +92,11 @@ function splitList(list: string): string[] | undefined {
   return trimmed;
 }
 
-/** Finds `__global__ ... name(`; undefined when there is none. Text must have its comments taken out. */
-export function findEntry(text: string, name: string): TextEntry | undefined {
-  const escaped = name.replaceAll('$', '\\$');
-  const pattern = new RegExp(`__global__\\b[^;{}()]*(?:__launch_bounds__\\s*\\([^()]*\\)[^;{}()]*)?(?<![\\w$])${escaped}\\s*\\(`, 'g');
-  const [match, ...others] = text.matchAll(pattern);
-  if (!match) return undefined;
-  const open = match.index + match[0].length;
+/** What a kernel named so has for a list; undefined when the text has none. Text must have its comments taken out. */
+export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): TextEntry | undefined {
+  const [found, ...others] = functions.filter((one) => one.name === name);
+  if (!found) return undefined;
+  const { open, isExternC } = found;
   let depth = 1;
   let close = open;
   for (; close < text.length && depth > 0; close++) {
@@ -117,23 +105,6 @@ export function findEntry(text: string, name: string): TextEntry | undefined {
   }
   const list = depth === 0 ? splitList(text.slice(open, close - 1)) : undefined;
   // Which of several definitions counts, only the preprocessor knows.
-  const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^\s*#\s*if/m.test(text));
-  return { isExternC: isExternC(text, match.index), parameters: isUnclear ? undefined : list?.map(readParameter), at: open };
-}
-
-/** `extern "C"` before the function or around it. The quoted C is a blank in text without strings. */
-function isExternC(text: string, at: number): boolean {
-  if (/\bextern\s+(?:[\w\s]*)$/.test(text.slice(0, at)) || /\bextern\b[^;{}]*$/.test(text.slice(0, at))) return true;
-  const blocks = /\bextern\s*\{/g;
-  for (let match = blocks.exec(text); match && match.index < at; match = blocks.exec(text)) {
-    let depth = 0;
-    let end = match.index + match[0].length - 1;
-    for (; end < text.length; end++) {
-      if (text[end] === '{') depth++;
-      else if (text[end] === '}') depth--;
-      if (depth === 0) break;
-    }
-    if (at < end) return true;
-  }
-  return false;
+  const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
+  return { isExternC, parameters: isUnclear ? undefined : list?.map(readParameter), at: open };
 }

@@ -4,10 +4,10 @@ import { type Context, fail, type LocalName, pinned, textOf, type Value, type Ve
 import { evaluate, lowerExpr } from './expressions.js';
 import { type Expr, isStable, type Variable } from './ir.js';
 import { declaredMemory } from './memory.js';
-import { environmentValue } from './names.js';
+import { environmentValue, SHORT_NAME } from './names.js';
 import { declaredGenerator } from './random.js';
 import { leading } from './statements.js';
-import { convert, convertsTo, isUntyped, settle, typeName, variableExpr } from './types.js';
+import { convert, convertsTo, isOpen, isUntyped, settle, typeName, variableExpr } from './types.js';
 import { COMPONENTS, settled } from './vectors.js';
 
 export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void {
@@ -42,7 +42,7 @@ export function bindPattern(ctx: Context, pattern: Pattern, from: 'args' | 'env'
       fail('K004', property, `The parameter '${key}' ${what}.`, 'Write the name alone: the values come from the launch.');
     }
     const local = property.value.name;
-    if (key.length > 2 && local !== key && local.length <= 2) ctx.isMinified = true;
+    if (local !== key && local.length <= SHORT_NAME) ctx.isMinified = true;
     const value: Value =
       from === 'env'
         ? environmentValue(ctx, key, property)
@@ -75,7 +75,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     return;
   }
   if (value.kind === 'vector') {
-    declareVector(ctx, node, name, value, isConst);
+    declareVector(ctx, node, name, value, isConst || ctx.constants.has(node));
     return;
   }
   // What is no number cannot be assigned again, though a minifier may write `let`.
@@ -85,7 +85,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
   }
   const last = init.type === 'SequenceExpression' ? init.expressions.at(-1)! : init;
   const expr = lowerValue(ctx, value, last);
-  if (isConst) declareConst(ctx, node, name, expr, last);
+  if (isConst || ctx.constants.has(node)) declareConst(ctx, node, name, expr, last);
   else declareLet(ctx, node, name, expr, last);
 }
 
@@ -99,15 +99,57 @@ function declareConst(ctx: Context, node: VariableDeclarator, name: string, expr
     ctx.scope.define(name, { kind: 'expr', expr });
     return;
   }
+  // Numbers of the text take the type of what they meet under their name as they would in its place, where a tool may
+  // put them: only what they depend on is fixed here.
+  if (isUntyped(expr.type) && !isOpen(ctx, expr) && hasFewerParts(expr, MAX_REPEATED_PARTS)) {
+    ctx.scope.define(name, { kind: 'expr', expr: withPinned(ctx, expr, name, node.start) });
+    return;
+  }
   const known = settle(ctx, expr, init);
   const variable: Variable = { name, type: known.type, isConst: true };
   ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
   ctx.out.push({ kind: 'declare', at: node.start, variable, value: known });
 }
 
+/** An expression that is written again wherever its name stands must stay small: one inside another doubles. */
+const MAX_REPEATED_PARTS = 16;
+
+function hasFewerParts(expr: Expr, most: number): boolean {
+  let left = most;
+  const count = (part: Expr): boolean => {
+    if (--left < 0) return false;
+    if (!isUntyped(part.type)) return true;
+    if (part.kind === 'select') return count(part.then) && count(part.otherwise);
+    if (part.kind === 'negate' || part.kind === 'invert') return count(part.operand);
+    if (part.kind === 'arithmetic') return count(part.left) && count(part.right);
+    return part.kind !== 'builtin' || part.args.every(count);
+  };
+  return count(expr);
+}
+
+/** An untyped expression that can be written anywhere: its typed parts are computed now. */
+function withPinned(ctx: Context, expr: Expr, name: string, at: number): Expr {
+  const part = (inner: Expr): Expr => withPinned(ctx, inner, name, at);
+  if (!isUntyped(expr.type)) return isStable(expr) ? expr : pinned(ctx, name, expr, at);
+  switch (expr.kind) {
+    case 'select':
+      return { ...expr, test: part(expr.test), then: part(expr.then), otherwise: part(expr.otherwise) };
+    case 'negate':
+    case 'invert':
+      return { ...expr, operand: part(expr.operand) };
+    case 'arithmetic':
+      return { ...expr, left: part(expr.left), right: part(expr.right) };
+    case 'builtin':
+      return { ...expr, args: expr.args.map(part) };
+    default:
+      return expr;
+  }
+}
+
 function declareLet(ctx: Context, node: VariableDeclarator, name: string, expr: Expr, init: Expression): void {
   const type = ctx.resolved.get(node)?.type ?? expr.type;
   const variable: Variable = { name, type, isConst: false };
+  ctx.lets.add(node);
   if (isUntyped(type)) ctx.untyped.set(variable, node);
   const value = isUntyped(type) ? expr : converted(ctx, { kind: 'local', variable, node, hasValue: true }, expr, init);
   ctx.scope.define(name, { kind: 'local', variable, node, hasValue: true });
@@ -126,7 +168,8 @@ function declareVector(ctx: Context, node: VariableDeclarator, name: string, val
     ctx.out.push({ kind: 'declare', at: node.start, variable, value: part });
     return variable;
   });
-  ctx.scope.define(name, { ...value, parts: variables.map(variableExpr), binds: [], variables });
+  ctx.lets.add(node);
+  ctx.scope.define(name, { ...value, parts: variables.map(variableExpr), binds: [], variables: { list: variables, node } });
 }
 
 /** An untyped `let` takes the type of the first typed value that it is assigned. */

@@ -41,6 +41,25 @@ export function lowerExpr(ctx: Context, node: AnyExpression): Expr {
   return asExpr(ctx, evaluate(ctx, node), node);
 }
 
+/**
+ * A value for a place whose type is known: `fit` converts. The arms of a `?:` convert each by itself, as they would in
+ * an `if`, of which a minifier makes one.
+ */
+export function lowerFitted(ctx: Context, node: AnyExpression, fit: (value: Expr, node: AnyNode) => Expr): Expr {
+  if (node.type !== 'ConditionalExpression') return fit(lowerExpr(ctx, node), node);
+  const test = condition(ctx, lowerExpr(ctx, node.test), node.test);
+  const then = lowerFitted(ctx, node.consequent, fit);
+  const otherwise = lowerFitted(ctx, node.alternate, fit);
+  return chosen(ctx, test, then, otherwise, node);
+}
+
+/** `test ? then : otherwise`. */
+function chosen(ctx: Context, test: Expr, then: Expr, otherwise: Expr, node: AnyNode): Expr {
+  const type = then.type === 'bool' && otherwise.type === 'bool' ? 'bool' : commonType(ctx, then, otherwise, node);
+  if (test.kind === 'const') return meet(ctx, test.value === 0 ? otherwise : then, type, node);
+  return { kind: 'select', type, test, then: meet(ctx, then, type, node), otherwise: meet(ctx, otherwise, type, node) };
+}
+
 /** A value at run time whose type is decided. */
 export function lowerSettled(ctx: Context, node: AnyExpression): Expr {
   return settle(ctx, lowerExpr(ctx, node), node);
@@ -74,8 +93,22 @@ export function elementType(array: ArrayRef): ScalarType {
   return REGISTER_TYPE[array.dtype];
 }
 
+/** Stops before a text of some lines takes all memory. */
+function spend(ctx: Context, node: AnyNode): void {
+  const { budget } = ctx;
+  budget.ofPass--;
+  budget.ofAll--;
+  if (budget.ofPass < 0) {
+    fail('K006', node, 'The kernel grows too large when its local functions are written out.', 'Make helpers of them with func(...).');
+  }
+  if (budget.ofAll < 0) {
+    fail('K006', node, 'The types of too many variables follow from each other.', 'Start them with their types: let v = f32(0).');
+  }
+}
+
 /** Anything an expression may stand for: arrays, functions and namespaces too. */
 export function evaluate(ctx: Context, node: AnyExpression): Value {
+  spend(ctx, node);
   switch (node.type) {
     case 'Identifier':
       return nameValue(ctx, node);
@@ -134,12 +167,7 @@ function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
     }
     return select(ctx, test, asVector(ctx, one, node.consequent), asVector(ctx, other, node.alternate), node);
   }
-  const then = asExpr(ctx, one, node.consequent);
-  const otherwise = asExpr(ctx, other, node.alternate);
-  const type = then.type === 'bool' && otherwise.type === 'bool' ? 'bool' : commonType(ctx, then, otherwise, node);
-  const arms = [meet(ctx, then, type, node), meet(ctx, otherwise, type, node)] as const;
-  if (test.kind === 'const') return { kind: 'expr', expr: arms[test.value === 0 ? 1 : 0] };
-  return { kind: 'expr', expr: { kind: 'select', type, test, then: arms[0], otherwise: arms[1] } };
+  return { kind: 'expr', expr: chosen(ctx, test, asExpr(ctx, one, node.consequent), asExpr(ctx, other, node.alternate), node) };
 }
 
 /** `NewExpression` as a reader says it. */
@@ -175,7 +203,7 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
     case 'env':
       return environmentValue(ctx, name, node);
     case 'math': {
-      const number = MATH_NUMBERS[name];
+      const number = Object.hasOwn(MATH_NUMBERS, name) ? MATH_NUMBERS[name] : undefined;
       return number === undefined ? { kind: 'builtin', name: `Math.${name}` } : { kind: 'expr', expr: literal(number) };
     }
     default:

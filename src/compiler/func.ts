@@ -1,11 +1,11 @@
 // func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
-import type { Scalar } from '../core/elements/dtype.js';
-import { refuseArgument } from './arguments.js';
-import { type CallSite, callSite, KernelTextError, toCompileError } from './diagnostics.js';
+import { isDType, type Scalar } from '../core/elements/dtype.js';
+import { refuseArgument, shortened } from './arguments.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from './diagnostics.js';
 import type { FuncIr, ScalarType } from './ir.js';
 import type { Func, FuncBody, Funcs } from './language.js';
 import { lowerFunc } from './lower.js';
-import { type ParsedFunction, parseFunction } from './parse.js';
+import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from './parse.js';
 import { REGISTER_TYPE } from './types.js';
 
 interface FuncDefinition {
@@ -21,24 +21,32 @@ const definitions = new WeakMap<Func, FuncDefinition>();
 /** A helper for kernels: scalars in, one scalar out. It is checked here, and named by the kernel that lists it. */
 export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
   const site = callSite(func);
+  if (!Array.isArray(params)) refuseArgument(`params (${shortened(params)}) must be an array of types.`, 'params', params);
   const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });
-  const types = params.map((type) => REGISTER_TYPE[type.dtype]);
-  const known = reporting('', site, () => parseFunction(body));
-  const definition = { parsed: known, params: types, result: REGISTER_TYPE[result.dtype], site };
+  const types = params.map((type, at) => registerType(type, `params[${at}]`));
+  const known = reporting({ text: textOfFunction(body), body }, site, () => parseFunction(body));
+  const definition = { parsed: known, params: types, result: registerType(result, 'result'), site };
   definitions.set(made, definition);
   lower('func', definition);
   return made;
 }
 
-function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {
-  return reporting(parsed.text, site, () => lowerFunc(name, parsed, params, result));
+function registerType(scalar: Scalar | undefined, argument: string): ScalarType {
+  const dtype = scalar?.dtype;
+  if (!isDType(dtype)) return refuseArgument(`${argument} (${shortened(scalar)}) must be a type such as f32.`, argument, scalar);
+  return REGISTER_TYPE[dtype];
 }
 
-function reporting<T>(text: string, site: CallSite, run: () => T): T {
+function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {
+  return reporting(parsed, site, () => lowerFunc(name, parsed, params, result));
+}
+
+function reporting<T>(source: ErrorSource, site: CallSite, run: () => T): T {
   try {
     return run();
   } catch (error) {
-    if (error instanceof KernelTextError) throw toCompileError(error, 'func', text, site);
+    const known = isTooDeep(error) ? tooDeep() : error;
+    if (known instanceof KernelTextError) throw toCompileError(known, 'func', source, site);
     throw error;
   }
 }

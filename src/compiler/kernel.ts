@@ -2,14 +2,15 @@
 // where a mistake has the user's stack; the text for the device's compiler is written at once too, since it is short.
 import type { BuildSpec } from '../core/channel/build.js';
 import { MADE, type Params } from '../core/kernels/kernel.js';
-import { checkName, checkParams, refuseArgument, requireOneOf } from './arguments.js';
-import { type CallSite, callSite, KernelTextError, placeOf, toCompileError, userLine } from './diagnostics.js';
-import { type EmittedKernel, emitKernel } from './emit-cuda.js';
+import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, linesOf, toCompileError, userLine } from './diagnostics.js';
+import { type EmitOptions, emitKernel } from './emit-cuda.js';
 import { lowerFunctions } from './func.js';
+import { canonical, digestOf } from './hash.js';
 import { hasLoop, type KernelIr } from './ir.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from './language.js';
 import { lowerKernel } from './lower.js';
-import { type ParsedFunction, parseFunction } from './parse.js';
+import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from './parse.js';
 
 /** The hardware's limit. */
 const MAX_THREADS_PER_BLOCK = 1024;
@@ -39,7 +40,8 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
 ): TypedKernel<P, C> {
   const site = callSite(kernel);
   checkName(name);
-  checkParams(params);
+  const own = checkedParams(params);
+  checkOptions(opts);
   requireOneOf('bounds', opts.bounds ?? 'checked', ['checked', 'unchecked']);
   const { maxThreadsPerBlock } = opts;
   if (
@@ -56,8 +58,8 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
   const constants = checkedConstants(opts.constants ?? {});
   const definition: Definition = {
     name,
-    params: Object.freeze({ ...params }),
-    parsed: reporting(name, '', site, () => parseFunction(body)),
+    params: own,
+    parsed: reporting(name, { text: textOfFunction(body), body }, site, () => parseFunction(body)),
     functions: opts.functions ?? {},
     isChecked: opts.bounds !== 'unchecked',
     fmad: opts.fmad ?? true,
@@ -68,21 +70,19 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
-  const { name, parsed, site, isChecked, maxThreadsPerBlock } = definition;
-  const { ir, emitted } = reporting(name, parsed.text, site, () => {
-    const lowered = lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions));
-    return { ir: lowered, emitted: emitKernel(lowered, definition.params, { isChecked, maxThreadsPerBlock }) };
-  });
+  const { name, parsed, site, maxThreadsPerBlock } = definition;
+  const { ir, build } = reporting(name, parsed, site, () => compile(definition, constants));
   const made: TypedKernel<P, C> = {
     name,
     params: definition.params as P,
-    source: emitted.source,
+    source: build.source,
     [MADE]: true,
-    build: buildSpec(definition, ir, emitted),
+    build,
     abi: 'shaped',
     indexRank: ir.indexRank,
     ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),
     specialize(changed: Partial<ConstantsEnv<C>>): TypedKernel<P, C> {
+      checkOptions(changed);
       for (const key of Object.keys(changed)) {
         if (Object.hasOwn(constants, key)) continue;
         const known = Object.keys(constants).join(', ') || 'none';
@@ -94,10 +94,15 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
   return Object.freeze(made);
 }
 
-function buildSpec(definition: Definition, ir: KernelIr, emitted: EmittedKernel): BuildSpec {
-  const { name, site, parsed } = definition;
-  return {
+function compile(definition: Definition, constants: Constants): { readonly ir: KernelIr; readonly build: BuildSpec } {
+  const { name, site, parsed, isChecked, maxThreadsPerBlock } = definition;
+  const ir = lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions));
+  const options: EmitOptions = { isChecked, maxThreadsPerBlock };
+  const emitted = emitKernel(ir, definition.params, options);
+  const lineOf = linesOf(parsed.text);
+  const build: BuildSpec = {
     source: emitted.source,
+    identity: digestOf(emitKernel(canonical(ir), definition.params, options).source),
     entry: emitted.entry,
     name,
     options: [],
@@ -109,25 +114,27 @@ function buildSpec(definition: Definition, ir: KernelIr, emitted: EmittedKernel)
     assertions: emitted.assertions,
     mapping: {
       file: site.file ?? name,
-      lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, placeOf(parsed.text, at).line))),
+      lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, lineOf(at)))),
     },
   };
+  return { ir, build };
 }
 
 function checkedConstants(constants: Constants): Constants {
   for (const [key, value] of Object.entries(constants)) {
     if (typeof value === 'number' || typeof value === 'boolean') continue;
-    refuseArgument(`The constant '${key}' (${String(value)}) must be a number or a boolean.`, 'constants', value);
+    refuseArgument(`The constant '${key}' (${shortened(value)}) must be a number or a boolean.`, 'constants', value);
   }
   return Object.freeze({ ...constants });
 }
 
 /** Runs a part of the compiler; its errors leave as CompileError with a frame of the user's text. */
-function reporting<T>(name: string, text: string, site: CallSite, run: () => T): T {
+function reporting<T>(name: string, source: ErrorSource, site: CallSite, run: () => T): T {
   try {
     return run();
   } catch (error) {
-    if (error instanceof KernelTextError) throw toCompileError(error, name, text, site);
+    const known = isTooDeep(error) ? tooDeep() : error;
+    if (known instanceof KernelTextError) throw toCompileError(known, name, source, site);
     throw error;
   }
 }

@@ -2,15 +2,16 @@
 //
 // A pass that learns a type is repeated, even when it ended in an error: the error may have come from not knowing. When
 // nothing more is learnt, what is still untyped gets its default (i32, u32 beside u32 values, f32 for fractions) and
-// the last pass runs. Each pass settles at least one variable, so it ends.
-import type { AnyNode, Pattern } from 'acorn';
+// the last pass runs. Each pass settles at least one variable, so it ends. A `let` that no pass has seen assigned is a
+// `const`.
+import type { Pattern } from 'acorn';
 import type { Param, Params } from '../core/kernels/kernel.js';
-import { type Context, fail, identifierOf, type Resolution, Scope, type Surroundings, type Value } from './context.js';
+import { type Context, fail, identifierOf, Scope, type Surroundings, type Value } from './context.js';
 import { KernelTextError } from './diagnostics.js';
-import { lowerExpr } from './expressions.js';
+import { lowerFitted } from './expressions.js';
 import type { ArrayRef, FuncIr, KernelIr, ScalarType, Stmt, Variable } from './ir.js';
 import type { Constants } from './language.js';
-import type { ParsedFunction } from './parse.js';
+import { isTooDeep, type ParsedFunction, tooDeep } from './parse.js';
 import { bindPattern } from './declarations.js';
 import { lowerBody } from './statements.js';
 import { convert, REGISTER_TYPE, variableExpr } from './types.js';
@@ -20,19 +21,20 @@ interface Lowered {
   readonly context: Context;
 }
 
-function freshContext(
-  text: string,
-  around: Surroundings,
-  isHelper: boolean,
-  resolved: Map<AnyNode, Resolution>,
-  unsignedHints: Set<AnyNode>,
-): Context {
+/** Several times what a text of the longest length holds. */
+const MAX_EXPRESSIONS = 200_000;
+/** Half a second's worth: a chain of variables whose types follow from each other takes a pass for each. */
+const MAX_EXPRESSIONS_OF_ALL_PASSES = 1_000_000;
+
+/** What one pass tells the next. */
+type Learnt = Pick<Context, 'resolved' | 'lets' | 'assigned' | 'constants' | 'unsignedHints' | 'budget'>;
+
+function freshContext(text: string, around: Surroundings, isHelper: boolean, learnt: Learnt): Context {
   const scope = new Scope(undefined);
   return {
     text,
     around,
-    resolved,
-    unsignedHints,
+    ...learnt,
     untyped: new Map(),
     hasLearnt: false,
     scope,
@@ -50,23 +52,37 @@ function freshContext(
 
 /** Lowers until all is typed. `run` lowers the whole function once. */
 function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
-  const resolved = new Map<AnyNode, Resolution>();
-  const unsignedHints = new Set<AnyNode>();
+  const learnt: Learnt = {
+    resolved: new Map(),
+    lets: new Set(),
+    assigned: new Set(),
+    constants: new Set(),
+    unsignedHints: new Set(),
+    budget: { ofPass: 0, ofAll: MAX_EXPRESSIONS_OF_ALL_PASSES },
+  };
   for (;;) {
-    const ctx = freshContext(text, around, isHelper, resolved, unsignedHints);
+    learnt.budget.ofPass = MAX_EXPRESSIONS;
+    const ctx = freshContext(text, around, isHelper, learnt);
     let error: unknown;
     try {
       run(ctx);
     } catch (thrown) {
       error = thrown;
     }
-    if (ctx.hasLearnt) continue;
+    if (isTooDeep(error)) throw tooDeep();
+    if (ctx.hasLearnt && learnt.budget.ofAll > 0 && learnt.budget.ofPass > 0) continue;
+    // What never is assigned is known at the end only, and not when an error came before it.
+    const fixed = error === undefined ? [...learnt.lets].filter((node) => !learnt.assigned.has(node) && !learnt.constants.has(node)) : [];
+    if (fixed.length > 0) {
+      for (const node of fixed) learnt.constants.add(node);
+      continue;
+    }
     if (error !== undefined && !(error instanceof KernelTextError && ctx.untyped.size > 0)) throw error;
     if (ctx.untyped.size === 0) return { body: ctx.out, context: ctx };
     for (const [variable, node] of ctx.untyped) {
-      const whole: ScalarType = unsignedHints.has(node) ? 'u32' : 'i32';
+      const whole: ScalarType = learnt.unsignedHints.has(node) ? 'u32' : 'i32';
       const type = variable.type === 'float literal' ? 'f32' : variable.type === 'bigint literal' ? 'i64' : whole;
-      resolved.set(node, { type, by: node });
+      learnt.resolved.set(node, { type, by: node });
     }
   }
 }
@@ -135,7 +151,7 @@ export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly
       lowerBody(ctx, node.body.body, result);
       if (!endsInReturn(ctx.out)) fail('K303', node, `The helper does not return a value on every path.`);
     } else {
-      ctx.out.push({ kind: 'return', at: node.body.start, value: convert(ctx, lowerExpr(ctx, node.body), result, node.body) });
+      ctx.out.push({ kind: 'return', at: node.body.start, value: lowerFitted(ctx, node.body, (arm, at) => convert(ctx, arm, result, at)) });
     }
   });
   return { name, params: variables, result, body };

@@ -22,6 +22,9 @@ import { isVectorType } from './vectors.js';
 /** What calls.ts, memory.ts and effects.ts know by name. */
 const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
 
+/** Names up to this long are what minifiers give. */
+export const SHORT_NAME = 2;
+
 /** A name standing alone. */
 export function nameValue(ctx: Context, node: Identifier): Value {
   const { name } = node;
@@ -43,6 +46,9 @@ function freeName(ctx: Context, name: string, node: AnyNode): Value {
   const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
   if (found && ctx.isMinified) {
     fail('K103', node, `The text is minified, so the free name '${name}' cannot be trusted.`, hint);
+  }
+  if (found && name.length <= SHORT_NAME && !THREAD_INDICES.includes(name)) {
+    fail('K103', node, `The free name '${name}' cannot be trusted: a minifier gives names that short to anything.`, hint);
   }
   if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
   return found;

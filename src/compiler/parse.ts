@@ -9,6 +9,8 @@ import { KernelTextError } from './diagnostics.js';
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
 
 export interface ParsedFunction {
+  /** The user's function, for errors that say where it stands. */
+  readonly body: object;
   readonly text: string;
   readonly node: FunctionNode;
 }
@@ -24,6 +26,36 @@ function attempt(source: string, shift: number): Attempt {
   } catch (error) {
     return { node: undefined, error };
   }
+}
+
+/** Ten times the longest kernels that people write; beyond it reading and building take seconds. */
+const MAX_TEXT_CHARS = 128 << 10;
+
+/** The stack ended: the text is nested deeper than those who read it, tree by tree, can follow. */
+export function isTooDeep(error: unknown): boolean {
+  return (
+    error instanceof Error && /call stack|stack space/.test(error.message) && (error instanceof RangeError || error instanceof SyntaxError)
+  );
+}
+export function tooDeep(): KernelTextError {
+  return new KernelTextError(
+    'K006',
+    { start: 0, end: 1 },
+    'The text is nested too deeply to be read.',
+    'Take parts of it out of their brackets.',
+  );
+}
+
+/** K002. `error` is what acorn says of the text in parentheses, if it says something. */
+function unreadable(error: unknown): KernelTextError {
+  const whole = { start: 0, end: 1 };
+  if (isTooDeep(error)) return tooDeep();
+  if (error instanceof SyntaxError) {
+    const at = Math.max(0, (error as SyntaxError & { readonly pos: number }).pos - 1);
+    const reason = error.message.replace(/ \(\d+:\d+\)$/, '');
+    return new KernelTextError('K002', { start: at, end: at + 1 }, `The body's text cannot be read: ${reason}.`);
+  }
+  return new KernelTextError('K002', whole, "The body's text cannot be read: it is not a function expression.");
 }
 
 function shiftOffsets(root: Expression, by: number): Expression {
@@ -48,12 +80,20 @@ function functionOf(node: Expression | undefined): FunctionNode | undefined {
   return undefined;
 }
 
-/** Reads a function the user wrote. Throws KernelTextError K001 to K003. */
+const NATIVE = /\{\s*\[native code\]\s*\}\s*$/;
+
+/** The text of a function, for errors; empty where there is none. */
+export function textOfFunction(body: unknown): string {
+  const text = typeof body === 'function' ? Function.prototype.toString.call(body) : '';
+  return NATIVE.test(text) ? '' : text;
+}
+
+/** Reads a function the user wrote. Throws KernelTextError K001 to K003 and K006. */
 export function parseFunction(body: unknown): ParsedFunction {
   const whole = { start: 0, end: 1 };
   if (typeof body !== 'function') throw new KernelTextError('K001', whole, `The body must be a function (${typeof body} was given).`);
-  const text = Function.prototype.toString.call(body);
-  if (/\{\s*\[native code\]\s*\}\s*$/.test(text)) {
+  const text = textOfFunction(body);
+  if (text === '') {
     throw new KernelTextError(
       'K001',
       whole,
@@ -61,15 +101,20 @@ export function parseFunction(body: unknown): ParsedFunction {
       'Pass the function itself, not the result of bind().',
     );
   }
+  if (text.length > MAX_TEXT_CHARS) {
+    throw new KernelTextError(
+      'K006',
+      whole,
+      `The body's text has ${text.length} characters (at most ${MAX_TEXT_CHARS}).`,
+      'Split the kernel.',
+    );
+  }
   const plain = attempt(`(${text})`, 1);
   const node = functionOf(plain.node) ?? functionOf(attempt(`({${text}})`, 2).node);
-  if (!node) {
-    const reason = plain.error instanceof SyntaxError ? plain.error.message : 'it is not a function expression';
-    throw new KernelTextError('K002', whole, `The body's text cannot be read: ${reason}.`);
-  }
+  if (!node) throw unreadable(plain.error);
   if (node.async || node.generator) {
     throw new KernelTextError('K003', node, 'A body must be a plain function, not async and not a generator.');
   }
   clean(node);
-  return { text, node };
+  return { body, text, node };
 }

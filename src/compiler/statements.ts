@@ -6,7 +6,7 @@ import { lowerCall } from './calls.js';
 import { type Context, fail, nested, textOf } from './context.js';
 import { lowerDeclaration } from './declarations.js';
 import { lowerEffectCall } from './effects.js';
-import { evaluate, lowerExpr, words } from './expressions.js';
+import { evaluate, lowerExpr, lowerFitted, words } from './expressions.js';
 import type { Expr, ScalarType, Stmt } from './ir.js';
 import { condition, convert, settle } from './types.js';
 
@@ -83,7 +83,7 @@ function lowerReturn(ctx: Context, argument: Expression | undefined, node: AnyNo
     return;
   }
   if (!argument) return fail('K303', node, `The helper must return a ${result}.`);
-  const value = leading(ctx, argument, (last) => convert(ctx, lowerExpr(ctx, last), result, last));
+  const value = leading(ctx, argument, (last) => lowerFitted(ctx, last, (arm, at) => convert(ctx, arm, result, at)));
   ctx.out.push({ kind: 'return', at: node.start, value });
 }
 

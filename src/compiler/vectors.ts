@@ -6,7 +6,7 @@
 import type { AnyNode, CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Binding, type Context, fail, pinned, textOf, type Value, type VectorValue } from './context.js';
-import { asExpr, elementType, evaluate } from './expressions.js';
+import { asExpr, elementType, evaluate, lowerFitted } from './expressions.js';
 import { type Expr, isStable, type ScalarType, type Variable } from './ir.js';
 import { castTo } from './operators.js';
 import { convert, isInteger, typedConst, variableExpr } from './types.js';
@@ -94,7 +94,7 @@ export function construct(ctx: Context, name: string, node: CallExpression): Vec
   if (args.length === 1) return constructFrom(ctx, name, length, type, evaluate(ctx, args[0]!), args[0]!);
   if (args.length !== length) fail('K212', node, `'${name}' takes ${length} arguments or one, not ${args.length}.`);
   const before = ctx.effects;
-  const parts = args.map((argument) => convert(ctx, asExpr(ctx, evaluate(ctx, argument), argument), type, argument));
+  const parts = args.map((argument) => lowerFitted(ctx, argument, (value, at) => convert(ctx, value, type, at)));
   return inOrder(ctx, before, makeVector(type, parts, []));
 }
 

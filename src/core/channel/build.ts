@@ -15,6 +15,8 @@ export interface SourceMapping {
 export interface BuildSpec {
   /** CUDA C++. */
   readonly source: string;
+  /** What built images are remembered by, in place of the text: the same for texts that differ in the names of locals. */
+  readonly identity?: string;
   /** The `extern "C"` function to look up. */
   readonly entry: string;
   /** What the user called the kernel. */

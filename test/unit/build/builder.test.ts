@@ -105,6 +105,18 @@ test('source, entry, options and fmad each make another image', async () => {
   expect(new Set(images.map(({ image }) => Buffer.from(image).toString())).size).toBe(specs.length);
 });
 
+test('what a text is remembered by may be said: then the text does not count', async () => {
+  const first = await cpu().build(specOf(SAXPY, 'saxpy', { identity: 'one' }));
+  const renamed = await cpu().build(
+    specOf(SAXPY.replaceAll('i)', 'j)').replaceAll('[i]', '[j]').replace('int i', 'int j').replace('(i ', '(j '), 'saxpy', {
+      identity: 'one',
+    }),
+  );
+  const other = await cpu().build(specOf(SAXPY, 'saxpy', { identity: 'two' }));
+  expect([first, renamed, other].map(({ fromCache }) => fromCache)).toEqual([false, true, false]);
+  expect(Buffer.from(renamed.image)).toEqual(Buffer.from(first.image));
+});
+
 test('a damaged file is built again', async () => {
   const damages: readonly ((path: string) => void)[] = [
     (path) => truncateSync(path, statSync(path).size / 2),

@@ -1,4 +1,5 @@
 // Every code of the compiler, with its sentence and its hint; and where the frame points.
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
@@ -13,7 +14,7 @@ function refused(body: (p: never, t: never) => unknown, own: Params = params): s
   return complaint(() => kernel('k', own, body as never));
 }
 
-test('the frame shows the place, marked, near the call', () => {
+test('the frame shows the place, marked', () => {
   const error = compileError(() =>
     kernel('blur', { x: inout(i32), width: i32 }, ({ x, width }, { i }) => {
       const half = width / 2;
@@ -22,23 +23,29 @@ test('the frame shows the place, marked, near the call', () => {
   );
   expect(error).toMatchObject({ name: 'CompileError', code: 'ERR_MILLRACE_COMPILE', log: error.message });
   const [diagnostic] = error.diagnostics;
-  expect(diagnostic).toMatchObject({ code: 'K205', file: expect.stringMatching(/errors\.test\.ts$/) });
-  expect(
-    error.message
-      .replace(/near .*\/errors\.test\.ts:\d+/, 'near errors.test.ts:LINE')
-      .replace(/^ +\d* \|/gm, '  L |')
-      .replaceAll('\t', ' '),
-  ).toMatchInlineSnapshot(`
+  expect(diagnostic).toMatchObject({ code: 'K205', file: expect.stringMatching(/errors\.test\.ts$/), column: 20 });
+  const { line, column } = diagnostic!;
+  expect(error.message.replace(/at .*\/errors\.test\.ts:\d+/, 'at errors.test.ts:LN').replace(`${line} |`, 'LN |')).toMatchInlineSnapshot(`
     "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
-      in kernel 'blur' near errors.test.ts:LINE
-      L |   const half = width / 2;
-      L |                ^^^^^^^^^
+      in kernel 'blur' at errors.test.ts:LN:20
+      LN |       const half = width / 2;
+         |                    ^^^^^^^^^
       Write idiv(width, 2) to truncate or f32(width) / 2 for a fraction."
   `);
-  const framed = error.message.split('\n');
-  const marks = framed.find((line) => line.includes('^'))!;
-  const shown = framed[framed.indexOf(marks) - 1]!;
-  expect(shown.slice(marks.indexOf('^'), marks.lastIndexOf('^') + 1)).toBe('width / 2');
+  const written = readFileSync(new URL(import.meta.url), 'utf8').split('\n');
+  expect(written[line - 1]!.slice(column - 1)).toBe('width / 2;');
+});
+
+test('where the place is not known, the frame shows the text near the call', () => {
+  const error = compileError(() => kernel('half', { x: inout(i32) }, withText('({ x }, { i }) => {\n  x[i] = x[i] / 2;\n}')));
+  const at = error.diagnostics[0]!.line;
+  expect(error.message.replace(/near .*\/errors\.test\.ts:/, 'near errors.test.ts:').replaceAll(String(at), 'LN')).toMatchInlineSnapshot(`
+    "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
+      in kernel 'half' near errors.test.ts:LN
+      LN |   x[i] = x[i] / 2;
+         |          ^^^^^^^^
+      Write idiv(x[i], 2) to truncate or f32(x[i]) / 2 for a fraction."
+  `);
 });
 
 test('the frame of a one-line text is cut around the place', () => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { func } from '../../../src/compiler/func.js';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { bool, f32, i16, i32, i8, u16, u8 } from '../../../src/core/elements/dtype.js';
+import { bool, f32, f64, i16, i32, i8, u16, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
-import { bodyOf } from './support.js';
+import { bodyOf, withText } from './support.js';
 
 const open = { bounds: 'unchecked' } as const;
 
@@ -253,4 +254,52 @@ test('lines of the text lead back to the lines of this file', () => {
   const head = source.findIndex((line) => line.startsWith('extern'));
   expect(lines[head]).toBe(0);
   expect(lines[source.findIndex((line) => line.includes('= 1.0f'))]).toBe(Math.max(...lines));
+});
+
+/** A body as a build tool might have left it. */
+function bodyOfText(text: string): string {
+  const own = { d: inout(f64), x: input(f32), n: i32, u: inout(u32) } as const;
+  return bodyOf(kernel('k', own, withText(text), { bounds: 'unchecked' }));
+}
+
+test('a let that is never assigned again is a const, and a number in it takes the type of what it meets', () => {
+  const written = bodyOfText('({ d, x }, { i }) => { const tenth = 0.1; const v = x[i]; d[i] = d[i] * tenth + v; }');
+  expect(bodyOfText('({ d, x }, { i }) => { let tenth = 0.1; let v = x[i]; d[i] = d[i] * tenth + v; }')).toBe(written);
+  expect(bodyOfText('({ d, x }, { i }) => { let v = x[i]; d[i] = d[i] * 0.1 + v; }')).toBe(written);
+  expect(written).toContain('* 0.1)');
+  // Assigned, even where it is never reached: a variable, of the type that decides.
+  expect(bodyOfText('({ d }, { i }) => { let tenth = 0.1; if (i > 3) tenth = 0.2; d[i] = tenth; }')).toContain('float tenth_ = 0.1f;');
+});
+
+test('a choice of numbers under a name takes the type of what it meets; what it depends on is computed once', () => {
+  const written = bodyOfText('({ d, x }, { i }) => { const v = x[i] > 1 ? 0.1 : -(0.2); d[i] *= v; }');
+  expect(written).toMatchInlineSnapshot(`
+    "const bool v_ = x_[mr_i] > 1.0f;
+    d_[mr_i] = d_[mr_i] * (v_ ? 0.1 : (-0.2));"
+  `);
+  expect(bodyOfText('({ u, n }, { i }) => { const step = n > 1 ? 1 : 2; u[i] += step; }')).toMatchInlineSnapshot(`
+    "const bool step_ = n_ > 1;
+    u_[mr_i] = u_[mr_i] + (step_ ? 1u : 2u);"
+  `);
+});
+
+test('the arms of a choice convert each by itself, as in an if', () => {
+  const merged = bodyOfText('({ d, x, n }, { i }) => { d[i] = n > 3 ? 0.1 : n > 2 ? x[i] : n; d[i] += n > 3 ? 0.1 : x[i]; }');
+  expect(merged).toMatchInlineSnapshot(`
+    "d_[mr_i] = (n_ > 3) ? 0.1 : ((n_ > 2) ? (double)x_[mr_i] : (double)n_);
+    d_[mr_i] = d_[mr_i] + ((n_ > 3) ? 0.1 : (double)x_[mr_i]);"
+  `);
+  const helper = func([f64], f64, withText('(v) => v > 0 ? 0.1 : Math.fround(v)'));
+  const made = kernel(
+    'k',
+    { d: inout(f64), x: input(f32), n: i32 },
+    withText('({ d, x, n }, { i, h }) => { d[i] = h(n > 3 ? 0.1 : x[i]); }'),
+    {
+      functions: { h: helper },
+      bounds: 'unchecked',
+    },
+  );
+  expect(made.source).toContain('(v_ > 0.0) ? 0.1 : (double)');
+  expect(bodyOf(made)).toMatchInlineSnapshot(`"d_[mr_i] = mr_fn_h((n_ > 3) ? 0.1 : (double)x_[mr_i]);"`);
+  expect(bodyOfText('({ d, n }, { i }) => { d.set(i, n > 3 ? 0.1 : 2); }')).toContain('0.1 : 2.0');
 });

@@ -113,6 +113,17 @@ test('a free name in a minified text is not trusted', () => {
   `);
 });
 
+test('a free name as short as a minifier gives is not trusted, whatever else the text shows', () => {
+  const short = (text: string, free: string): string =>
+    complaint(() => kernel('k', { x: inout(f32) }, withText(text, free), { constants: { g: 3, go: 4, goo: 5 } }));
+  const refusal = /^K103: The (?:text is minified, so the )?free name '(?:g|go|goo)' cannot be trusted/;
+  expect(short('(e,t)=>{e.x[t.i]=g}', 'g')).toMatch(refusal);
+  expect(short('({ x }, { i }) => { x[i] = go; }', 'go')).toMatch(refusal);
+  expect(short('({x:e},{i:t})=>{e[t]=goo}', 'goo')).toMatch(refusal);
+  const taken = kernel('k', { x: inout(f32) }, withText('({x:e},{i:t,g:r})=>{e[t]=r}'), { constants: { g: 3 } });
+  expect(taken.source).toContain('x_[mr_i] = 3.0f;');
+});
+
 test('free names of our own are found, those of the launch index are not', () => {
   expect(compiled('({ values, result }, { i }) => { result[i] = clamp(values[i], 0, 1); }', 'clamp')).toContain('mr_clamp_f32');
   expect(complaint(() => compiled('({ result }) => { result[0] = i; }', 'i'))).toMatch(/^K101: 'i' is not known/);

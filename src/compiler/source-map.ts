@@ -1,0 +1,80 @@
+// The source map of a script: inline, or a file beside it. Read on the error path only.
+import { readFileSync } from 'node:fs';
+import { SourceMap, type SourceMapPayload } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { LINE_END, type FunctionScript, type ScriptPoint } from './function-script.js';
+
+/** What a map says about a point: the last thing on that line that it knows, at the point or before it. */
+export interface Mapped {
+  /** A path, or the map's own name where it is none. */
+  readonly file: string;
+  /** 0-based. */
+  readonly line: number;
+  readonly column: number;
+  /** 0-based column in the script of the thing that this is said of. */
+  readonly scriptColumn: number;
+  /** The line of the user's text, where the map or the disk has it. */
+  readonly text: string | undefined;
+}
+
+/** One part of a map: itself, or a section of a map made of several. */
+type MapPart = Pick<SourceMapPayload, 'sources' | 'sourcesContent' | 'sourceRoot'>;
+
+/** What a map knows of a point; undefined when it says nothing of that line. */
+export type FindOriginal = (point: ScriptPoint) => Mapped | undefined;
+
+/** undefined: the script's map cannot be read. */
+export function openSourceMap(script: FunctionScript): FindOriginal | undefined {
+  try {
+    const base = baseOf(script);
+    const payload = JSON.parse(textOf(script.mapUrl, base)) as SourceMapPayload & { sections?: { map: MapPart }[] };
+    const map = new SourceMap(payload);
+    return (point) => original(map, payload, base, point);
+  } catch {
+    return undefined;
+  }
+}
+
+function original(
+  map: SourceMap,
+  payload: MapPart & { sections?: { map: MapPart }[] },
+  base: Base,
+  point: ScriptPoint,
+): Mapped | undefined {
+  const entry = map.findEntry(point.line, point.column);
+  if (!('originalSource' in entry) || entry.generatedLine !== point.line || !entry.originalSource) return undefined;
+  const { originalSource: name, originalLine: line, originalColumn: column, generatedColumn: scriptColumn } = entry;
+  const parts: readonly MapPart[] = payload.sections?.map((section) => section.map) ?? [payload];
+  const part = parts.find(({ sources }) => sources.includes(name)) ?? payload;
+  const url = new URL(`${part.sourceRoot ? `${part.sourceRoot.replace(/\/$/, '')}/` : ''}${name}`, base.url);
+  const file = url.protocol === 'file:' ? fileURLToPath(url) : name;
+  const content = part.sourcesContent?.[part.sources.indexOf(name)] ?? onDisk(url);
+  return { file, line, column, scriptColumn, text: content?.split(LINE_END)[line] };
+}
+
+function onDisk(url: URL): string | undefined {
+  try {
+    return url.protocol === 'file:' ? readFileSync(url, 'utf8') : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Base {
+  /** What relative names are relative to: the map's own file, or the script's when the map is inside it. */
+  readonly url: URL;
+  readonly isInline: boolean;
+}
+
+function baseOf({ url, mapUrl }: FunctionScript): Base {
+  const script = url.startsWith('/') ? pathToFileURL(url) : new URL(url);
+  const isInline = mapUrl.startsWith('data:');
+  return { url: isInline ? script : new URL(mapUrl, script), isInline };
+}
+
+function textOf(mapUrl: string, { url, isInline }: Base): string {
+  if (!isInline) return readFileSync(url, 'utf8');
+  const comma = mapUrl.indexOf(',');
+  const data = mapUrl.slice(comma + 1);
+  return mapUrl.slice(0, comma).endsWith(';base64') ? Buffer.from(data, 'base64').toString('utf8') : decodeURIComponent(data);
+}

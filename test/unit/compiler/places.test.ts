@@ -1,0 +1,165 @@
+// Errors name the place in the file that the user wrote, whichever tool has rewritten it.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Session } from 'node:inspector';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { runInThisContext } from 'node:vm';
+import { Worker } from 'node:worker_threads';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { kernel } from '../../../src/compiler/kernel.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { compileError } from './support.js';
+import { through, throughVitest, TOOLS } from './tools.js';
+
+interface Found {
+  readonly message: string;
+  readonly file?: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+const source = readFileSync(new URL('./fixtures/mistakes.ts', import.meta.url), 'utf8').split('\n');
+
+/** By function: 'line:column' of what the comment behind a line says stands in it. */
+const places: Record<string, string> = {};
+let inside = '';
+for (const [at, line] of source.entries()) {
+  inside = /^export function (\w+)/.exec(line)?.[1] ?? inside;
+  const meant = /\/\/ at: (.*)$/.exec(line)?.[1];
+  if (meant !== undefined) places[inside] = `${at + 1}:${line.indexOf(meant) + 1}`;
+}
+
+function shown(found: Record<string, Found>): Record<string, string> {
+  const all = Object.entries(found).map(([name, { message, file, line, column }]): [string, string] => {
+    const [, where = message] = message.split('\n');
+    const isExact = file !== undefined && where.endsWith(` at ${file}:${line}:${column}`) && file.endsWith('/mistakes.ts');
+    return [name, isExact ? `${line}:${column}` : where.replace(/\S*\//, '')];
+  });
+  return Object.fromEntries(all);
+}
+
+/** Errors about what only the tool wrote: a `var`, or the temporary of a `??`. */
+const NEAR: Readonly<Record<string, readonly string[]>> = {
+  'esbuild for ES2015': ['method'],
+  'tsc for ES2015': ['method'],
+  'swc for ES5': ['method', 'narrow', 'quotient'],
+};
+
+test.each(TOOLS)('$name', async (tool) => {
+  const found = shown(await through<Record<string, Found>>(tool, 'mistakes', 'places.mjs'));
+  const near = NEAR[tool.name] ?? [];
+  expect(Object.entries(found).flatMap(([name, where]) => (/ near \w+\.\w+:\d+$/.test(where) ? [name] : []))).toEqual(near);
+  expect(found).toEqual({ ...places, ...Object.fromEntries(near.map((name) => [name, found[name]])) });
+});
+
+test('the frame shows the line as the user wrote it', async () => {
+  const minified = TOOLS.find(({ name }) => name === 'esbuild, minified')!;
+  for (const tool of [TOOLS[0]!, minified]) {
+    const found = await through<Record<string, Found>>(tool, 'mistakes', 'places.mjs');
+    const [, , line, marks] = found['quotient']!.message.split('\n');
+    expect(line).toMatch(/^ {2}\d+ \| {5}const half = width \/ 2;/);
+    // Where names were shortened, a word.
+    expect(marks).toBe(`     |${' '.repeat(18)}${tool === minified ? '^^^^^' : '^^^^^^^^^'}`);
+  }
+});
+
+test.each([undefined, 'v8'] as const)('vitest, coverage by %s', async (coverage) => {
+  const found = await throughVitest<Record<string, Found>>(coverage, 'mistakes', 'places.mjs');
+  expect(shown(found)).toEqual(places);
+});
+
+test('vitest, coverage by istanbul: counters move what follows them, so only the line is told', async () => {
+  const found = shown(await throughVitest<Record<string, Found>>('istanbul', 'mistakes', 'places.mjs'));
+  const lines = Object.entries(found).map(([name, where]) => [name, / near mistakes\.ts:(\d+)$/.exec(where)?.[1]]);
+  expect(lines).toEqual(Object.entries(places).map(([name, place]) => [name, place.split(':')[0]]));
+});
+
+describe('without a map', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-places-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const text = '\n  ({ x }, { i }) => {\n    x[i] = missing;\n  }\n';
+
+  function complainAbout(code: string, filename: string): string {
+    const body = runInThisContext(code, { filename }) as never;
+    return compileError(() => kernel('plain', { x: inout(f32) }, body)).message.split('\n')[1]!;
+  }
+
+  test('the script is the place where its file has that line', () => {
+    const path = join(folder, 'plain.js');
+    writeFileSync(path, text);
+    expect(complainAbout(text, path)).toBe(`  in kernel 'plain' at ${path}:3:12`);
+    expect(complainAbout(text, pathToFileURL(path).href)).toBe(`  in kernel 'plain' at ${path}:3:12`);
+  });
+
+  test('it is only near where the file has another, or there is none, or the map cannot be read', () => {
+    const path = join(folder, 'other.js');
+    writeFileSync(path, '\n\n\n\n');
+    const unreadable = ['data:application/json;base64,AAAA', 'data:application/json,{', 'absent.map', 'http://[', 'data:'];
+    const texts = [text, ...unreadable.map((url) => `${text}\n//# sourceMappingURL=${url}`)];
+    for (const one of texts) expect(complainAbout(one, path)).toMatch(/ near .*places\.test\.ts:\d+$/);
+    expect(complainAbout(text, join(folder, 'absent.js'))).toMatch(/ near .*places\.test\.ts:\d+$/);
+  });
+});
+
+describe('the inspector', () => {
+  const mistake = (): string =>
+    compileError(() =>
+      kernel('k', { x: inout(i32) }, ({ x }, { i }) => {
+        x[i] = i / 2;
+      }),
+    ).message;
+
+  test('an attached debugger is not disturbed', () => {
+    const debug = new Session();
+    debug.connect();
+    let pauses = 0;
+    debug.on('Debugger.paused', () => {
+      pauses++;
+      debug.post('Debugger.resume');
+    });
+    debug.post('Debugger.enable');
+    const stop = new Function('debugger;') as () => void;
+    try {
+      stop();
+      expect(mistake()).toMatch(/ at .*places\.test\.ts:\d+:\d+\n/);
+      expect(pauses).toBe(1);
+      stop();
+      expect(pauses).toBe(2);
+    } finally {
+      debug.disconnect();
+    }
+  });
+
+  test('it is left as it was found', () => {
+    mistake();
+    // A session that is still open would stop here.
+    new Function('debugger;')();
+    expect(Object.getOwnPropertySymbols(globalThis).map(String)).not.toContain('Symbol(millrace.located function)');
+  });
+
+  test('without one the place is that of the call', () => {
+    const load = vi.spyOn(process, 'getBuiltinModule').mockImplementation(() => {
+      throw new Error('This Node has no inspector.');
+    });
+    try {
+      expect(mistake()).toMatch(/ near .*places\.test\.ts:\d+\n/);
+    } finally {
+      load.mockRestore();
+    }
+  });
+
+  test('it is there in worker threads too', async () => {
+    const code = `
+      import { parentPort } from 'node:worker_threads';
+      const { kernel } = await import(${JSON.stringify(new URL('../../../dist/compiler/kernel.js', import.meta.url).href)});
+      try { kernel('k', {}, () => { missing; }); } catch (error) { parentPort.postMessage(error.message); }
+    `;
+    const path = join(mkdtempSync(join(tmpdir(), 'millrace-places-')), 'worker.mjs');
+    writeFileSync(path, code);
+    const message = await new Promise((resolve, reject) => new Worker(path).once('message', resolve).once('error', reject));
+    rmSync(dirname(path), { recursive: true });
+    expect(message).toContain(` at ${path}:4:37`);
+  });
+});
