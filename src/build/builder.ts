@@ -44,7 +44,7 @@ export class KernelBuilder {
   /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
   async build(spec: BuildSpec): Promise<BuildResult> {
     const startMs = performance.now();
-    if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source).tokens);
+    if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
     refuseEndlessIncludes(spec);
     const key = this.#sourceKey(spec);
     let flight = this.#flights.get(key);

@@ -1,19 +1,22 @@
 // CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BuildSpec } from '../core/channel/build.js';
-import { MillraceError } from '../core/base/errors.js';
+import { InternalError, MillraceError } from '../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from './diagnostics.js';
+import { formsOf } from './forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
+import type { EditedText } from './edits.js';
 import { rewriteForCpu } from './rewrite.js';
 import { refuseOnCpu } from './surface.js';
-import { tokenize } from './text.js';
+import { tokenize, type Tokens } from './text.js';
 import { findCxx, type Toolchain } from './toolchain.js';
+import { hasGroups, hasWaits } from './waiting.js';
 
 /** Beside the package's root, from src/build as from dist/build. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../native/cpu/shim/', import.meta.url));
@@ -35,7 +38,6 @@ const FLAGS: readonly string[] = [
   '-fno-threadsafe-statics',
   '-fPIC',
   '-fvisibility=hidden',
-  '-w',
   '-pipe',
   // Columns of messages count characters.
   '-ftabstop=1',
@@ -45,8 +47,11 @@ const GCC_FLAGS: readonly string[] = ['-fwhole-program', '-fno-gnu-unique', '-fm
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
-/** In the preprocessor's output the user's text begins here. */
-const BEGIN = '#pragma millrace_text';
+/** Threads that wait are coroutines, whatever standard the text asks for; one that nobody awaits is an error. */
+const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
+/** Directives that change no word that the rewriting looks for: it can do without the preprocessor, which moves columns. */
+const PLAIN_DIRECTIVE =
+  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
 
 let shimDigest: string | undefined;
 
@@ -54,10 +59,9 @@ let shimDigest: string | undefined;
 export function shimIdentity(): string {
   if (shimDigest === undefined) {
     const hash = createHash('sha256');
-    for (const folder of [SHIM_DIRECTORY, join(SHIM_DIRECTORY, 'include')]) {
-      for (const file of readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())) {
-        hash.update(`${file.name}\0`).update(readFileSync(join(folder, file.name)));
-      }
+    for (const name of readdirSync(SHIM_DIRECTORY, { recursive: true, encoding: 'utf8' }).toSorted()) {
+      const path = join(SHIM_DIRECTORY, name);
+      if (statSync(path).isFile()) hash.update(`${name}\0`).update(readFileSync(path));
     }
     shimDigest = hash.digest('hex').slice(0, 16);
   }
@@ -90,10 +94,36 @@ export function hostOptions(options: readonly string[]): HostOptions {
   return { directives, flags };
 }
 
-/** The text as the C++ compiler sees it. `kernels` are exported. */
-export function composeForCpu(source: string, kernels: readonly string[], directives: string): string {
+/** How kernels whose threads wait are built; `either`: cut at their barriers where possible, the others as coroutines. */
+export type WaitingForm = 'either' | 'cut' | 'coroutines';
+
+/** A text ready for the C++ compiler. */
+export interface ComposedText extends EditedText {
+  /** Some of its threads wait as coroutines. */
+  readonly hasCoroutines: boolean;
+  /** Kernels that were cut at their barriers. */
+  readonly cut: readonly string[];
+}
+
+/** A text as given or as the preprocessor made it, and what else comes before it. */
+interface ReadText {
+  readonly source: string;
+  readonly tokens: Tokens['tokens'];
+  readonly directives: string;
+}
+
+/** The text behind the shim, `kernels` exported. */
+function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, kernels: readonly string[], mayCut: boolean): ComposedText {
+  const forms = hasWaits(tokens) ? formsOf(spec, source, tokens, mayCut) : { edits: [], cut: [], hasCoroutines: false };
+  const { text, restore } = rewriteForCpu(source, tokens, forms.edits);
+  const headers = ['cuda_on_cpu.h'];
+  if (forms.cut.length > 0) headers.push('whole_blocks.h');
+  if (forms.hasCoroutines) headers.push('waiting.h');
+  if (hasGroups(tokens)) headers.push('groups.h');
+  const included = headers.map((name) => `#include "${name}"\n`).join('');
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  return `#include "cuda_on_cpu.h"\n${directives}${BEGIN}\n#line 1 "${TEXT_NAME}"\n${rewriteForCpu(source)}\n#line 1 "exports"\n${exported}`;
+  const whole = `${included}${directives}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), cut: forms.cut };
 }
 
 export class CpuCompiler implements KernelCompiler {
@@ -104,40 +134,74 @@ export class CpuCompiler implements KernelCompiler {
   constructor(tools: Toolchain) {
     this.#tools = tools;
     this.label = tools.label;
-    this.identity = JSON.stringify([tools.command, tools.prefix, tools.version, FLAGS, GCC_FLAGS, CLANG_FLAGS, LINK_FLAGS, LIBRARIES]);
+    this.identity = JSON.stringify([
+      tools.command,
+      tools.prefix,
+      tools.version,
+      FLAGS,
+      GCC_FLAGS,
+      CLANG_FLAGS,
+      WAITING_FLAGS,
+      LINK_FLAGS,
+      LIBRARIES,
+    ]);
   }
 
   static async open(env?: NodeJS.ProcessEnv): Promise<CpuCompiler> {
     return new CpuCompiler(await findCxx(env));
   }
 
-  /** `kernels`: which functions to export, the entry if not told. */
-  async compile(spec: BuildSpec, kernels: readonly string[] = [spec.entry]): Promise<Uint8Array> {
-    const { tokens, hasMacros } = tokenize(spec.source);
-    refuseOnCpu(spec, tokens);
+  /** `kernels`: which functions to export, the entry if not told. `form` is for tests. */
+  async compile(spec: BuildSpec, kernels: readonly string[] = [spec.entry], form: WaitingForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
-    const text = composeForCpu(spec.source, kernels, directives);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
-    if (hasMacros || directives !== '') await this.#refuseExpanded(spec, text, common);
+    const { given, expanded } = await this.#read(spec, directives, common);
+    if (form !== 'coroutines' && hasWaits((expanded ?? given).tokens)) {
+      // A name behind a macro would not be understood.
+      const composed = compose(spec, expanded ?? given, kernels, true);
+      const run = composed.cut.length > 0 ? await this.#build(spec, composed, common) : undefined;
+      if (run?.image) return run.image;
+      if (form === 'cut') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
+    }
+    const composed = compose(spec, expanded && !hasPlainDirectives(spec, directives) ? expanded : given, kernels, false);
+    const { image, log } = await this.#build(spec, composed, common);
+    if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
+    return image;
+  }
+
+  async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<{ image?: Uint8Array; log: string }> {
     // Not in the cache's directory: what is there has its final name or is about to.
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
       const output = join(scratch, 'kernel.so');
       const own = this.#tools.family === 'clang' ? CLANG_FLAGS : GCC_FLAGS;
-      const run = await this.#run(spec, [...common, ...own, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES], text);
-      if (run.exitCode !== 0) throw rejectedBy(this.label, spec, run.stderr);
-      return await readFile(output);
+      const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
+      const args = [...common, ...own, ...form, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
+      const run = await this.#run(spec, args, composed.text);
+      return run.exitCode === 0 ? { image: await readFile(output), log: '' } : { log: run.stderr };
     } finally {
       rmSync(scratch, { recursive: true, force: true });
     }
   }
 
-  /** A macro may hide a barrier: look again at what the preprocessor makes of the text. Errors are left to the compiler. */
-  async #refuseExpanded(spec: BuildSpec, text: string, flags: readonly string[]): Promise<void> {
-    const run = await this.#run(spec, [...flags, '-E', '-'], text);
-    const begin = run.stdout.indexOf(BEGIN);
-    if (run.exitCode === 0 && begin >= 0) refuseOnCpu(spec, tokenize(run.stdout.slice(begin)).tokens);
+  /** A macro may hide a barrier, and much else: what the preprocessor makes of a text says. Refuses what cannot be had. */
+  async #read(spec: BuildSpec, directives: string, flags: readonly string[]): Promise<{ given: ReadText; expanded?: ReadText }> {
+    const found = tokenize(spec.source);
+    refuseOnCpu(spec, found);
+    const given = { source: spec.source, tokens: found.tokens, directives };
+    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') return { given };
+    // Without the shim, whose macros are to stay what they are.
+    const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
+    const run = await this.#run(spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], input);
+    // Its errors are left to the compiler.
+    if (run.exitCode !== 0) return { given };
+    const made = tokenize(run.stdout);
+    refuseOnCpu(spec, made);
+    // Where neither has anything that waits, the given text will do, with its columns.
+    return hasWaits(made.tokens) || hasWaits(found.tokens)
+      ? { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' } }
+      : { given };
   }
 
   async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {
@@ -147,6 +211,10 @@ export class CpuCompiler implements KernelCompiler {
     if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
     return run;
   }
+}
+
+function hasPlainDirectives(spec: BuildSpec, directives: string): boolean {
+  return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text));
 }
 
 function isFused(spec: BuildSpec): boolean {

@@ -1,5 +1,5 @@
-// The two changes that a CUDA text needs before a C++ compiler takes it for the CPU device. Line numbers stay.
-import { TEXT_NAME } from './diagnostics.js';
+// The changes that a CUDA text needs before a C++ compiler takes it for the CPU device. Line numbers stay.
+import { applyEdits, type Edit, type EditedText } from './edits.js';
 import { closing, namespaceScope, tokenize, type Token } from './text.js';
 
 /** One `__global__ ... name(params)`, declared or defined. Token indices. */
@@ -9,12 +9,6 @@ interface KernelText {
   readonly close: number;
   /** Of the body; 0 for a declaration. */
   readonly bodyEnd: number;
-}
-
-interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
 }
 
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
@@ -53,18 +47,17 @@ export function kernelNames(source: string): string[] {
   return [...new Set(kernelsOf(tokens, namespaceScope(tokens)).map(({ name }) => name))];
 }
 
-/** The text with both changes. */
-export function rewriteForCpu(source: string): string {
-  const { tokens } = tokenize(source);
+/** The text with indices, dynamic shared memory, and `others` written in. */
+export function rewriteForCpu(
+  source: string,
+  tokens: readonly Token[] = tokenize(source).tokens,
+  others: readonly Edit[] = [],
+): EditedText {
   const isOutside = namespaceScope(tokens);
-  const edits = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside)].toSorted((a, b) => a.start - b.start);
-  let result = '';
-  let copied = 0;
-  for (const { start, end, text } of edits) {
-    result += source.slice(copied, start) + text;
-    copied = end;
-  }
-  return result + source.slice(copied);
+  const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside)];
+  // Not where a whole kernel is written anew.
+  const isFree = (edit: Edit): boolean => !others.some(({ start, end }) => edit.start > start && edit.end < end);
+  return applyEdits(source, tokens, [...others, ...own.filter(isFree)]);
 }
 
 /**
@@ -77,14 +70,10 @@ function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): E
   return kernels
     .filter(({ name }) => !left.has(name))
     .map(({ open, close }) => {
-      const paren = tokens[open]!;
       const isVoid = close === open + 2 && tokens[open + 1]!.text === 'void';
-      const isEmpty = close === open + 1 || isVoid;
-      const next = isEmpty ? tokens[close]! : paren;
-      const column = isEmpty ? next.column : paren.column + 1;
-      // On a line of their own: what follows keeps its line and its column in the compiler's messages.
-      const text = `\n${INDICES}${isEmpty ? '' : ','}\n#line ${next.line} "${TEXT_NAME}"\n${' '.repeat(column - 1)}`;
-      return { start: paren.end, end: isEmpty ? next.start : paren.end, text };
+      if (isVoid) return { start: tokens[open + 1]!.start, end: tokens[open + 1]!.end, text: INDICES };
+      const { end } = tokens[open]!;
+      return { start: end, end, text: close === open + 1 ? INDICES : `${INDICES}, ` };
     });
 }
 
@@ -122,7 +111,7 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
   return edits;
 }
 
-function elementType(tokens: readonly Token[]): string {
+export function elementType(tokens: readonly Token[]): string {
   const words: string[] = [];
   for (let i = 0; i < tokens.length; i++) {
     const { text } = tokens[i]!;

@@ -13,10 +13,17 @@ export interface Token {
   readonly column: number;
 }
 
+export interface Directive {
+  /** From the `#` on. */
+  readonly text: string;
+  readonly line: number;
+  readonly column: number;
+}
+
 export interface Tokens {
   readonly tokens: readonly Token[];
-  /** A directive may hide or make tokens: only a preprocessor knows. */
-  readonly hasMacros: boolean;
+  /** They may hide or make tokens: only a preprocessor knows. Line markers are none. */
+  readonly directives: readonly Directive[];
 }
 
 /**
@@ -30,7 +37,7 @@ const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 /** Directives yield no tokens; line markers, which a preprocessor leaves, set the count of lines. */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
-  let hasMacros = false;
+  const directives: Directive[] = [];
   let line = 1;
   let lineStart = 0;
   let scanned = 0;
@@ -52,14 +59,14 @@ export function tokenize(source: string): Tokens {
       if (marker) {
         advance(start + text.length);
         line = Number(marker[1]) - 1;
-      } else if (/^#\s*(?:define|include)\b/.test(trimmed)) {
-        hasMacros = true;
+      } else {
+        directives.push({ text: trimmed, line, column: start + text.length - trimmed.length - lineStart + 1 });
       }
       continue;
     }
     tokens.push({ kind: kindOf(text), text, start, end: start + text.length, line, column: start - lineStart + 1 });
   }
-  return { tokens, hasMacros };
+  return { tokens, directives };
 }
 
 function kindOf(text: string): Token['kind'] {

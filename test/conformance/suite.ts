@@ -7,6 +7,7 @@ import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
 import { copies } from './copies.js';
+import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
@@ -46,6 +47,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   typescriptKernels,
   blockKernels,
   typescriptValues,
+  cudaTexts,
   waiting,
   hostFunctions,
   badArguments,

@@ -2,8 +2,8 @@
 //
 // The text is compiled behind this header and followed by one MR_KERNEL(name) per kernel (launch.h), which makes a
 // shared object that the CPU backend loads. A kernel here is one function; a block is a loop over its threads, run from
-// first to last by one thread of the device's pool, so nothing may wait for a neighbour: barriers and warp primitives
-// are absent, and the builder refuses a text that uses them before the compiler is asked.
+// first to last by one thread of the device's pool. What a kernel needs whose threads wait for each other is in
+// waiting.h, and cooperative groups are in groups.h.
 //
 // Freestanding: not one system header is read, because they cost ten times what the kernel costs (0.6 s against
 // 0.06 s). Names that a text may not expect begin with mr_ or Mr.
@@ -16,5 +16,7 @@
 #include "index.h"
 #include "launch.h"
 #include "math_functions.h"
+#include "rounding.h"
+#include "special_functions.h"
 #include "types.h"
 #include "vectors.h"

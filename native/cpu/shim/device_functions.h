@@ -81,6 +81,63 @@ MR_INLINE unsigned __uhadd(unsigned x, unsigned y) {
   return static_cast<unsigned>((static_cast<unsigned long long>(x) + y) >> 1);
 }
 
+MR_INLINE int __rhadd(int x, int y) {
+  return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
+}
+MR_INLINE unsigned __urhadd(unsigned x, unsigned y) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(x) + y + 1) >> 1);
+}
+/// Shifts by 32 where the plain forms shift by 0.
+MR_INLINE unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
+  return shift >= 32u ? low : __funnelshift_l(low, high, shift);
+}
+MR_INLINE unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
+  return shift >= 32u ? high : __funnelshift_r(low, high, shift);
+}
+/// Of four products of bytes, or of two of halfwords with the low or high pair of bytes; `sum` is added.
+template <class Byte, class T>
+MR_INLINE T mr_dot_bytes(T a, T b, T sum) {
+  for (int i = 0; i < 32; i += 8) sum += static_cast<Byte>(a >> i) * static_cast<Byte>(b >> i);
+  return sum;
+}
+template <class Half, class Byte, class T>
+MR_INLINE T mr_dot_halves(T a, T b, T sum, int from) {
+  return sum + static_cast<Half>(a) * static_cast<Byte>(b >> from) +
+         static_cast<Half>(a >> 16) * static_cast<Byte>(b >> (from + 8));
+}
+MR_INLINE int __dp4a(int a, int b, int sum) {
+  return mr_dot_bytes<signed char>(a, b, sum);
+}
+MR_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+  return mr_dot_bytes<unsigned char>(a, b, sum);
+}
+MR_INLINE int __dp2a_lo(int a, int b, int sum) {
+  return mr_dot_halves<short, signed char>(a, b, sum, 0);
+}
+MR_INLINE unsigned __dp2a_lo(unsigned a, unsigned b, unsigned sum) {
+  return mr_dot_halves<unsigned short, unsigned char>(a, b, sum, 0);
+}
+MR_INLINE int __dp2a_hi(int a, int b, int sum) {
+  return mr_dot_halves<short, signed char>(a, b, sum, 16);
+}
+MR_INLINE unsigned __dp2a_hi(unsigned a, unsigned b, unsigned sum) {
+  return mr_dot_halves<unsigned short, unsigned char>(a, b, sum, 16);
+}
+/// The bit of `mask` that is the offset-th at or above `base`, or below it; all ones where there is none.
+MR_INLINE unsigned __fns(unsigned mask, unsigned base, int offset) {
+  if (offset == 0) return base < 32u && (mask >> base & 1u) ? base : 0xffffffffu;
+  const int step = offset < 0 ? -1 : 1;
+  int left = offset < 0 ? -offset : offset;
+  for (int bit = static_cast<int>(base); bit >= 0 && bit < 32; bit += step) {
+    if ((mask >> bit & 1u) && --left == 0) return static_cast<unsigned>(bit);
+  }
+  return 0xffffffffu;
+}
+
+extern "C" void* memcpy(void*, const void*, size_t) noexcept;
+extern "C" void* memmove(void*, const void*, size_t) noexcept;
+extern "C" void* memset(void*, int, size_t) noexcept;
+
 // Cache hints have no counterpart.
 #define MR_LOAD(name)                  \
   template <class T>                   \

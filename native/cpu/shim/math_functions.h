@@ -355,6 +355,19 @@ MR_INLINE unsigned umax(unsigned x, unsigned y) {
   return max(x, y);
 }
 
+MR_INLINE long long llmin(long long x, long long y) {
+  return min(x, y);
+}
+MR_INLINE long long llmax(long long x, long long y) {
+  return max(x, y);
+}
+MR_INLINE unsigned long long ullmin(unsigned long long x, unsigned long long y) {
+  return min(x, y);
+}
+MR_INLINE unsigned long long ullmax(unsigned long long x, unsigned long long y) {
+  return max(x, y);
+}
+
 MR_INLINE int abs(int x) {
   return x < 0 ? -x : x;
 }

@@ -263,11 +263,44 @@ test('a function that is declared and nowhere defined is an error of the build, 
   expect(error.message).toContain('undefined reference to `g()');
 });
 
-test('a barrier behind a macro is refused in its line', async () => {
-  const source = '#define WAIT() __sync ## threads()\nextern "C" __global__ void k(int* y) {\n  y[0] = 1;\n  WAIT();\n}';
-  const error = await rejection(cpu().build(specOf(source, 'k')), CompileError);
-  expect(error.diagnostics).toMatchObject([{ code: 'K402', line: 4 }]);
+test('a barrier behind a macro is found, and messages keep their lines', async () => {
+  const source = `#define WAIT() __sync ## threads()
+#if __CUDA_ARCH__ >= 700
+#error not here
+#endif
+extern "C" __global__ void k(int* y) {
+  __shared__ int s[8];
+  s[threadIdx.x] = threadIdx.x;
+  WAIT();
+  y[threadIdx.x] = s[SIZE - 1 - threadIdx.x];
+}`;
+  const y = new Int32Array(8);
+  const { image } = await cpu().build(specOf(source, 'k', { options: ['-DSIZE=8'] }));
+  runner.run(image, 'k', { grid: [1, 1, 1], block: [8, 1, 1] }, [y]);
+  expect([...y]).toEqual([7, 6, 5, 4, 3, 2, 1, 0]);
+  const error = await rejection(cpu().build(specOf(source.replace('s[SIZE', 'foo[SIZE'), 'k', { options: ['-DSIZE=8'] })), CompileError);
+  expect(error.diagnostics).toMatchObject([{ code: 'K702', line: 9, column: 20 }]);
   works((await cpu().build(specOf(`#define UNUSED() __syncthreads()\n${SAXPY}`, 'saxpy'))).image);
+});
+
+test('what cannot be had is refused in its line, behind a macro too', async () => {
+  const source = '#define HALF __ ## half\nextern "C" __global__ void k(int* y) {\n  y[0] = 1;\n  HALF h;\n}';
+  const error = await rejection(cpu().build(specOf(source, 'k')), CompileError);
+  expect(error.diagnostics).toMatchObject([{ code: 'K703', line: 4 }]);
+});
+
+test('in a kernel that waits, messages keep their columns', async () => {
+  const source = `__device__ int first(int v) { return __any_sync(~0u, v); }
+extern "C" __global__ void k(int* y) { if (first(1) && first(2)) y[0] = first(foo) + bar; }
+struct S { int v; };
+__device__ int second(S s) { return first(s.v) + s.w; }`;
+  const error = await rejection(cpu().build(specOf(source, 'k')), CompileError);
+  const lines = source.split('\n');
+  expect(error.diagnostics).toMatchObject([
+    { line: 2, column: lines[1]!.indexOf('foo') + 1 },
+    { line: 2, column: lines[1]!.indexOf('bar') + 1 },
+    { line: 4, column: lines[3]!.indexOf('w;') + 1 },
+  ]);
 });
 
 test('a compiler that does not end is stopped with all it started', async () => {

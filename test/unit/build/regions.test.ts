@@ -73,7 +73,7 @@ function buildThreads(kernels: readonly Kernel[]): string {
   const path = join(directory, 'threads.so');
   const text = join(directory, 'threads.cpp');
   const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`);
-  writeFileSync(text, `#include "cuda_on_threads.h"\n${rewriteForCpu(together(kernels))}\n${exported.join('\n')}\n`);
+  writeFileSync(text, `#include "cuda_on_threads.h"\n${rewriteForCpu(together(kernels)).text}\n${exported.join('\n')}\n`);
   const includes = ['-I', HERE, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include')];
   const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
   const barriers = join(directory, 'barriers.o');

@@ -1,0 +1,108 @@
+// Runs the blocks of a kernel whose threads wait: one coroutine a thread, gone on with in the order of the threads.
+//
+// A warp runs until all of its lanes have returned or are at a barrier of the block, then the next one does; when all
+// threads that have not returned are at a barrier, they go on. Threads that have returned are not waited for, and all
+// barriers of a block are one.
+#pragma once
+
+#include "launch.h"
+#include "warp.h"
+
+/// Goes on with the threads of a warp until each has returned or is at a barrier of the block. How many have not
+/// returned.
+static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
+  mr_warp_requests requests;
+  unsigned alive = 0;
+  unsigned waiting = 0;
+  const auto go_on = [&](unsigned lane) {
+    mr_thread& thread = threads[lane];
+    threadIdx = thread.index;
+    std::coroutine_handle<>::from_address(thread.frame).resume();
+    if (thread.frame == nullptr) alive &= ~(1u << lane);
+    if (thread.request == nullptr) return;
+    requests.of[lane] = thread.request;
+    thread.request = nullptr;
+    waiting |= 1u << lane;
+  };
+  for (unsigned lane = 0; lane < count; ++lane) {
+    if (threads[lane].frame == nullptr) continue;
+    alive |= 1u << lane;
+    go_on(lane);
+  }
+  while (waiting != 0) {
+    const unsigned answered = mr_answer(requests, waiting, alive);
+    waiting &= ~answered;
+    for (unsigned rest = answered; rest != 0; rest &= rest - 1) go_on(static_cast<unsigned>(__builtin_ctz(rest)));
+  }
+  return static_cast<unsigned>(__builtin_popcount(alive));
+}
+
+template <bool IsPassedIndices, auto Kernel, class... Args>
+static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                                  Args... args) {
+  const int width = static_cast<int>(launch->block[0]);
+  const int height = static_cast<int>(launch->block[1]);
+  const unsigned count = launch->block[0] * launch->block[1] * launch->block[2];
+  const int columns = static_cast<int>(launch->grid[0]);
+  const int rows = static_cast<int>(launch->grid[1]);
+  const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(static_cast<int>(launch->block[2]))};
+  const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_dynamic_shared = launch->dynamic_shared;
+  blockDim = block_dim;
+  gridDim = grid_dim;
+
+  mr_frames frames;
+  mr_current_frames = &frames;
+  mr_block_barrier barrier;
+  auto* threads = static_cast<mr_thread*>(frames.take(count * sizeof(mr_thread)));
+  for (unsigned long long block = first; block < end; ++block) {
+    const mr_index3 block_index{mr_index(static_cast<int>(block % columns)),
+                                mr_index(static_cast<int>(block / columns % rows)),
+                                mr_index(static_cast<int>(block / columns / rows))};
+    blockIdx = block_index;
+    for (unsigned number = 0; number < count; ++number) {
+      mr_thread& thread = threads[number];
+      const int n = static_cast<int>(number);
+      thread = {};
+      thread.index = {mr_index(n % width), mr_index(n / width % height), mr_index(n / width / height)};
+      thread.barrier = &barrier;
+      thread.lane = n & 31;
+      mr_task task;
+      if constexpr (IsPassedIndices) {
+        task = Kernel(thread.index, block_index, block_dim, grid_dim, args...);
+      } else {
+        task = Kernel(args...);
+      }
+      task.handle.promise().thread = &thread;
+      thread.frame = task.handle.address();
+    }
+    for (unsigned alive = count; alive != 0;) {
+      alive = 0;
+      for (unsigned from = 0; from < count; from += 32) {
+        alive += mr_run_warp(threads + from, count - from < 32 ? count - from : 32);
+      }
+      barrier.release();
+    }
+  }
+  mr_current_frames = nullptr;
+}
+
+template <bool IsPassedIndices, class... Params>
+struct mr_waiting_signature_of : mr_signature<void(Params...)> {
+  template <auto Kernel, unsigned... Number>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                            mr_numbers<Number...>) {
+    mr_run_waiting_blocks<IsPassedIndices, Kernel, Params...>(launch, first, end,
+                                                              mr_argument<Params>(launch->params[Number])...);
+  }
+  template <auto Kernel>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+    run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
+  }
+};
+
+template <class... Params>
+struct mr_signature<mr_task(Params...)> : mr_waiting_signature_of<false, Params...> {};
+template <class... Params>
+struct mr_signature<mr_task(mr_index3, mr_index3, mr_index3, mr_index3, Params...)>
+    : mr_waiting_signature_of<true, Params...> {};

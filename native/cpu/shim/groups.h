@@ -1,0 +1,189 @@
+// Cooperative groups: the block, tiles of a warp, and the lanes that are together. Included where a text names them.
+// The whole grid, clusters, and groups made by value are not here.
+#pragma once
+
+#include "block_threads.h"
+
+namespace cooperative_groups {
+
+/// Position in the block, x fastest.
+MR_INLINE unsigned mr_rank() {
+  return static_cast<unsigned>((threadIdx.z.value * blockDim.y.value + threadIdx.y.value) * blockDim.x.value +
+                               threadIdx.x.value);
+}
+
+class thread_block {
+ public:
+  static MR_INLINE mr_syncthreads sync() { return {}; }
+  static MR_INLINE unsigned thread_rank() { return mr_rank(); }
+  static MR_INLINE unsigned num_threads() {
+    return static_cast<unsigned>(blockDim.x.value * blockDim.y.value * blockDim.z.value);
+  }
+  static MR_INLINE unsigned size() { return num_threads(); }
+  static MR_INLINE dim3 group_index() { return blockIdx; }
+  static MR_INLINE dim3 thread_index() { return threadIdx; }
+  static MR_INLINE dim3 dim_threads() { return blockDim; }
+  static MR_INLINE dim3 group_dim() { return blockDim; }
+};
+MR_INLINE thread_block this_thread_block() {
+  return {};
+}
+
+/// A ballot of some lanes, counted from the first of them.
+struct mr_finish_shifted {
+  unsigned mask;
+  int first;
+  MR_INLINE unsigned operator()(unsigned long long ballot) const {
+    return (static_cast<unsigned>(ballot) & mask) >> first;
+  }
+};
+
+template <unsigned Size, class Parent = void>
+class thread_block_tile {
+  static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0, "A tile has 1, 2, 4, 8, 16 or 32 threads here.");
+
+ public:
+  thread_block_tile() = default;
+  template <class Other>
+  MR_INLINE thread_block_tile(const thread_block_tile<Size, Other>&) {}
+  static MR_INLINE unsigned thread_rank() { return mr_rank() % Size; }
+  static constexpr unsigned num_threads() { return Size; }
+  static constexpr unsigned size() { return Size; }
+  static MR_INLINE unsigned meta_group_rank() { return mr_rank() / Size; }
+  static MR_INLINE unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
+  static MR_INLINE auto sync() { return __syncwarp(mask()); }
+  template <class T>
+  static MR_INLINE auto shfl(T value, int rank) {
+    return __shfl_sync(mask(), value, rank, Size);
+  }
+  template <class T>
+  static MR_INLINE auto shfl_up(T value, int by) {
+    return __shfl_up_sync(mask(), value, by, Size);
+  }
+  template <class T>
+  static MR_INLINE auto shfl_down(T value, int by) {
+    return __shfl_down_sync(mask(), value, by, Size);
+  }
+  template <class T>
+  static MR_INLINE auto shfl_xor(T value, int by) {
+    return __shfl_xor_sync(mask(), value, by, Size);
+  }
+  static MR_INLINE auto any(int predicate) { return __any_sync(mask(), predicate); }
+  static MR_INLINE auto all(int predicate) { return __all_sync(mask(), predicate); }
+  static MR_INLINE auto ballot(int predicate) {
+    return mr_ask(mr_warp_call::ballot, mask(), 3, predicate != 0, 0, mr_finish_shifted{mask(), first()});
+  }
+  template <class T>
+  static MR_INLINE auto match_any(T value) {
+    using Value = typename mr_shuffled<T>::type;
+    return mr_ask(mr_warp_call::match_any, mask(), 1, mr_bits_of(static_cast<Value>(value)), 0,
+                  mr_finish_shifted{mask(), first()});
+  }
+
+ private:
+  static MR_INLINE int first() { return static_cast<int>(mr_rank() / Size * Size % 32); }
+  static MR_INLINE unsigned mask() { return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first(); }
+};
+template <unsigned Size, class Parent>
+MR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
+  return {};
+}
+
+/// The lanes that were together when it was made.
+class coalesced_group {
+ public:
+  MR_INLINE explicit coalesced_group(unsigned mask) : mask_(mask) {}
+  MR_INLINE unsigned thread_rank() const {
+    return static_cast<unsigned>(__builtin_popcount(mask_ & ((1u << (mr_rank() % 32)) - 1u)));
+  }
+  MR_INLINE unsigned num_threads() const { return static_cast<unsigned>(__builtin_popcount(mask_)); }
+  MR_INLINE unsigned size() const { return num_threads(); }
+  MR_INLINE auto sync() const { return __syncwarp(mask_); }
+  template <class T>
+  MR_INLINE auto shfl(T value, int rank) const {
+    return __shfl_sync(mask_, value, lane_of(rank));
+  }
+  template <class T>
+  MR_INLINE auto shfl_up(T value, int by) const {
+    return shfl(value, static_cast<int>(thread_rank()) < by ? static_cast<int>(thread_rank())
+                                                            : static_cast<int>(thread_rank()) - by);
+  }
+  template <class T>
+  MR_INLINE auto shfl_down(T value, int by) const {
+    const int from = static_cast<int>(thread_rank()) + by;
+    return shfl(value, from < static_cast<int>(num_threads()) ? from : static_cast<int>(thread_rank()));
+  }
+  MR_INLINE auto any(int predicate) const { return __any_sync(mask_, predicate); }
+  MR_INLINE auto all(int predicate) const { return __all_sync(mask_, predicate); }
+  /// Counted by ranks.
+  struct Ranked {
+    unsigned mask;
+    MR_INLINE unsigned operator()(unsigned long long ballot) const {
+      unsigned ranked = 0;
+      int rank = 0;
+      for (unsigned rest = mask; rest != 0; rest &= rest - 1, ++rank) {
+        ranked |= (static_cast<unsigned>(ballot) >> __builtin_ctz(rest) & 1u) << rank;
+      }
+      return ranked;
+    }
+  };
+  MR_INLINE auto ballot(int predicate) const {
+    return mr_ask(mr_warp_call::ballot, mask_, 4, predicate != 0, 0, Ranked{mask_});
+  }
+
+ private:
+  MR_INLINE int lane_of(int rank) const {
+    unsigned rest = mask_;
+    for (int i = 0; i < rank && rest != 0; ++i) rest &= rest - 1;
+    return rest == 0 ? static_cast<int>(mr_rank() % 32) : __builtin_ctz(rest);
+  }
+
+  unsigned mask_;
+};
+struct mr_finish_coalesced {
+  MR_INLINE coalesced_group operator()(unsigned long long mask) const {
+    return coalesced_group(static_cast<unsigned>(mask));
+  }
+};
+MR_INLINE auto coalesced_threads(unsigned site = __builtin_LINE()) {
+  return mr_ask(mr_warp_call::active, mr_all_lanes, site, 0, 0, mr_finish_coalesced{});
+}
+
+template <class Group>
+MR_INLINE auto sync(const Group& group) {
+  return group.sync();
+}
+
+#define MR_GROUP_OPERATION(name, expression)                      \
+  template <class T>                                              \
+  struct name {                                                   \
+    MR_INLINE T operator()(T a, T b) const { return expression; } \
+  };
+MR_GROUP_OPERATION(plus, a + b)
+MR_GROUP_OPERATION(less, b < a ? b : a)
+MR_GROUP_OPERATION(greater, a < b ? b : a)
+MR_GROUP_OPERATION(bit_and, a& b)
+MR_GROUP_OPERATION(bit_or, a | b)
+MR_GROUP_OPERATION(bit_xor, a ^ b)
+#undef MR_GROUP_OPERATION
+
+/// Every lane of the tile gets the same.
+template <unsigned Size, class Parent, class T, class Operation>
+mr_dco<T> reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
+  for (int by = Size / 2; by > 0; by /= 2) {
+    const T other = co_await tile.shfl_xor(value, by);
+    value = operation(value, other);
+  }
+  co_return value;
+}
+template <class T, class Operation>
+mr_dco<T> reduce(coalesced_group group, T value, Operation operation) {
+  T sum = co_await group.shfl(value, 0);
+  for (unsigned rank = 1; rank < group.size(); ++rank) {
+    const T other = co_await group.shfl(value, static_cast<int>(rank));
+    sum = operation(sum, other);
+  }
+  co_return sum;
+}
+
+}  // namespace cooperative_groups

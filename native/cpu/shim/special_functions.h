@@ -1,0 +1,109 @@
+// The rarer functions of CUDA's mathematics, in double; the float forms are these, rounded.
+#pragma once
+
+#include "math_functions.h"
+
+/// One row for each: CUDA's name, and its name for float.
+#define MR_SPECIAL_1(name, namef) \
+  MR_INLINE float namef(float x) { return static_cast<float>(name(static_cast<double>(x))); }
+
+extern "C" double j0(double) noexcept;
+extern "C" double j1(double) noexcept;
+extern "C" double y0(double) noexcept;
+extern "C" double y1(double) noexcept;
+extern "C" double jn(int, double) noexcept;
+extern "C" double yn(int, double) noexcept;
+MR_SPECIAL_1(j0, j0f)
+MR_SPECIAL_1(j1, j1f)
+MR_SPECIAL_1(y0, y0f)
+MR_SPECIAL_1(y1, y1f)
+MR_INLINE float jnf(int n, float x) {
+  return static_cast<float>(jn(n, x));
+}
+MR_INLINE float ynf(int n, float x) {
+  return static_cast<float>(yn(n, x));
+}
+
+extern "C" int ilogb(double) noexcept;
+extern "C" int ilogbf(float) noexcept;
+extern "C" double scalbln(double, long) noexcept;
+extern "C" float scalblnf(float, long) noexcept;
+extern "C" long long llrint(double) noexcept;
+extern "C" long long llrintf(float) noexcept;
+extern "C" long long llround(double) noexcept;
+extern "C" long long llroundf(float) noexcept;
+MR_INLINE double nan(const char*) {
+  return __builtin_nan("");
+}
+MR_INLINE float nanf(const char*) {
+  return __builtin_nanf("");
+}
+
+MR_INLINE double norm4d(double a, double b, double c, double d) {
+  return sqrt(a * a + b * b + c * c + d * d);
+}
+MR_INLINE float norm4df(float a, float b, float c, float d) {
+  return sqrtf(a * a + b * b + c * c + d * d);
+}
+MR_INLINE double rnorm3d(double a, double b, double c) {
+  return 1.0 / norm3d(a, b, c);
+}
+MR_INLINE float rnorm3df(float a, float b, float c) {
+  return 1.0f / norm3df(a, b, c);
+}
+MR_INLINE double rnorm4d(double a, double b, double c, double d) {
+  return 1.0 / norm4d(a, b, c, d);
+}
+MR_INLINE float rnorm4df(float a, float b, float c, float d) {
+  return 1.0f / norm4df(a, b, c, d);
+}
+MR_INLINE double rhypot(double a, double b) {
+  return 1.0 / hypot(a, b);
+}
+MR_INLINE float __tanhf(float x) {
+  return tanhf(x);
+}
+
+/// Where erfc gives y. Newton's method on the logarithm, from the right, where it cannot leave the branch.
+inline double erfcinv(double y) {
+  if (!(y >= 0.0 && y <= 2.0)) return __builtin_nan("");
+  if (y == 0.0) return __builtin_inf();
+  if (y == 2.0) return -__builtin_inf();
+  if (y > 1.0) return -erfcinv(2.0 - y);
+  double x = sqrt(-log(y));
+  for (int step = 0; step < 60; ++step) {
+    const double value = erfc(x);
+    const double by = log(value / y) * value * exp(x * x) / M_2_SQRTPI;
+    x += by;
+    if (fabs(by) <= 1e-16 * fabs(x)) break;
+  }
+  return x;
+}
+/// Where erf gives y.
+inline double erfinv(double y) {
+  if (!(fabs(y) <= 1.0)) return __builtin_nan("");
+  if (y < 0.0) return -erfinv(-y);
+  if (y >= 0.5) return erfcinv(1.0 - y);
+  double x = y / M_2_SQRTPI;
+  for (int step = 0; step < 8; ++step) x -= (erf(x) - y) * exp(x * x) / M_2_SQRTPI;
+  return x;
+}
+/// exp(x * x) * erfc(x), by its continued fraction where erfc is too small.
+inline double erfcx(double x) {
+  if (x < 20.0) return exp(x * x) * erfc(x);
+  double rest = 0.0;
+  for (int k = 20; k > 0; --k) rest = 0.5 * k / (x + rest);
+  return 0.5 * M_2_SQRTPI / (x + rest);
+}
+MR_INLINE double normcdf(double x) {
+  return 0.5 * erfc(-x * M_SQRT1_2);
+}
+MR_INLINE double normcdfinv(double p) {
+  return -M_SQRT2 * erfcinv(2.0 * p);
+}
+MR_SPECIAL_1(erfcinv, erfcinvf)
+MR_SPECIAL_1(erfinv, erfinvf)
+MR_SPECIAL_1(erfcx, erfcxf)
+MR_SPECIAL_1(normcdf, normcdff)
+MR_SPECIAL_1(normcdfinv, normcdfinvf)
+#undef MR_SPECIAL_1

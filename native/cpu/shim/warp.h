@@ -1,0 +1,338 @@
+// What a thread can wait for: barriers of its block, and what the lanes of a warp do together.
+//
+// A lane that gets there leaves a request with its thread and waits. When no lane of the warp runs any more, those who
+// asked for the same with the same mask are answered together, once the others of the mask are there or have returned
+// (block_threads.h calls mr_answer). Where a mask names lanes that are never going to come, which CUDA leaves
+// undefined, those who are there are answered all the same: nothing here waits for ever.
+#pragma once
+
+#include "device_functions.h"
+#include "tasks.h"
+
+enum class mr_warp_call : unsigned char { sync, shuffle, ballot, match_any, match_all, reduce, active };
+
+struct mr_request {
+  mr_warp_call call;
+  unsigned mask;
+  /// Two requests with other numbers are not answered together: what is computed, or where the text asks.
+  unsigned site;
+  unsigned long long value;
+  /// A shuffle's: the lane it reads.
+  int source;
+  unsigned long long result;
+};
+
+/// A barrier that all threads of a block share, and what they say at it.
+struct mr_block_barrier {
+  unsigned arrived = 0, voters = 0, votes = 0;
+  /// Of the last time that all had arrived.
+  unsigned last_voters = 0, last_votes = 0;
+
+  void release() {
+    last_voters = voters;
+    last_votes = votes;
+    arrived = voters = votes = 0;
+  }
+};
+
+struct [[nodiscard]] mr_syncthreads {
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+    mr_thread* thread = self.promise().thread;
+    thread->frame = self.address();
+    ++thread->barrier->arrived;
+  }
+  MR_INLINE void await_resume() const noexcept {}
+};
+MR_INLINE mr_syncthreads __syncthreads() {
+  return {};
+}
+
+enum class mr_vote { count, all_of, any_of };
+template <mr_vote Vote>
+struct [[nodiscard]] mr_syncthreads_vote {
+  bool says;
+  mr_block_barrier* barrier;
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
+    mr_thread* thread = self.promise().thread;
+    thread->frame = self.address();
+    barrier = thread->barrier;
+    ++barrier->arrived;
+    ++barrier->voters;
+    if (says) ++barrier->votes;
+  }
+  MR_INLINE int await_resume() const noexcept {
+    if constexpr (Vote == mr_vote::count) return static_cast<int>(barrier->last_votes);
+    if constexpr (Vote == mr_vote::all_of) return barrier->last_votes == barrier->last_voters;
+    return barrier->last_votes != 0;
+  }
+};
+MR_INLINE mr_syncthreads_vote<mr_vote::count> __syncthreads_count(int predicate) {
+  return {predicate != 0, nullptr};
+}
+MR_INLINE mr_syncthreads_vote<mr_vote::all_of> __syncthreads_and(int predicate) {
+  return {predicate != 0, nullptr};
+}
+MR_INLINE mr_syncthreads_vote<mr_vote::any_of> __syncthreads_or(int predicate) {
+  return {predicate != 0, nullptr};
+}
+
+/// A request, and the type of its answer. `Finish` makes the answer from the result.
+template <class Finish>
+struct [[nodiscard]] mr_warp_wait {
+  mr_request request;
+  Finish finish;
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
+    mr_thread* thread = self.promise().thread;
+    thread->frame = self.address();
+    thread->request = &request;
+  }
+  MR_INLINE auto await_resume() const { return finish(request.result); }
+};
+template <class Finish>
+MR_INLINE mr_warp_wait<Finish> mr_ask(mr_warp_call call, unsigned mask, unsigned site, unsigned long long value,
+                                      int source, Finish finish) {
+  return {{call, mask, site, value, source, value}, finish};
+}
+
+struct mr_finish_void {
+  MR_INLINE void operator()(unsigned long long) const {}
+};
+struct mr_finish_mask {
+  MR_INLINE unsigned operator()(unsigned long long result) const { return static_cast<unsigned>(result); }
+};
+template <class T>
+struct mr_finish_value {
+  MR_INLINE T operator()(unsigned long long result) const {
+    T value;
+    __builtin_memcpy(&value, &result, sizeof(T));
+    return value;
+  }
+};
+/// The bits of a value, the rest zero.
+template <class T>
+MR_INLINE unsigned long long mr_bits_of(const T& value) {
+  static_assert(sizeof(T) <= 8, "A warp primitive takes values of at most 64 bits.");
+  unsigned long long bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+static constexpr unsigned mr_all_lanes = 0xffffffffu;
+
+MR_INLINE mr_warp_wait<mr_finish_void> __syncwarp(unsigned mask = mr_all_lanes) {
+  return mr_ask(mr_warp_call::sync, mask, 0, 0, 0, mr_finish_void{});
+}
+
+/// Indices are class objects of the shim: a shuffle of one gives what CUDA would.
+template <class T>
+struct mr_shuffled {
+  using type = T;
+};
+template <>
+struct mr_shuffled<mr_index> {
+  using type = unsigned;
+};
+template <>
+struct mr_shuffled<mr_product> {
+  using type = unsigned;
+};
+
+/// Which lane a lane reads. Outside the part of the warp that `width` makes, it reads itself.
+struct mr_from {
+  static MR_INLINE int index(int, int first, int width, int by) { return first + (by & (width - 1)); }
+  static MR_INLINE int up(int lane, int first, int, int by) { return lane - by < first ? lane : lane - by; }
+  static MR_INLINE int down(int lane, int, int, int by) { return lane + by; }
+  static MR_INLINE int exclusive_or(int lane, int, int, int by) { return lane ^ by; }
+};
+template <class T, auto From>
+struct [[nodiscard]] mr_shuffle {
+  mr_request request;
+  int by;
+  int width;
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
+    mr_thread* thread = self.promise().thread;
+    const int lane = thread->lane;
+    const int first = lane & ~(width - 1);
+    const int wanted = From(lane, first, width, by);
+    request.source = wanted >= 0 && wanted < first + width ? wanted : lane;
+    thread->frame = self.address();
+    thread->request = &request;
+  }
+  MR_INLINE T await_resume() const { return mr_finish_value<T>{}(request.result); }
+};
+#define MR_SHUFFLE(name, from)                                                                            \
+  template <class T>                                                                                      \
+  MR_INLINE auto name(unsigned mask, T value, int by, int width = 32) {                                   \
+    using Value = typename mr_shuffled<T>::type;                                                          \
+    const unsigned long long bits = mr_bits_of(static_cast<Value>(value));                                \
+    return mr_shuffle<Value, &mr_from::from>{{mr_warp_call::shuffle, mask, 0, bits, 0, bits}, by, width}; \
+  }
+MR_SHUFFLE(__shfl_sync, index)
+MR_SHUFFLE(__shfl_up_sync, up)
+MR_SHUFFLE(__shfl_down_sync, down)
+MR_SHUFFLE(__shfl_xor_sync, exclusive_or)
+#undef MR_SHUFFLE
+
+MR_INLINE auto __ballot_sync(unsigned mask, int predicate) {
+  return mr_ask(mr_warp_call::ballot, mask, 0, predicate != 0, 0, mr_finish_mask{});
+}
+struct mr_finish_any {
+  MR_INLINE int operator()(unsigned long long ballot) const { return static_cast<unsigned>(ballot) != 0; }
+};
+MR_INLINE auto __any_sync(unsigned mask, int predicate) {
+  return mr_ask(mr_warp_call::ballot, mask, 1, predicate != 0, 0, mr_finish_any{});
+}
+struct mr_finish_all {
+  MR_INLINE int operator()(unsigned long long ballot_of_not) const { return static_cast<unsigned>(ballot_of_not) == 0; }
+};
+MR_INLINE auto __all_sync(unsigned mask, int predicate) {
+  return mr_ask(mr_warp_call::ballot, mask, 2, predicate == 0, 0, mr_finish_all{});
+}
+/// The lanes that get to the same line of the text together.
+MR_INLINE auto __activemask(unsigned site = __builtin_LINE()) {
+  return mr_ask(mr_warp_call::active, mr_all_lanes, site, 0, 0, mr_finish_mask{});
+}
+
+template <class T>
+MR_INLINE auto __match_any_sync(unsigned mask, T value) {
+  using Value = typename mr_shuffled<T>::type;
+  return mr_ask(mr_warp_call::match_any, mask, 0, mr_bits_of(static_cast<Value>(value)), 0, mr_finish_mask{});
+}
+struct mr_finish_match_all {
+  int* are_all;
+  MR_INLINE unsigned operator()(unsigned long long result) const {
+    *are_all = result != 0;
+    return static_cast<unsigned>(result);
+  }
+};
+template <class T>
+MR_INLINE auto __match_all_sync(unsigned mask, T value, int* are_all) {
+  using Value = typename mr_shuffled<T>::type;
+  return mr_ask(mr_warp_call::match_all, mask, 0, mr_bits_of(static_cast<Value>(value)), 0,
+                mr_finish_match_all{are_all});
+}
+
+enum class mr_reduction : unsigned {
+  add,
+  min_unsigned,
+  max_unsigned,
+  min_signed,
+  max_signed,
+  all_bits,
+  any_bits,
+  odd_bits
+};
+template <class T>
+MR_INLINE auto mr_reduce(unsigned mask, mr_reduction how, T value) {
+  return mr_ask(mr_warp_call::reduce, mask, static_cast<unsigned>(how), static_cast<unsigned>(value), 0,
+                mr_finish_value<T>{});
+}
+#define MR_REDUCE(name, of_unsigned, of_signed)                                                                    \
+  MR_INLINE auto name(unsigned mask, unsigned value) { return mr_reduce(mask, mr_reduction::of_unsigned, value); } \
+  MR_INLINE auto name(unsigned mask, int value) { return mr_reduce(mask, mr_reduction::of_signed, value); }        \
+  MR_INLINE auto name(unsigned mask, mr_index value) { return name(mask, static_cast<unsigned>(value)); }          \
+  MR_INLINE auto name(unsigned mask, mr_product value) { return name(mask, value.value); }
+MR_REDUCE(__reduce_add_sync, add, add)
+MR_REDUCE(__reduce_min_sync, min_unsigned, min_signed)
+MR_REDUCE(__reduce_max_sync, max_unsigned, max_signed)
+MR_REDUCE(__reduce_and_sync, all_bits, all_bits)
+MR_REDUCE(__reduce_or_sync, any_bits, any_bits)
+MR_REDUCE(__reduce_xor_sync, odd_bits, odd_bits)
+#undef MR_REDUCE
+
+MR_INLINE unsigned mr_reduced(mr_reduction how, unsigned a, unsigned b) {
+  switch (how) {
+    case mr_reduction::add:
+      return a + b;
+    case mr_reduction::min_unsigned:
+      return a < b ? a : b;
+    case mr_reduction::max_unsigned:
+      return a < b ? b : a;
+    case mr_reduction::min_signed:
+      return static_cast<int>(a) < static_cast<int>(b) ? a : b;
+    case mr_reduction::max_signed:
+      return static_cast<int>(a) < static_cast<int>(b) ? b : a;
+    case mr_reduction::all_bits:
+      return a & b;
+    case mr_reduction::any_bits:
+      return a | b;
+    default:
+      return a ^ b;
+  }
+}
+
+/// The requests of a warp's lanes; null where a lane has none.
+struct mr_warp_requests {
+  mr_request* of[32];
+};
+
+static void mr_compute(const mr_warp_requests& requests, unsigned group) {
+  const int first = __builtin_ctz(group);
+  const mr_request& one = *requests.of[first];
+  switch (one.call) {
+    case mr_warp_call::sync:
+      return;
+    case mr_warp_call::shuffle:
+      for (unsigned rest = group; rest != 0; rest &= rest - 1) {
+        mr_request& lane = *requests.of[__builtin_ctz(rest)];
+        if (group >> lane.source & 1u) lane.result = requests.of[lane.source]->value;
+      }
+      return;
+    case mr_warp_call::match_any:
+      for (unsigned rest = group; rest != 0; rest &= rest - 1) {
+        mr_request& lane = *requests.of[__builtin_ctz(rest)];
+        lane.result = 0;
+        for (unsigned other = group; other != 0; other &= other - 1) {
+          if (requests.of[__builtin_ctz(other)]->value == lane.value) lane.result |= 1u << __builtin_ctz(other);
+        }
+      }
+      return;
+    default:
+      break;
+  }
+  // One answer for all.
+  unsigned long long answer = one.call == mr_warp_call::reduce ? one.value : 0;
+  if (one.call == mr_warp_call::active || one.call == mr_warp_call::match_all) answer = group;
+  for (unsigned rest = group; rest != 0; rest &= rest - 1) {
+    const int number = __builtin_ctz(rest);
+    const unsigned long long value = requests.of[number]->value;
+    if (one.call == mr_warp_call::ballot && value != 0) answer |= 1u << number;
+    if (one.call == mr_warp_call::match_all && value != one.value) answer = 0;
+    if (one.call == mr_warp_call::reduce && number != first) {
+      answer =
+          mr_reduced(static_cast<mr_reduction>(one.site), static_cast<unsigned>(answer), static_cast<unsigned>(value));
+    }
+  }
+  for (unsigned rest = group; rest != 0; rest &= rest - 1) requests.of[__builtin_ctz(rest)]->result = answer;
+}
+
+/// Answers some of the lanes in `waiting`, none of which runs; `alive` are those that have not returned. Which.
+static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, unsigned alive) {
+  unsigned chosen = 0;
+  for (unsigned rest = waiting; rest != 0;) {
+    const mr_request& one = *requests.of[__builtin_ctz(rest)];
+    unsigned group = 0;
+    for (unsigned other = rest; other != 0; other &= other - 1) {
+      const int number = __builtin_ctz(other);
+      const mr_request& request = *requests.of[number];
+      if (request.call == one.call && request.mask == one.mask && request.site == one.site) group |= 1u << number;
+    }
+    rest &= ~group;
+    const bool is_complete = (one.mask & alive & ~group) == 0 && one.call != mr_warp_call::active;
+    if (is_complete || chosen == 0) chosen = group;
+    if (is_complete) break;
+  }
+  mr_compute(requests, chosen);
+  return chosen;
+}

@@ -1,0 +1,50 @@
+// Kernels that the builder cut at their barriers (src/build/fission.ts): called once for each block, with the loops
+// over its threads inside.
+#pragma once
+
+#include "launch.h"
+
+/// What such a kernel returns, which tells it from others. Its first parameters are the indices that a block shares.
+struct mr_whole_block {};
+
+template <auto Kernel, class... Args>
+static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                                          Args... args) {
+  const unsigned* size = launch->block;
+  const mr_index3 block_dim{mr_index(static_cast<int>(size[0])), mr_index(static_cast<int>(size[1])),
+                            mr_index(static_cast<int>(size[2]))};
+  const int columns = static_cast<int>(launch->grid[0]);
+  const int rows = static_cast<int>(launch->grid[1]);
+  const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_dynamic_shared = launch->dynamic_shared;
+  blockDim = block_dim;
+  gridDim = grid_dim;
+  for (unsigned long long block = first; block < end; ++block) {
+    const mr_index3 block_index{mr_index(static_cast<int>(block % columns)),
+                                mr_index(static_cast<int>(block / columns % rows)),
+                                mr_index(static_cast<int>(block / columns / rows))};
+    blockIdx = block_index;
+    Kernel(block_index, block_dim, grid_dim, args...);
+  }
+}
+
+template <class... Params>
+struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> : mr_signature<void(Params...)> {
+  template <auto Kernel, unsigned... Number>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                            mr_numbers<Number...>) {
+    mr_run_whole_blocks<Kernel, Params...>(launch, first, end, mr_argument<Params>(launch->params[Number])...);
+  }
+  template <auto Kernel>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+    run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
+  }
+};
+
+/// A value of each thread of a block, where it outlives the part between two barriers in which it is declared. Kernels
+/// with larger ones do not compile so, and the builder makes coroutines of their threads.
+template <class T>
+struct mr_of_threads {
+  static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
+  alignas(64) T of[1024];
+};
