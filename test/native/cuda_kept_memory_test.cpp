@@ -86,7 +86,8 @@ MR_TEST(WhatIsFreedWhileTheDeviceWorksIsKept) {
   MR_EXPECT(Eventually([&] { return busy.opened.device->KeptBytes() == 0; }));
   MR_EXPECT(Eventually([&] { return !OnFake() || Frees(0) - busy.frees == 1; }));
   busy.ExpectFrees(1, 0);
-  MR_EXPECT_EQ(busy.opened.device->FreeBytes(), busy.before);
+  // A real driver has taken some for itself meanwhile.
+  if (OnFake()) MR_EXPECT_EQ(busy.opened.device->FreeBytes(), busy.before);
   MR_EXPECT_EQ(Reserved(busy.opened), reserved);
 }
 
