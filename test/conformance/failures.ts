@@ -209,11 +209,11 @@ export function failures(target: Target): void {
       const code = `import { f32, input, kernel, openDevice, output } from 'millrace';
         const shifted = kernel('shifted', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => { y[i] = x[i + 4]; });
         const device = await openDevice(${JSON.stringify(target.spec)});
+        let warned = false;
+        process.once('warning', () => { warned = true; });
         const x = device.ones(4), y = device.zeros(4);
         for (let n = 0; n < 3; n++) device.stream.launch(shifted, 4, { x, y });
         await device.synchronize().catch(() => undefined);
-        let warned = false;
-        process.once('warning', () => { warned = true; });
         while (!warned) await new Promise((resolve) => setImmediate(resolve));
         await device.close();`;
       const { code: exit, stderr } = await runChild(code);
