@@ -60,7 +60,8 @@ export function transfers(target: Target): void {
       for (const data of [new Float32Array(4), new ArrayBuffer(4), new SharedArrayBuffer(4), undefined, [1, 2]]) {
         expect(thrownBy(() => device.pin(data as never))).toBeInstanceOf(ArgumentError);
       }
-      await device.stream.fill(device.zeros(1), 1).done;
+      using x = device.zeros(1);
+      await device.stream.fill(x, 1).done;
     });
 
     for (const length of [1000, 5 * MIB]) {
