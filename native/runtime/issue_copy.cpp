@@ -119,7 +119,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
     if (is_of_others) host.report = TakeFaultSlot(stream);
     if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
   }
-  // Before it can run: a report is of the version that it makes.
+  // A report is of the version that it makes.
   if (copy.IsWhole()) (*dst.entry)->spoil.Overwrite();
   dst.staging.Overwrite();
   if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
@@ -175,11 +175,10 @@ Channel::Outcome Channel::IssueCopyStrided(StreamState& stream, Ticket ticket, R
   uint32_t cause = (*src)->spoil.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->spoil.by();
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
+  if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->spoil.Overwrite();
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
-  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
-  if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->spoil.Overwrite();
-  return Outcome::kIssued;
+  return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, outputs);
 }
 
 }  // namespace millrace

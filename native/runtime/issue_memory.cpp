@@ -154,10 +154,9 @@ Channel::Outcome Channel::FillEntry(StreamState& stream, Ticket ticket, MemoryRe
   const Outputs outputs{.memory = written};
   const uint32_t cause = entry->address == nullptr ? entry->spoil.by() : 0;
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
-  const Status status = call(entry->address);
-  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   if (is_whole) entry->spoil.Overwrite();
-  return Outcome::kIssued;
+  const Status status = call(entry->address);
+  return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, outputs);
 }
 
 Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader) {

@@ -17,7 +17,8 @@ class Spoil {
   /// The id of the failure that spoiled the contents, or 0.
   [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
   [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
-  /// All of it is written anew.
+  /// All of it is written anew. Called before the backend is given the work: it may be over, and others may look,
+  /// before that call returns. Work that is then refused sets its failure in the new version.
   void Overwrite() {
     uint64_t seen = state_.load(std::memory_order_relaxed);
     while (!state_.compare_exchange_weak(seen, ((seen >> 32) + 1) << 32)) {

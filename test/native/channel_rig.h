@@ -70,6 +70,18 @@ class Rig {
     Head(record, stream);
     return channel->Submit(Bytes(record)).ticket;
   }
+  /// With its axes behind it.
+  template <typename T>
+  Ticket Strided(uint32_t stream, T record, const std::vector<protocol::StridedAxis>& axes) {
+    std::vector<std::byte> bytes(sizeof(T) + axes.size() * sizeof(protocol::StridedAxis));
+    record.rank = static_cast<uint32_t>(axes.size());
+    const protocol::RecordHeader header{static_cast<uint16_t>(T::kOpcode), 0, static_cast<uint32_t>(bytes.size()),
+                                        stream, 0};
+    std::memcpy(&record, &header, sizeof(header));
+    std::memcpy(bytes.data(), &record, sizeof(T));
+    if (!axes.empty()) std::memcpy(bytes.data() + sizeof(T), axes.data(), axes.size() * sizeof(protocol::StridedAxis));
+    return channel->Submit(bytes).ticket;
+  }
   Ticket Alloc(uint32_t stream, uint32_t handle, uint64_t bytes,
                protocol::AllocKind kind = protocol::AllocKind::kPool) {
     return Submit(stream, protocol::AllocRecord{.handle = handle, .kind = static_cast<uint32_t>(kind), .bytes = bytes});

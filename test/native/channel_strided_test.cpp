@@ -10,22 +10,7 @@
 namespace millrace::testing {
 namespace {
 
-using protocol::StridedAxis;
-
 constexpr int64_t kFarthest = std::numeric_limits<int64_t>::max();
-
-/// Submits `record` with its axes.
-template <typename T>
-Ticket Strided(Rig& rig, uint32_t stream, T record, const std::vector<StridedAxis>& axes) {
-  std::vector<std::byte> bytes(sizeof(T) + axes.size() * sizeof(StridedAxis));
-  record.rank = static_cast<uint32_t>(axes.size());
-  const protocol::RecordHeader header{static_cast<uint16_t>(T::kOpcode), 0, static_cast<uint32_t>(bytes.size()), stream,
-                                      0};
-  std::memcpy(&record, &header, sizeof(header));
-  std::memcpy(bytes.data(), &record, sizeof(T));
-  if (!axes.empty()) std::memcpy(bytes.data() + sizeof(T), axes.data(), axes.size() * sizeof(StridedAxis));
-  return rig.channel->Submit(bytes).ticket;
-}
 
 protocol::FillStridedRecord FillOf(uint32_t handle, uint32_t element_bytes, uint64_t offset = 0) {
   return {.handle = handle, .element_bytes = element_bytes, .offset = offset, .pattern = 7};
@@ -40,8 +25,8 @@ MR_TEST(axes_reach_the_backend_as_they_are) {
   const protocol::CopyStridedRecord copy{
       .dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 4, .dst_offset = 60};
   // Backwards in one, transposed and with a repeated element in the other.
-  const Ticket copied = Strided(rig, a, copy, {{4, -16, 4}, {2, -4, 0}});
-  const Ticket filled = Strided(rig, a, FillOf(Handle(0), 8, 8), {{3, 16, 0}});
+  const Ticket copied = rig.Strided(a, copy, {{4, -16, 4}, {2, -4, 0}});
+  const Ticket filled = rig.Strided(a, FillOf(Handle(0), 8, 8), {{3, 16, 0}});
   MR_EXPECT(rig.Completes(a, filled));
   MR_EXPECT(rig.Failures(a).empty());
   MR_EXPECT(backend.controls.log.Find("a0 " + std::to_string(copied) + " copy by 4 4:-16:4 2:-4:0") >= 0);
@@ -56,11 +41,11 @@ MR_TEST(axes_that_leave_the_memory_or_make_no_sense_fail) {
   rig.Alloc(a, Handle(1), 32);
   struct Wrong {
     protocol::FillStridedRecord record;
-    std::vector<StridedAxis> axes;
+    std::vector<protocol::StridedAxis> axes;
   };
   const std::vector<Wrong> fills = {
       {FillOf(Handle(0), 4), {}},
-      {FillOf(Handle(0), 4), std::vector<StridedAxis>(9, {1, 4, 0})},
+      {FillOf(Handle(0), 4), std::vector<protocol::StridedAxis>(9, {1, 4, 0})},
       {FillOf(Handle(0), 4), {{0, 4, 0}}},
       {FillOf(Handle(0), 3), {{1, 3, 0}}},
       {FillOf(Handle(0), 0), {{1, 0, 0}}},
@@ -82,11 +67,11 @@ MR_TEST(axes_that_leave_the_memory_or_make_no_sense_fail) {
   MR_EXPECT(rig.Completes(a, 3));
   const size_t before = backend.controls.log.Size();
   Ticket last = 0;
-  for (const Wrong& wrong : fills) last = Strided(rig, a, wrong.record, wrong.axes);
+  for (const Wrong& wrong : fills) last = rig.Strided(a, wrong.record, wrong.axes);
   const protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 4};
-  last = Strided(rig, a, copy, {{9, 4, 4}});   // Past the end of the source alone.
-  last = Strided(rig, a, copy, {{2, 4, -4}});  // Before its beginning.
-  last = Strided(rig, a, copy, {{4, 32, 0}});  // Past the end of the destination.
+  last = rig.Strided(a, copy, {{9, 4, 4}});   // Past the end of the source alone.
+  last = rig.Strided(a, copy, {{2, 4, -4}});  // Before its beginning.
+  last = rig.Strided(a, copy, {{4, 32, 0}});  // Past the end of the destination.
   MR_EXPECT(rig.Completes(a, last));
   const auto failures = rig.Failures(a);
   MR_REQUIRE(failures.size() == 1);
@@ -128,22 +113,22 @@ MR_TEST(a_strided_write_heals_only_when_it_leaves_nothing_as_it_was) {
     MR_EXPECT(is_spoiled());
   };
   spoil();
-  Strided(rig, a, FillOf(Handle(0), 4), {{4, 12, 0}, {2, 4, 0}});  // Two of three columns.
+  rig.Strided(a, FillOf(Handle(0), 4), {{4, 12, 0}, {2, 4, 0}});  // Two of three columns.
   MR_EXPECT(is_spoiled());
-  Strided(rig, a, FillOf(Handle(0), 4), {{4, 8, 0}, {3, 4, 0}});  // As many bytes as there are, some of them twice.
+  rig.Strided(a, FillOf(Handle(0), 4), {{4, 8, 0}, {3, 4, 0}});  // As many bytes as there are, some of them twice.
   MR_EXPECT(is_spoiled());
-  Strided(rig, a, FillOf(Handle(0), 4), {{3, 4, 0}, {4, 12, 0}});  // Transposed.
+  rig.Strided(a, FillOf(Handle(0), 4), {{3, 4, 0}, {4, 12, 0}});  // Transposed.
   MR_EXPECT(!is_spoiled());
   spoil();
-  Strided(rig, a, FillOf(Handle(0), 4, 44), {{12, -4, 0}, {1, 0, 0}});  // Backwards.
+  rig.Strided(a, FillOf(Handle(0), 4, 44), {{12, -4, 0}, {1, 0, 0}});  // Backwards.
   MR_EXPECT(!is_spoiled());
   spoil();
   protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 8};
-  Strided(rig, a, copy, {{6, 8, 0}});  // One element everywhere.
+  rig.Strided(a, copy, {{6, 8, 0}});  // One element everywhere.
   // The other array became spoiled by reading from this one.
   MR_EXPECT(is_spoiled());
   rig.Fill(a, Handle(1), 48);
-  Strided(rig, a, copy, {{6, 8, 0}});
+  rig.Strided(a, copy, {{6, 8, 0}});
   MR_EXPECT(!is_spoiled());
 }
 
@@ -154,7 +139,7 @@ MR_TEST(strided_records_wait_for_memory_and_fail_with_their_source) {
   const uint32_t b = rig.Stream();
   rig.Alloc(b, Handle(1), 8);
   const protocol::CopyStridedRecord copy{.dst_handle = Handle(1), .src_handle = Handle(0), .element_bytes = 4};
-  const Ticket copied = Strided(rig, b, copy, {{2, 4, 4}});
+  const Ticket copied = rig.Strided(b, copy, {{2, 4, 4}});
   MR_EXPECT(rig.Parks(b, ParkReason::kPoint));
   backend.controls.free_bytes = 4;
   const Ticket failed = rig.Alloc(a, Handle(0), 8);

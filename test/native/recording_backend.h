@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,10 @@ struct BackendControls {
   std::atomic<uint64_t> delay_ns{0};
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
+  std::atomic<int> refuse_fills{0};
+  /// Called with a stream's line in the log once the work was taken, and has ended if it does so at once, before the
+  /// call of the backend returns. Set before there is a device.
+  std::function<void(const std::string&)> on_taken;
   std::atomic<uint64_t> free_bytes{UINT64_MAX};
   std::atomic<uint64_t> kept_bytes{0};  // Besides these, until they are given back.
   std::atomic<bool> needs_locked_memory{false};
@@ -133,7 +138,13 @@ class RecordingStream final : public hal::Stream {
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
     return Take(ticket, "copy");
   }
-  Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Take(ticket, "fill"); }
+  Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override {
+    if (controls_.refuse_fills.load() > 0) {
+      controls_.refuse_fills.fetch_sub(1);
+      return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
+    }
+    return Take(ticket, "fill");
+  }
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override {
     return Take(ticket, "wait " + static_cast<RecordingStream&>(other).name_ + " " + std::to_string(until));
   }
@@ -212,7 +223,8 @@ class RecordingStream final : public hal::Stream {
 
  private:
   Status Take(hal::Ticket ticket, const std::string& what) {
-    controls_.log.Add(name_ + " " + std::to_string(ticket) + " " + what);
+    const std::string line = name_ + " " + std::to_string(ticket) + " " + what;
+    controls_.log.Add(line);
     if (controls_.is_polled.load()) {
       // Within a few microseconds, from the moment of the call on to well after it: each time a little later.
       const auto due =
@@ -221,6 +233,7 @@ class RecordingStream final : public hal::Stream {
     } else if (controls_.completes_at_once.load()) {
       Complete(ticket);
     }
+    if (controls_.on_taken) controls_.on_taken(line);
     return {};
   }
 
