@@ -69,6 +69,24 @@ export function typescriptKernels(target: Target): void {
       }
     });
 
+    rule('S410', 'a block with threads along an axis that has no index is refused, and the stream goes on', async () => {
+      const { device } = chapter;
+      using x = device.ones(100);
+      using y = device.zeros(100);
+      for (const block of [
+        [8, 8],
+        [8, 1, 2],
+      ] as const) {
+        const error = thrownBy(() => device.stream.launch(saxpy, { threads: 100, block }, { a: 1, x, y }));
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toBe(`Block size ${block[1] === 8 ? 'y (8)' : 'z (2)'} exceeds what threads of 1 dimension can use (1).`);
+      }
+      const flat = thrownBy(() => device.stream.launch(transpose, { threads: [4, 4], block: [4, 4, 4] }, { src: x, dst: y } as never));
+      expect(flat.message).toContain('Block size z (4) exceeds what threads of 2 dimensions can use (1)');
+      device.stream.launch(saxpy, { threads: 100, block: [8, 1, 1] }, { a: 1, x, y });
+      expect(await y.read()).toEqual(new Float32Array(100).fill(1));
+    });
+
     rule('S411', 'i and j follow the order of the array: the last is the fastest', async () => {
       const { device } = chapter;
       using src = device.from(

@@ -32,7 +32,7 @@ export type Dim3 = number | readonly [x: number, y?: number, z?: number];
  */
 export type LaunchShape =
   | Shape
-  /** Threads in array order, as `wp.launch(dim=)`: one to three dimensions, tail guard included for TypeScript kernels. */
+  /** Threads in array order, as `wp.launch(dim=)`: one to three dimensions, tail guard included for TypeScript kernels, whose `block` has no axes beyond these. */
   | { readonly threads: Shape; readonly block?: Dim3; readonly grid?: never; readonly sharedBytes?: number; readonly label?: string }
   /** `<<<grid, block, sharedBytes, stream>>>`: blocks, and threads a block, x first. */
   | { readonly grid: Dim3; readonly block: Dim3; readonly threads?: never; readonly sharedBytes?: number; readonly label?: string };

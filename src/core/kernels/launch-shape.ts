@@ -72,6 +72,7 @@ function measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPla
     geometry.block[2] = fitting[2];
   } else {
     setBlock(block, plan, info, device);
+    if (plan.isShaped) checkBlockRank(block, rank);
   }
   for (let axis = 0; axis < 3; axis++) grid[axis] = Math.ceil((extent[axis] as number) / (geometry.block[axis] as number));
   if (!geometry.isEmpty) checkGrid(info, device);
@@ -113,6 +114,16 @@ function setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device:
       `Block size (${size}) exceeds the limit of kernel ${plan.name} (${plan.maxThreadsPerBlock}).`,
       plan.maxThreadsPerBlock,
     );
+  }
+}
+
+/** Threads along an axis that the launch has no indices on: a TypeScript kernel would run each of its indices that often. */
+function checkBlockRank(block: Dim3, rank: number): void {
+  for (let axis = rank; axis < 3; axis++) {
+    const along = geometry.block[axis] as number;
+    if (along === 1) continue;
+    const message = `Block size ${'xyz'[axis]} (${along}) exceeds what threads of ${rank} dimension${rank === 1 ? '' : 's'} can use (1).`;
+    throw badArgument('block', block, message, 1);
   }
 }
 
