@@ -7,7 +7,7 @@
 import { brokenBarrier, gridBarrier, hasBarrier } from './barriers.js';
 import type { BarrierScope, Expr, KernelIr, Stmt, Variable } from './ir.js';
 import { analyse, type Uniformity } from './uniformity.js';
-import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn } from './walk.js';
+import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn, writtenArrays } from './walk.js';
 
 export type Loop = Extract<Stmt, { kind: 'loop' }>;
 export interface Region {
@@ -195,9 +195,10 @@ class Planner {
 function mayComeBefore(stmt: Stmt, region: readonly Stmt[]): boolean {
   if (region.length === 0) return true;
   if (stmt.kind !== 'declare' && stmt.kind !== 'assign') return false;
-  // Nobody may be left to load it.
+  // Nobody may be left to load it, and what the kernel writes may be the same memory: a launch can pass an array twice.
   const loads = someExprOf(stmt, (expr) => expr.kind === 'load');
   if (loads && region.some((inner) => someStmt(inner, ({ kind }) => kind === 'return' || kind === 'assert'))) return false;
+  if (loads && [...writtenArrays(region)].some(({ space }) => space === 'parameter')) return false;
   const own = new Set([stmt.variable]);
   return stmt.kind === 'declare' || !region.some((inner) => someExprOf(inner, (expr) => mentions(expr, own)));
 }

@@ -3,8 +3,10 @@
 // A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared
 // or local memory, from an atomic, or from another such value. A variable differs too if it is assigned where threads
 // have parted: below a condition that differs and deeper than its declaration, or in a loop that they leave at different
-// times. Threads that return are gone and part nobody. Everything else is the same: so is a load from an array that the
-// kernel does not write, unless a launch passes it a second time, as one that is written.
+// times. Threads that return are gone and part nobody. Everything else is the same: so is a load, at an index that is the
+// same, from an array that the kernel does not write. A launch may pass that array a second time, as one that is written:
+// then all threads still load the same, where the text has the load and nothing races. It must not be moved past a write
+// (regions.ts).
 import type { Expr, KernelIr, Stmt, Variable } from './ir.js';
 import { operands, writtenArrays } from './walk.js';
 

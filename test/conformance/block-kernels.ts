@@ -17,6 +17,28 @@ const sum = kernel('block_sum', { x: input(i32), out: output(i32) }, ({ x, out }
   if (t.threadIdx.x === 0) out[t.blockIdx.x] = partial[0]!;
 });
 
+// Every thread writes the same, and reads it under another name.
+const readWhereWritten = kernel(
+  'read_where_written',
+  { x: input(i32), y: inout(i32), out: output(i32, 2) },
+  ({ x, y, out }, { i, syncthreads }) => {
+    y[0] = 11;
+    const first = x[0]!;
+    let second = 0;
+    syncthreads();
+    if (i === 0) y[1] = 102;
+    syncthreads();
+    second = x[1]!;
+    const third = x[3]!;
+    y[2] = 9;
+    syncthreads();
+    out[0]![i] = first;
+    out[1]![i] = second;
+    out[2]![i] = third;
+    if (third > 9) syncthreads();
+  },
+);
+
 const TILE = 8;
 const product = kernel(
   'tiled_product',
@@ -112,6 +134,16 @@ export function blockKernels(target: Target): void {
         );
         expect(await out.read()).toEqual(expected);
       }
+    });
+
+    rule('S430', 'an array that is passed twice, to be read and to be written, is read where the text reads it', async () => {
+      const { device } = chapter;
+      using both = device.from(Int32Array.of(1, 2, 3, 4));
+      using out = device.zeros([3, 40], 'i32');
+      device.stream.launch(readWhereWritten, { threads: 40, block: 40 }, { x: both, y: both, out });
+      const expected = [11, 102, 4].flatMap((value) => Array.from({ length: 40 }, () => value));
+      expect([...(await out.read())]).toEqual(expected);
+      expect([...(await both.read())]).toEqual([11, 102, 9, 4]);
     });
 
     rule('S430', 'tiles in shared memory, in two dimensions, of ragged sizes', async () => {
