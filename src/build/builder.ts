@@ -7,7 +7,7 @@ import type { BuildSpec } from '../core/channel/build.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
 import { KernelCache } from './cache.js';
 import type { KernelCompiler } from './compiler.js';
-import { CpuCompiler, shimIdentity } from './cpu-compiler.js';
+import { CpuCompiler, packageIdentity } from './cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from './cuda-compiler.js';
 import { refuseEndlessIncludes } from './includes.js';
 import { refuseOnCpu } from './surface.js';
@@ -98,7 +98,7 @@ export class KernelBuilder {
 
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
   #sourceKey(spec: BuildSpec): string {
-    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), shimIdentity()] : this.#target.computeCapability;
+    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), packageIdentity()] : this.#target.computeCapability;
     const { source, identity = source, entry, options, fmad } = spec;
     return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, entry, options, fmad]));
   }

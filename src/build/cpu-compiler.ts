@@ -53,19 +53,27 @@ const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unu
 const PLAIN_DIRECTIVE =
   /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
 
-let shimDigest: string | undefined;
+let ownDigest: string | undefined;
 
-/** Changes with any file of the shim. */
-export function shimIdentity(): string {
-  if (shimDigest === undefined) {
-    const hash = createHash('sha256');
-    for (const name of readdirSync(SHIM_DIRECTORY, { recursive: true, encoding: 'utf8' }).toSorted()) {
-      const path = join(SHIM_DIRECTORY, name);
-      if (statSync(path).isFile()) hash.update(`${name}\0`).update(readFileSync(path));
+/** Changes with what the package brings to an image: any file of the shim, and any of this directory, which rewrites texts. */
+export function packageIdentity(): string {
+  return (ownDigest ??= identityOf([SHIM_DIRECTORY, fileURLToPath(new URL('.', import.meta.url))]));
+}
+
+/** Changes with any file of the directories, by its name or its content. */
+export function identityOf(directories: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const directory of directories) {
+    for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()) {
+      const path = join(directory, name);
+      // Maps and declarations do nothing.
+      if (/\.map$|\.d\.ts$/.test(name) || !statSync(path).isFile()) continue;
+      const content = readFileSync(path);
+      hash.update(`${name}\0${content.length}\0`).update(content);
     }
-    shimDigest = hash.digest('hex').slice(0, 16);
+    hash.update('\0');
   }
-  return shimDigest;
+  return hash.digest('hex').slice(0, 16);
 }
 
 interface HostOptions {
