@@ -234,14 +234,16 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   /// or `cause` spoiled what it reads. Nothing when it can.
   std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
-  /// The stream waits for a device that is lost: this and every later record of it fails.
+  /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.
   Outcome Doom(StreamState& stream, Ticket ticket);
   Outcome FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
+  void RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed.
   Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs);
   static Status Gone();
   /// Parks for something that `other` will do, unless it never will.
   Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);
+  Outcome LookAgain(StreamState& stream);
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
   static Status NoStream();
   static Status NoSlot();

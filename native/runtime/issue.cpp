@@ -115,44 +115,48 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
 Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
   const std::shared_ptr<Channel> other =
       record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
-  // What the stream waits for may have faulted; that must be known before anything here reads what it wrote.
+  // Asked in this order: a device that closes has run what it was given before it counts as lost, and what faults says
+  // so before it is over. That must be known before anything here reads what was written.
+  const bool is_lost = other != nullptr && other->LostStatus() != StatusCode::kOk;
+  // A device that is closed ran everything that was submitted to it.
+  const bool is_over = target == nullptr || target->Completed() >= record.ticket;
   if (target != nullptr && std::atomic_ref(target->slot().fault).load(std::memory_order_acquire) != 0) {
     other->CollectFaults(*target);
   }
-  // A device that is closed ran everything that was submitted to it.
-  if (target == nullptr || target->Completed() >= record.ticket) {
+  if (is_over) {
+    if (const auto failed = FailUnready(stream, ticket, 0, {})) return *failed;
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (other->LostStatus() != StatusCode::kOk) return Doom(stream, ticket);
+  if (is_lost) return Doom(stream, ticket);
   if (target->Issued() < record.ticket && target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) {
     return ParkFor(stream, *other, ParkReason::kPoint);
   }
-  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
+  // A stream whose records can only fail has them fail in their order: who waits for it counts on what it waited for.
+  const bool can_run = stream.doomed_by == 0 && stream.backend != nullptr;
   {
     std::lock_guard lock(other->access_mutex());
-    if (other->device() == nullptr || target->backend == nullptr) {
-      if (target->Completed() < record.ticket) return Doom(stream, ticket);
-      CloseTicket(stream, ticket);
-      return Outcome::kIssued;
-    }
-    if (&other->backend() == &backend_) {
+    if (other->device() == nullptr || target->backend == nullptr) return LookAgain(stream);
+    if (can_run && &other->backend() == &backend_) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
       if (status.code() == StatusCode::kUpstream) return Doom(stream, ticket);
       return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
     }
   }
-  // Devices of two kinds know nothing of each other's streams: the channel waits in their place.
-  if (!target->AddWaiter(record.ticket, true, shared_from_this(), stream.index())) {
-    CloseTicket(stream, ticket);
-    return Outcome::kIssued;
-  }
+  // For it the channel waits; so too between devices of two kinds, which know nothing of each other's streams.
+  if (!target->AddWaiter(record.ticket, true, shared_from_this(), stream.index())) return LookAgain(stream);
+  if (other.get() == this) SignalDirty();  // Or the word that is waited for might never be written.
   other->WatchIfPolled(*target);
   return ParkFor(stream, *other, ParkReason::kPoint);
+}
+
+/// What it waits for was over, or lost, just now.
+Channel::Outcome Channel::LookAgain(StreamState& stream) {
+  WakeStream(stream.index());
+  return Park(stream, ParkReason::kPoint);
 }
 
 Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, ParkReason reason) {
@@ -162,6 +166,7 @@ Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, Par
 }
 
 Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
+  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
   const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
   stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
   CloseTicket(stream, ticket);
@@ -169,8 +174,14 @@ Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
 }
 
 Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
+  RecordDoomed(stream, ticket, outputs);
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
+void Channel::RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
-  return Fail(stream, ticket, {.status = status, .cause = stream.doomed_by}, outputs);
+  RecordFailure(stream, ticket, {.status = status, .cause = stream.doomed_by}, outputs);
 }
 
 // ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -60,15 +60,22 @@ Channel::Outcome Channel::IssueWaitMark(StreamState& stream, Ticket ticket, Reco
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   MarkRef* const found = marks_.Find(record.handle);
   if (found != nullptr && (*found)->kind != MarkKind::kInterprocess) return FailMalformed(stream, ticket);
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
-  if (found == nullptr) {
+  if (found == nullptr || stream.backend == nullptr) {
+    if (const auto failed = FailUnready(stream, ticket, 0, {})) return *failed;
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
+  // The stream fails in its order, as at other waits.
+  const bool is_doomed = stream.doomed_by != 0;
+  if (is_doomed) RecordDoomed(stream, ticket, {});
   const Status status = stream.backend->WaitMark(ticket, *(*found)->mark);
-  if (!status.ok()) return FailDriver(stream, ticket, status, 0, {});
-  stream.Keep(ticket, *found);
+  if (status.ok()) {
+    stream.Keep(ticket, *found);
+  } else if (is_doomed && status.code() != StatusCode::kDeviceLost) {
+    CloseTicket(stream, ticket);
+  } else {
+    return FailDriver(stream, ticket, status, 0, {});
+  }
   return Outcome::kIssued;
 }
 

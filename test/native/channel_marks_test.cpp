@@ -135,6 +135,25 @@ MR_TEST(marks_of_a_doomed_stream_fail_and_are_freed_without_more_ado) {
   first.channel->Hold(false);
 }
 
+MR_TEST(a_doomed_stream_waits_for_another_process_before_it_fails) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  Rig second(backend, 1);
+  const uint32_t a = first.Stream();
+  const uint32_t b = second.Stream();
+  auto exported = second.channel->ExportMark(Handle(0));
+  MR_REQUIRE(exported.ok());
+  first.channel->Hold(true);
+  second.Wait(b, first, a, first.Nop(a).ticket);
+  first.channel->MarkLost(Status(StatusCode::kDeviceLost, "lost by the test"));
+  const Ticket waited = WaitMark(second, b, Handle(0));
+  MR_EXPECT(second.Completes(b, waited));
+  MR_EXPECT(backend.controls.log.Find("b0 " + std::to_string(waited) + " wait mark") >= 0);
+  const auto failures = second.Failures(b);
+  MR_EXPECT(failures.size() == 2 && failures[1].first == waited && failures[1].last == waited);
+  first.channel->Hold(false);
+}
+
 MR_TEST(a_closed_device_has_no_marks) {
   RecordingBackend backend;
   Rig rig(backend);

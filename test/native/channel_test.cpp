@@ -268,34 +268,6 @@ MR_TEST(a_stream_that_is_woken_for_nothing_waits_once) {
   MR_EXPECT(waker->woken == (std::vector<uint32_t>{7, 8}));
 }
 
-MR_TEST(a_stream_that_waits_for_a_lost_device_fails_and_holds_nobody_up) {
-  RecordingBackend backend;
-  Rig first(backend, 0);
-  Rig second(backend, 1);
-  const uint32_t a = first.Stream();
-  const uint32_t b = second.Stream();
-  const uint32_t c = second.Stream();
-  MR_EXPECT(first.Completes(a, 1) && second.Completes(c, 1));
-  second.Alloc(b, Handle(0), 16);
-  first.channel->Hold(true);
-  const Ticket recorded = first.Nop(a).ticket;
-  second.Wait(b, first, a, recorded);
-  MR_EXPECT(second.Parks(b, ParkReason::kPoint));
-  first.channel->MarkLost(Status(StatusCode::kDeviceLost, "lost by the test"));
-  const Ticket filled = second.Fill(b, Handle(0), 16);
-  const Ticket allocated = second.Alloc(b, Handle(1), 16);
-  const Ticket freed = second.Free(b, Handle(1));
-  MR_EXPECT(second.Completes(b, freed));
-  const auto failures = second.Failures(b);
-  MR_EXPECT(failures.size() == 2 && failures[1].first == filled && failures[1].last == allocated);
-  MR_EXPECT(failures[1].status.code() == StatusCode::kDeviceLost && failures[1].cause == failures[0].id);
-  // What it would have written is spoiled for others too.
-  const Ticket read = second.Copy(c, Handle(0), Handle(0), 16);
-  MR_EXPECT(second.Completes(c, read));
-  MR_EXPECT(second.Failures(c).at(0).status.code() == StatusCode::kUpstream);
-  first.channel->Hold(false);
-}
-
 MR_TEST(an_abandoned_channel_ends_although_streams_were_parked_with_work) {
   RecordingBackend backend;
   auto rig = std::make_unique<Rig>(backend);

@@ -66,6 +66,7 @@ struct BackendControls {
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
   std::atomic<int> refuse_fills{0};
+  std::atomic<int> refuse_streams{0};
   /// Called with a stream's line in the log once the work was taken, and has ended if it does so at once, before the
   /// call of the backend returns. Set before there is a device.
   std::function<void(const std::string&)> on_taken;
@@ -261,6 +262,10 @@ class RecordingDevice final : public hal::Device {
   Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override {
     // Long enough for whoever closes the device to be there first.
     if (controls_.is_polled.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (controls_.refuse_streams.load() > 0) {
+      controls_.refuse_streams.fetch_sub(1);
+      return Status(StatusCode::kOutOfMemory, "refused by the test");
+    }
     auto stream = std::make_unique<RecordingStream>(controls_, name() + std::to_string(streams.size()), request);
     streams.push_back(stream.get());
     return std::unique_ptr<hal::Stream>(std::move(stream));
