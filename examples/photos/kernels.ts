@@ -17,7 +17,7 @@ export const blurRows = kernel(
   { rgb: input(u8, 2), weights: input(f32), radius: i32, rows: output(f32, 2) },
   ({ rgb, weights, radius, rows }, { i, j }) => {
     const channel = j % 3;
-    const last = rgb.shape[1]! - 3 + channel;
+    const last = rgb.shape[1] - 3 + channel;
     let sum = 0;
     for (let k = -radius; k <= radius; k++) {
       sum += weights[k + radius]! * rgb.at(i, Math.min(Math.max(j + 3 * k, channel), last));
@@ -31,7 +31,7 @@ export const blurColumns = kernel(
   'blurColumns',
   { rows: input(f32, 2), weights: input(f32), radius: i32, smooth: output(f32, 2), blurred: output(u8, 2) },
   ({ rows, weights, radius, smooth, blurred }, { i, j, i32: toInt }) => {
-    const last = rows.shape[0]! - 1;
+    const last = rows.shape[0] - 1;
     let sum = 0;
     for (let k = -radius; k <= radius; k++) {
       sum += weights[k + radius]! * rows.at(Math.min(Math.max(i + k, 0), last), j);
@@ -47,9 +47,9 @@ export const edges = kernel(
   { grey: input(u8, 2), gradient: output(u8, 2) },
   ({ grey, gradient }, { i, j, i32: toInt, f32: toFloat }) => {
     const up = Math.max(i - 1, 0);
-    const down = Math.min(i + 1, grey.shape[0]! - 1);
+    const down = Math.min(i + 1, grey.shape[0] - 1);
     const left = Math.max(j - 1, 0);
-    const right = Math.min(j + 1, grey.shape[1]! - 1);
+    const right = Math.min(j + 1, grey.shape[1] - 1);
     const x =
       grey.at(up, right) + 2 * grey.at(i, right) + grey.at(down, right) - grey.at(up, left) - 2 * grey.at(i, left) - grey.at(down, left);
     const y =

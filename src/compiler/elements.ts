@@ -3,16 +3,22 @@ import type { DType } from '../core/elements/dtype.js';
 import type { Rank } from '../core/kernels/kernel.js';
 
 type Lower = { 1: never; 2: 1; 3: 2; 4: 3 };
+type Numbers = {
+  1: readonly [number];
+  2: readonly [number, number];
+  3: readonly [number, number, number];
+  4: readonly [number, number, number, number];
+};
 export type ElementIn<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
 
 /** Tells arrays and vectors apart whose elements TypeScript cannot: atomics work on some types only. Never there at run time. */
 declare const ELEMENT: unique symbol;
 
-interface KernelArrayBase<D extends DType> {
+interface KernelArrayBase<D extends DType, N extends Rank> {
   readonly [ELEMENT]?: D;
   /** Elements of an array of one dimension. Of more dimensions, `shape` says what is meant. */
   readonly length: number;
-  readonly shape: readonly number[];
+  readonly shape: Numbers[N];
 }
 
 type Axes = { 2: 'x' | 'y'; 3: 'x' | 'y' | 'z'; 4: 'x' | 'y' | 'z' | 'w' };
@@ -37,13 +43,13 @@ export type vec3u = Vector<'u32', 3>;
 export type vec4u = Vector<'u32', 4>;
 
 /** An `input` array inside a body. */
-export type ReadArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D> &
+export type ReadArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D, N> &
   (N extends 1
     ? { readonly [i: number]: ElementIn<D>; at(i: number): ElementIn<D> }
     : { readonly [i: number]: ReadArray<D, Lower[N]>; at(...index: number[]): ElementIn<D> });
 
 /** An `output` or `inout` array inside a body. */
-export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D> &
+export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D, N> &
   (N extends 1
     ? {
         [i: number]: ElementIn<D>;
@@ -60,7 +66,6 @@ export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D>
         set(...indexThenVector: [...number[], Vector]): void;
       });
 
-type Numbers = { 2: readonly [number, number]; 3: readonly [number, number, number]; 4: readonly [number, number, number, number] };
 /** Makes vectors: from the components, from one number for all, from a row of an array, or from a vector of another type, which is cast. */
 export interface VectorOf<D extends VectorElement, N extends 2 | 3 | 4> {
   (...components: Numbers[N]): Vector<D, N>;

@@ -48,17 +48,17 @@ const product = kernel(
     const right = shared(f32, [T, T]);
     const row = blockIdx.y * T + threadIdx.y;
     const column = blockIdx.x * T + threadIdx.x;
-    const n = a.shape[1]!;
+    const n = a.shape[1];
     let total = 0.0;
     for (let tile = 0; tile < idiv(n + T - 1, T); tile++) {
       const k = tile * T;
-      left[threadIdx.y]![threadIdx.x] = row < a.shape[0]! && k + threadIdx.x < n ? a[row]![k + threadIdx.x]! : 0;
-      right[threadIdx.y]![threadIdx.x] = k + threadIdx.y < n && column < b.shape[1]! ? b[k + threadIdx.y]![column]! : 0;
+      left[threadIdx.y]![threadIdx.x] = row < a.shape[0] && k + threadIdx.x < n ? a[row]![k + threadIdx.x]! : 0;
+      right[threadIdx.y]![threadIdx.x] = k + threadIdx.y < n && column < b.shape[1] ? b[k + threadIdx.y]![column]! : 0;
       syncthreads();
       for (let m = 0; m < T; m++) total += left[threadIdx.y]![m]! * right[m]![threadIdx.x]!;
       syncthreads();
     }
-    if (row < c.shape[0]! && column < c.shape[1]!) c[row]![column] = total;
+    if (row < c.shape[0] && column < c.shape[1]) c[row]![column] = total;
   },
   { constants: { T: TILE } },
 );

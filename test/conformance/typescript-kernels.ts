@@ -18,8 +18,8 @@ const blur = kernel('blur', { src: input(u8, 2), dst: output(u8, 2), radius: i32
   let count = 0;
   for (let di = -radius; di <= radius; di++) {
     for (let dj = -radius; dj <= radius; dj++) {
-      const row = clamp(i + di, 0, src.shape[0]! - 1);
-      const column = clamp(j + dj, 0, src.shape[1]! - 1);
+      const row = clamp(i + di, 0, src.shape[0] - 1);
+      const column = clamp(j + dj, 0, src.shape[1] - 1);
       sum += src[row]![column]!;
       count++;
     }

@@ -40,7 +40,7 @@ const draws = kernel(
     const a = rng(seed, i);
     const b = rng(seed, i);
     const c = rng(seed, i);
-    for (let n = 0; n < flat.shape[1]!; n++) {
+    for (let n = 0; n < flat.shape[1]; n++) {
       words[i]![n] = a.u32();
       flat[i]![n] = b.uniform();
       bell[i]![n] = c.normal();
@@ -111,7 +111,7 @@ const dice = kernel(
     const r = rng(9, i);
     const tile = shared('u32', 64);
     let v = vec3f(pos[i]!);
-    for (let n = 0; n < out.shape[1]!; n++) {
+    for (let n = 0; n < out.shape[1]; n++) {
       tile[threadIdx.x] = r.u32();
       syncthreads();
       out[i]![n] = tile[(threadIdx.x + 1) % blockDim.x]!;

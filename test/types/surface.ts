@@ -83,6 +83,11 @@ kernel('bodies', { image: input(u8, 2), out: output(f32, 2), n: i64 }, ({ image,
   holds<Same<typeof n, bigint>>();
   // @ts-expect-error an input is not written
   image[i]![j] = 1;
+  // A shape has as many numbers as the array has dimensions, a row's one less.
+  holds<Same<typeof image.shape, readonly [number, number]>>();
+  holds<Same<(typeof out)[number]['shape'], readonly [number]>>();
+  // @ts-expect-error there is no third dimension
+  out[i]![j] = image.shape[2];
 });
 
 // A launch names its threads, or its grid and block, not both.

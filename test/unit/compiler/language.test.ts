@@ -194,7 +194,7 @@ test('at, set, rows, length and shape', () => {
       const plane = a[i]!;
       const row = plane[j]!;
       b.set(i, j, row[2]! + a.at(i, j, 0) + plane.at(j, 1));
-      v.set(i, v.at(i) + row.length + a.shape[0]! * plane.shape[1]! + b.shape.length + v.length);
+      v.set(i, v.at(i) + row.length + a.shape[0] * plane.shape[1] + b.shape.length + v.length);
     },
     open,
   );

@@ -21,7 +21,7 @@ test('shared memory of one to three dimensions is an array like any other', () =
       const cube = shared(i32, [2, 3, 4]);
       tile[threadIdx.y]![threadIdx.x] = a[i]![j]!;
       flags[threadIdx.x] = 1;
-      cube.set(0, 1, 2, flags[3]! + tile.shape[1]!);
+      cube.set(0, 1, 2, flags[3]! + tile.shape[1]);
       syncthreads();
       const row = tile[threadIdx.x]!;
       out[i]![j] = row[threadIdx.y]! + row.length + flags.length + cube.at(0, 1, 2);
@@ -60,7 +60,7 @@ test('local memory belongs to a block of the text, shared memory to the body', (
     for (let round = 0; round < size; round++) {
       const seen = local(f32, [2, 2]);
       seen[0]![1] = x[i]!;
-      x[i] = seen[0]![1]! + seen.shape[0]!;
+      x[i] = seen[0]![1]! + seen.shape[0];
     }
   });
   expect(irText(ir)).toMatchInlineSnapshot(`
