@@ -1,12 +1,12 @@
 // The lessons of examples/kernels, on the CPU device, and on a GPU where there is one.
-import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listDevices, openDevice, type Device, type DeviceName } from 'millrace';
+import { listDevices, openDevice, type Device, type DeviceName, type Kernel } from 'millrace';
 import { LESSONS } from '../../examples/kernels/catalog.js';
 import { compare, FORMS, type Outcome } from '../../examples/kernels/lesson.js';
 
@@ -41,6 +41,27 @@ test('a result that is too far away, is no number, or is too short is refused', 
   expect(() => compare(told, [1, 2.25], [1, 2], 0.2)).toThrow(/element 1 is 2.25, not 2/);
   expect(() => compare(told, [1, Number.NaN], [1, 2], 0.2)).toThrow(/element 1 is NaN/);
   expect(() => compare(told, [1], [1, 2], 0.2)).toThrow(/1 elements, not 2/);
+});
+
+const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
+const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
+
+test.skipIf(!hasNvcc)('nvcc takes every text (skipped where there is no nvcc)', { timeout: 300_000 }, async () => {
+  const files: string[] = [];
+  for (const { name } of LESSONS) {
+    const exported = Object.values((await import(`../../examples/kernels/${name}.ts`)) as Record<string, unknown>);
+    const kernels = exported.filter((one): one is Kernel => typeof one === 'object' && one !== null && 'source' in one);
+    // Each as often as there are forms.
+    const names = kernels.map((kernel) => kernel.name);
+    expect(names.toSorted(), name).toEqual([...new Set(names)].flatMap((one) => FORMS.map(() => one)).toSorted());
+    for (const [at, { source }] of kernels.entries()) {
+      const file = path.join(out, `${name}-${at}.cu`);
+      await writeFile(file, source);
+      files.push(file);
+    }
+  }
+  expect(files.length).toBeGreaterThanOrEqual(LESSONS.length * FORMS.length);
+  await promisify(execFile)(nvcc, ['--ptx', '-w', ...files], { cwd: out });
 });
 
 describe('as programs', () => {
