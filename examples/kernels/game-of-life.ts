@@ -6,8 +6,7 @@ import { cudaKernel, i32, input, kernel, output, u8, type Device } from 'millrac
 import { compare, FORMS, type Outcome, runAlone, someNumbers, timed } from './lesson.js';
 
 export const generation = kernel('generation', { now: input(u8, 2), next: output(u8, 2) }, ({ now, next }, { i, j }) => {
-  const height = now.shape[0];
-  const width = now.shape[1];
+  const [height, width] = now.shape;
   let neighbours = 0;
   for (let di = -1; di <= 1; di++) {
     for (let dj = -1; dj <= 1; dj++) {

@@ -1,8 +1,8 @@
 // Declarations: what a name is bound to, and how a `let` without a type gets one.
-import type { AnyNode, Expression, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
+import type { AnyNode, ArrayPattern, Expression, ObjectPattern, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
 import { type Context, fail, type LocalName, pinned, textOf, type Value, type VectorValue } from './context.js';
-import { evaluate, lowerExpr } from './expressions.js';
-import { type Expr, isStable, type Variable } from './ir.js';
+import { axisOf, evaluate, extentExpr, lowerExpr, placeOf } from './expressions.js';
+import { type Expr, isStable, type ThreadVector, type Variable } from './ir.js';
 import { declaredMemory } from './memory.js';
 import { environmentValue, SHORT_NAME } from './names.js';
 import { declaredGenerator } from './random.js';
@@ -14,7 +14,7 @@ export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void 
   if (node.kind !== 'const' && node.kind !== 'let')
     fail('K301', node, `'${node.kind}' is not part of the kernel language.`, 'Write const or let.');
   for (const declarator of node.declarations) {
-    if (declarator.id.type === 'ObjectPattern') destructure(ctx, declarator);
+    if (declarator.id.type === 'ObjectPattern' || declarator.id.type === 'ArrayPattern') takeApart(ctx, declarator);
     else if (declarator.id.type !== 'Identifier')
       fail('K301', declarator.id, `'${textOf(ctx, declarator.id)}': only plain names can be declared.`);
     else if (declarator.init) declare(ctx, declarator, declarator.id.name, declarator.init, node.kind === 'const');
@@ -22,12 +22,45 @@ export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void 
   }
 }
 
-function destructure(ctx: Context, declarator: VariableDeclarator): void {
-  const from = declarator.init ? evaluate(ctx, declarator.init) : undefined;
-  if (declarator.id.type !== 'ObjectPattern' || (from?.kind !== 'args' && from?.kind !== 'env')) {
-    return fail('K301', declarator, `'${textOf(ctx, declarator)}': only the parameters of the body can be taken apart.`);
+function takeApart(ctx: Context, declarator: VariableDeclarator): void {
+  const { id: pattern, init } = declarator;
+  const from = init ? evaluate(ctx, init) : undefined;
+  if (pattern.type === 'ObjectPattern' && (from?.kind === 'args' || from?.kind === 'env')) {
+    bindPattern(ctx, pattern, from.kind);
+    return;
   }
-  bindPattern(ctx, declarator.id, from.kind);
+  const parts =
+    pattern.type === 'ObjectPattern' && from?.kind === 'thread'
+      ? axesOf(ctx, pattern, from.vector)
+      : pattern.type === 'ArrayPattern' && from?.kind === 'shape'
+        ? extentsOf(ctx, pattern, from)
+        : undefined;
+  if (init && parts) for (const [name, expr] of parts) declareConst(ctx, declarator, name, expr, init);
+  else fail('K301', declarator, `'${textOf(ctx, declarator)}': only the parameters of the body, shapes and places can be taken apart.`);
+}
+
+/** `const { x, y } = threadIdx`. */
+function axesOf(ctx: Context, pattern: ObjectPattern, vector: ThreadVector | 'globalIdx'): readonly Part[] {
+  return pattern.properties.map((property): Part => {
+    if (property.type !== 'Property' || property.computed || property.key.type !== 'Identifier')
+      return fail('K301', property, `'${textOf(ctx, property)}': a place is taken apart by x, y and z.`);
+    return [plainName(ctx, property.value), placeOf(vector, axisOf(ctx, property.key.name, property))];
+  });
+}
+
+/** `const [height, width] = image.shape`; the first ones, where there are more. */
+function extentsOf(ctx: Context, pattern: ArrayPattern, { array, from }: ShapeValue): readonly Part[] {
+  const left = array.rank - from;
+  if (pattern.elements.length > left)
+    fail('K210', pattern, `'${textOf(ctx, pattern)}': the shape has ${left} number${left === 1 ? '' : 's'}.`);
+  return pattern.elements.flatMap((element, at): Part[] => (element ? [[plainName(ctx, element), extentExpr(array, from + at)]] : []));
+}
+
+type Part = readonly [name: string, expr: Expr];
+type ShapeValue = Extract<Value, { kind: 'shape' }>;
+
+function plainName(ctx: Context, node: Pattern): string {
+  return node.type === 'Identifier' ? node.name : fail('K301', node, `'${textOf(ctx, node)}': only plain names can be declared.`);
 }
 
 /** Binds the keys of a flat pattern to what they name among the parameters or the thread's members. */

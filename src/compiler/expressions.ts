@@ -212,14 +212,14 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
 }
 
 /** `globalIdx` is what everybody writes of the others. */
-function placeOf(vector: ThreadVector | 'globalIdx', axis: Axis): Expr {
+export function placeOf(vector: ThreadVector | 'globalIdx', axis: Axis): Expr {
   if (vector !== 'globalIdx') return { kind: 'thread', type: 'i32', vector, axis };
   const [block, size, thread] = [placeOf('blockIdx', axis), placeOf('blockDim', axis), placeOf('threadIdx', axis)];
   const first: Expr = { kind: 'arithmetic', type: 'i32', op: '*', left: block, right: size };
   return { kind: 'arithmetic', type: 'i32', op: '+', left: first, right: thread };
 }
 
-function axisOf(ctx: Context, name: string, node: AnyNode): Axis {
+export function axisOf(ctx: Context, name: string, node: AnyNode): Axis {
   const axis = ['x', 'y', 'z'].indexOf(name);
   if (axis < 0) fail('K101', node, `'${textOf(ctx, node)}' does not exist.`, 'The members are x, y and z.');
   return axis as Axis;
@@ -273,7 +273,7 @@ function extent(ctx: Context, shape: { readonly array: ArrayRef; readonly from: 
 }
 
 /** A number of the text where the body itself says the size. */
-function extentExpr(array: ArrayRef, dimension: number): Expr {
+export function extentExpr(array: ArrayRef, dimension: number): Expr {
   const size = array.extents[dimension];
   return size === undefined ? { kind: 'extent', type: 'i32', array, dimension } : literal(size);
 }

@@ -95,6 +95,31 @@ test('K004 patterns', () => {
   expect(refused(withText('([x]) => {}'))).toMatchInlineSnapshot(`"K004: A parameter of a body must be a name or a flat pattern."`);
 });
 
+test('what cannot be taken apart', () => {
+  const taken = (statement: string) => refused(withText(`({ a }, t) => { ${statement} }`));
+  expect(taken('const [first, second, third] = a.shape;')).toMatchInlineSnapshot(
+    `"K210: '[first, second, third]': the shape has 2 numbers."`,
+  );
+  expect(taken('const [[first]] = a.shape;')).toMatchInlineSnapshot(`"K301: '[first]': only plain names can be declared."`);
+  expect(taken('const [...all] = a.shape;')).toMatchInlineSnapshot(`"K301: '...all': only plain names can be declared."`);
+  expect(taken('const { x = 1 } = t.threadIdx;')).toMatchInlineSnapshot(`"K301: 'x = 1': only plain names can be declared."`);
+  expect(taken('const { w } = t.threadIdx;')).toMatchInlineSnapshot(`
+    "K101: 'w' does not exist.
+      The members are x, y and z."
+  `);
+  expect(taken('const { ...all } = t.threadIdx;')).toMatchInlineSnapshot(`"K301: '...all': a place is taken apart by x, y and z."`);
+  expect(taken('const { x, y } = t.vec2f(1, 2);')).toMatchInlineSnapshot(
+    `"K301: '{ x, y } = t.vec2f(1, 2)': only the parameters of the body, shapes and places can be taken apart."`,
+  );
+  expect(taken('const [x] = t.threadIdx;')).toMatchInlineSnapshot(
+    `"K301: '[x] = t.threadIdx': only the parameters of the body, shapes and places can be taken apart."`,
+  );
+  expect(taken('let [rows] = a.shape; rows = 1;')).toMatchInlineSnapshot(`
+    "K104: 'rows' cannot be assigned to: it is a constant or a parameter.
+      Copy it into a let first."
+  `);
+});
+
 test('K101 names that mean nothing', () => {
   const outer = 3;
   expect(

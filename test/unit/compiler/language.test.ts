@@ -204,6 +204,34 @@ test('at, set, rows, length and shape', () => {
   `);
 });
 
+test('places and shapes are taken apart', () => {
+  const made = kernel(
+    'parts',
+    { a: input(f32, 3), b: inout(i32) },
+    ({ a, b }, { threadIdx, blockDim, globalIdx, shared }) => {
+      const tile = shared(i32, [4, 8]);
+      const { x, y: row } = threadIdx;
+      const { x: across } = blockDim;
+      const { z: deep } = globalIdx;
+      const [first, , third] = a.shape;
+      const [second] = a[x]!.shape;
+      const [rows, columns] = tile.shape;
+      b[x] = row * across + deep + first * third + second + rows * columns;
+    },
+    open,
+  );
+  const named = kernel(
+    'parts',
+    { a: input(f32, 3), b: inout(i32) },
+    ({ a, b }, { threadIdx, blockDim, globalIdx }) => {
+      const deep = globalIdx.z;
+      b[threadIdx.x] = threadIdx.y * blockDim.x + deep + a.shape[0] * a.shape[2] + a.shape[1] + 4 * 8;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toBe(bodyOf(named));
+});
+
 test('a row keeps the index it was taken with', () => {
   const made = kernel(
     'rows',
