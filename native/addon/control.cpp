@@ -155,8 +155,15 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   napi_get_value_string_utf8(env, entry, install.request.entry.data(), entry_length + 1, &entry_length);
   install.request.is_bounded = BoolProperty(env, args[2], "isBounded");
   install.is_checked = BoolProperty(env, args[2], "isChecked");
-  const Status status = controlled->channel->InstallKernel(handle, install);
-  return status.ok() ? nullptr : ThrowStatus(env, "installKernel", status);
+  auto installed = controlled->channel->InstallKernel(handle, install);
+  if (!installed.ok()) return ThrowStatus(env, "installKernel", installed.status());
+  const hal::KernelLimits& limits = installed.value();
+  return ObjectValue(env)
+      .Set("maxThreadsPerBlock", limits.max_threads_per_block)
+      .Set("maxSharedBytes", limits.max_dynamic_shared_bytes)
+      .Set("blocksAtOnce",
+           ArrayValue(env, limits.blocks_at_once, [&](uint32_t blocks) { return NumberValue(env, blocks); }))
+      .value();
 }
 
 napi_value FailKernel(napi_env env, napi_callback_info info) {

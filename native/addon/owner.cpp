@@ -156,6 +156,8 @@ napi_value Failures(napi_env env, napi_callback_info info) {
         .Set("cause", failure.cause)
         .Set("requestedBytes", static_cast<double>(failure.requested_bytes))
         .Set("freeBytes", static_cast<double>(failure.free_bytes))
+        .Set("requested", static_cast<double>(failure.requested))
+        .Set("limit", static_cast<double>(failure.limit))
         .Set("kernel", failure.kernel);
     if (failure.has_fault) value.Set("fault", FaultValue(env, failure.fault));
     return value.value();

@@ -28,7 +28,7 @@ Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRe
 }
 
 Result<std::shared_ptr<hal::Kernel>> CpuDevice::LoadKernel(const hal::KernelRequest& request) {
-  return CpuKernel::Load(request);
+  return CpuKernel::Load(request, info_);
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t count) {

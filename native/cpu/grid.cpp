@@ -20,7 +20,7 @@ class SharedBuffer {
       std::free(address_);
       bytes_ = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
       address_ = static_cast<char*>(std::aligned_alloc(kSharedAlignment, bytes_));
-      MR_CHECK(address_ != nullptr);  // The limit of a block is 48 KiB.
+      MR_CHECK(address_ != nullptr);  // The limit of a block is 227 KiB.
     }
     return address_;
   }

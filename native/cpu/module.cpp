@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace millrace::cpu {
@@ -22,7 +23,7 @@ void* Image::Find(const std::string& symbol) const {
   return dlsym(library_, symbol.c_str());
 }
 
-Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& request) {
+Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& request, const hal::DeviceInfo& device) {
   const std::string path(reinterpret_cast<const char*>(request.image.data()), request.image.size());
   Result<std::shared_ptr<Image>> image = Image::Load(path);
   if (!image.ok()) return image.status();
@@ -38,8 +39,13 @@ Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& r
       return Status(StatusCode::kUnsupported, "passing a kernel parameter of more than 8 bytes");
     }
   }
-  return std::shared_ptr<hal::Kernel>(
-      std::make_shared<CpuKernel>(std::move(image.value()), function, std::move(param_bytes), request.is_bounded));
+  hal::KernelLimits limits{.max_threads_per_block = device.max_threads_per_block,
+                           .max_dynamic_shared_bytes = device.max_shared_bytes};
+  if (const void* bound = image.value()->Find("mr_max_threads_" + request.entry); bound != nullptr) {
+    limits.max_threads_per_block = std::min(limits.max_threads_per_block, *static_cast<const unsigned*>(bound));
+  }
+  return std::shared_ptr<hal::Kernel>(std::make_shared<CpuKernel>(std::move(image.value()), function,
+                                                                  std::move(param_bytes), request.is_bounded, limits));
 }
 
 }  // namespace millrace::cpu

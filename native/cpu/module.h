@@ -1,8 +1,9 @@
 // Compiled kernels: shared objects that the kernel builder made.
 //
-// For each kernel an image exports two symbols:
+// For each kernel an image exports two symbols, and a third where the text bounds its blocks:
 //   void mr_entry_<entry>(const MrCpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 //   const unsigned mr_params_<entry>[] = {count, size of parameter 0, size of parameter 1, ...};
+//   const unsigned mr_max_threads_<entry> = threads of a block;
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be cut anywhere between blocks.
 #pragma once
 
@@ -46,9 +47,18 @@ class Image {
 
 class CpuKernel final : public hal::Kernel {
  public:
-  [[nodiscard]] static Result<std::shared_ptr<hal::Kernel>> Load(const hal::KernelRequest& request);
-  CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded)
-      : image_(std::move(image)), function_(function), param_bytes_(std::move(param_bytes)), is_bounded_(is_bounded) {}
+  /// The kernel's limits are the device's where its text has none of its own.
+  [[nodiscard]] static Result<std::shared_ptr<hal::Kernel>> Load(const hal::KernelRequest& request,
+                                                                 const hal::DeviceInfo& device);
+  CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded,
+            const hal::KernelLimits& limits)
+      : image_(std::move(image)),
+        function_(function),
+        param_bytes_(std::move(param_bytes)),
+        is_bounded_(is_bounded),
+        limits_(limits) {}
+
+  [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
 
   [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }
   [[nodiscard]] EntryFunction function() const { return function_; }
@@ -60,6 +70,7 @@ class CpuKernel final : public hal::Kernel {
   const EntryFunction function_;
   const std::vector<uint32_t> param_bytes_;
   const bool is_bounded_;
+  const hal::KernelLimits limits_;
 };
 
 }  // namespace millrace::cpu

@@ -1,13 +1,17 @@
 #include "cuda/module.h"
 
+#include <algorithm>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "cuda/context_scope.h"
 
 namespace millrace::cuda {
 
 namespace {
+
+constexpr uint32_t kWarpThreads = 32;  // Of every device there is.
 
 /// Cubins are ELF files and fat binaries have a number of their own; anything else is PTX, which is text.
 bool IsBinary(std::span<const std::byte> image) {
@@ -65,12 +69,45 @@ Status Kernel::Find(const std::string& entry) {
   }
   MR_TRY(context.Check(found, "finding the kernel's function in its module"));
 
+  Result<uint32_t> threads = Attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  MR_TRY(threads.status());
+  Result<uint32_t> own_shared = Attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  MR_TRY(own_shared.status());
   // What is left of the default limit after the function's own, static shared memory.
-  int allowed = 0;
-  MR_TRY(context.Check(Cuda().cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function_),
-                       "reading a kernel's shared memory limit"));
-  allowed_shared_ = static_cast<uint32_t>(allowed);
+  Result<uint32_t> allowed = Attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  MR_TRY(allowed.status());
+  allowed_shared_ = allowed.value();
+
+  int most_shared = 0;
+  MR_TRY(context.Check(Cuda().cuDeviceGetAttribute(&most_shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                                   context.device()),
+                       "reading the device's shared memory limit"));
+  const auto most = static_cast<uint32_t>(most_shared);
+  Result<std::vector<uint32_t>> at_once = BlocksAtOnce(threads.value());
+  MR_TRY(at_once.status());
+  limits_ = {.max_threads_per_block = threads.value(),
+             .max_dynamic_shared_bytes = most - std::min(most, own_shared.value()),
+             .blocks_at_once = std::move(at_once).value()};
   return {};
+}
+
+Result<uint32_t> Kernel::Attribute(CUfunction_attribute attribute) const {
+  int value = 0;
+  MR_TRY(
+      module_->context().Check(Cuda().cuFuncGetAttribute(&value, attribute, function_), "reading a kernel's limits"));
+  return static_cast<uint32_t>(value);
+}
+
+Result<std::vector<uint32_t>> Kernel::BlocksAtOnce(uint32_t max_threads) const {
+  std::vector<uint32_t> at_once;
+  for (uint32_t threads = kWarpThreads; threads <= max_threads; threads += kWarpThreads) {
+    int blocks = 0;
+    MR_TRY(module_->context().Check(
+        Cuda().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, static_cast<int>(threads), 0),
+        "asking how many blocks of a kernel run at once"));
+    at_once.push_back(static_cast<uint32_t>(blocks));
+  }
+  return at_once;
 }
 
 Status Kernel::AllowShared(uint32_t bytes) {

@@ -44,6 +44,7 @@ class Kernel final : public hal::Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
   [[nodiscard]] CUfunction function() const { return function_; }
+  [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
   [[nodiscard]] Context* context() const { return &module_->context(); }
 
   /// More dynamic shared memory than a function may use by default has to be asked for. Thread: channel.
@@ -52,10 +53,13 @@ class Kernel final : public hal::Kernel {
  private:
   explicit Kernel(std::shared_ptr<Module> module) : module_(std::move(module)) {}
   Status Find(const std::string& entry);
+  Result<uint32_t> Attribute(CUfunction_attribute attribute) const;
+  Result<std::vector<uint32_t>> BlocksAtOnce(uint32_t max_threads) const;
 
   const std::shared_ptr<Module> module_;
   CUfunction function_ = nullptr;
-  uint32_t allowed_shared_ = 0;  // Bytes.
+  hal::KernelLimits limits_;     // Set while it is loaded.
+  uint32_t allowed_shared_ = 0;  // Bytes. Thread: channel, once it is loaded.
 };
 
 }  // namespace millrace::cuda

@@ -17,7 +17,7 @@ struct DeviceInfo {
   uint32_t max_threads_per_block = 0;
   uint32_t max_block[3] = {0, 0, 0};
   uint32_t max_grid[3] = {0, 0, 0};
-  uint32_t max_shared_bytes = 0;  // Per block, without opting in to more.
+  uint32_t max_shared_bytes = 0;  // Per block, static and dynamic; a backend opts in to it where the driver asks.
   uint32_t warp_size = 0;
   int32_t least_priority = 0;
   int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.

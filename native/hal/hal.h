@@ -64,10 +64,23 @@ class Memory {
   [[nodiscard]] virtual uint64_t bytes() const = 0;
 };
 
+/// What a launch of a built kernel may ask for.
+struct KernelLimits {
+  /// Threads of a block: fewer than the device's where each takes many registers, or where the text says so.
+  uint32_t max_threads_per_block = 0;
+  /// Dynamic shared memory of a block: what the kernel's own leaves of the device's.
+  uint32_t max_dynamic_shared_bytes = 0;
+  /// Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty
+  /// where a block's size decides nothing.
+  std::vector<uint32_t> blocks_at_once;
+};
+
 /// A function of a built module, kept loaded by whoever holds it.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Thread: any.
+  [[nodiscard]] virtual const KernelLimits& limits() const = 0;
 };
 
 struct Dim3 {

@@ -106,7 +106,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
     hal::KernelRequest request;
     bool is_checked = false;
   };
-  Status InstallKernel(uint32_t handle, const KernelInstall& install);
+  Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
   void FailKernel(uint32_t handle, Status why);
   Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
   /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.

@@ -24,9 +24,10 @@ Status Channel::Closed() {
   return Status(StatusCode::kState, "the device was closed");
 }
 
-Status Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
+Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
   auto kernel = WithDevice([&](hal::Device& device) { return device.LoadKernel(install.request); });
   if (!kernel.ok()) return kernel.status();
+  const hal::KernelLimits limits = kernel.value()->limits();
   Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
     KernelEntry& entry = kernels_.FindOrBind(handle);
     entry.state = ResourceState::kReady;
@@ -34,7 +35,7 @@ Status Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
     entry.is_checked = is_checked;
     for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
   });
-  return {};
+  return limits;
 }
 
 void Channel::FailKernel(uint32_t handle, Status why) {

@@ -22,6 +22,9 @@ struct Failure {
   uint32_t cause = 0;  // kUpstream: the id of the failure that came first.
   uint64_t requested_bytes = 0;
   uint64_t free_bytes = 0;
+  /// kLaunchFailed: what the status's note names and the launch asked for too much of, and the most there can be.
+  uint64_t requested = 0;
+  uint64_t limit = 0;
   uint32_t kernel = 0;
   bool has_fault = false;
   protocol::FaultSlot fault{};
@@ -62,8 +65,8 @@ class FailureLog {
  private:
   static bool CanGrow(const Failure& last, const Failure& next) {
     return last.last + 1 == next.first && last.status.code() == next.status.code() && last.cause == next.cause &&
-           last.kernel == next.kernel && !last.has_fault && !next.has_fault &&
-           next.status.code() != StatusCode::kOutOfMemory;
+           last.kernel == next.kernel && last.requested == next.requested && last.limit == next.limit &&
+           !last.has_fault && !next.has_fault && next.status.code() != StatusCode::kOutOfMemory;
   }
 
   std::mutex mutex_;

@@ -1,5 +1,6 @@
 // Launches, and the faults that checked ones report.
 
+#include <optional>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -16,6 +17,20 @@ constexpr bool Reads(uint8_t access) {
 }
 constexpr bool Writes(uint8_t access) {
   return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
+}
+
+/// What the owner could not refuse, because the kernel was not built yet when it was launched.
+std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, const hal::KernelLimits& limits) {
+  const auto beyond = [&](const char* what, uint64_t requested, uint64_t limit) -> std::optional<Failure> {
+    if (requested <= limit) return std::nullopt;
+    return Failure{.status = Status(StatusCode::kLaunchFailed, what),
+                   .requested = requested,
+                   .limit = limit,
+                   .kernel = record.kernel};
+  };
+  const uint64_t threads = uint64_t{record.block_x} * record.block_y * record.block_z;
+  if (auto failure = beyond("threads of a block", threads, limits.max_threads_per_block)) return failure;
+  return beyond("bytes of dynamic shared memory", record.shared_bytes, limits.max_dynamic_shared_bytes);
 }
 
 }  // namespace
@@ -53,6 +68,8 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
   if (kernel.state == ResourceState::kFailed)
     return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
+
+  if (const auto beyond = BeyondLimits(record, kernel.kernel->limits())) return Fail(stream, ticket, *beyond, outputs);
 
   uint32_t count = record.arg_count;
   protocol::FaultSlot* slot = nullptr;

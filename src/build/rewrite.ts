@@ -7,6 +7,8 @@ interface KernelText {
   readonly name: string;
   readonly open: number;
   readonly close: number;
+  /** The parentheses of its `__launch_bounds__`, if it has them. */
+  readonly bounds: readonly [open: number, close: number] | undefined;
   /** Of the body; 0 for a declaration. */
   readonly bodyEnd: number;
 }
@@ -21,14 +23,17 @@ function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): Ker
   for (let i = 0; i < tokens.length; i++) {
     if (tokens[i]!.text !== '__global__' || !isOutside[i] || isTemplate(tokens, i)) continue;
     let at = i + 1;
+    let bounds: KernelText['bounds'];
     while (at < tokens.length && !(tokens[at]!.kind === 'name' && tokens[at + 1]?.text === '(' && !ATTRIBUTES.has(tokens[at]!.text))) {
       // `__launch_bounds__(256)` has parentheses of its own.
-      at = tokens[at + 1]?.text === '(' ? closing(tokens, at + 1) + 1 : at + 1;
+      const end = tokens[at + 1]?.text === '(' ? closing(tokens, at + 1) : at;
+      if (tokens[at]!.text === '__launch_bounds__') bounds = [at + 1, end];
+      at = end + 1;
     }
     const close = closing(tokens, at + 1);
     if (close >= tokens.length) break;
     const bodyEnd = tokens[close + 1]?.text === '{' ? closing(tokens, close + 1) : 0;
-    kernels.push({ name: tokens[at]!.text, open: at + 1, close, bodyEnd });
+    kernels.push({ name: tokens[at]!.text, open: at + 1, close, bounds, bodyEnd });
     i = close;
   }
   return kernels;
@@ -57,7 +62,31 @@ export function rewriteForCpu(
   const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside)];
   // Not where a whole kernel is written anew.
   const isFree = (edit: Edit): boolean => !others.some(({ start, end }) => edit.start > start && edit.end < end);
-  return applyEdits(source, tokens, [...others, ...own.filter(isFree)]);
+  return applyEdits(source, tokens, [...exportBounds(source, tokens, isOutside), ...others, ...own.filter(isFree)]);
+}
+
+/** Says before a kernel how many threads its blocks have at most. There the names of its `__launch_bounds__` mean what they mean in it. */
+function exportBounds(source: string, tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
+  const told = new Set<string>();
+  return kernelsOf(tokens, isOutside).flatMap(({ name, open, bounds }) => {
+    if (bounds === undefined || told.has(name)) return [];
+    told.add(name);
+    let first = open;
+    while (first > 0 && !';{}'.includes(tokens[first - 1]!.text)) first--;
+    const start = tokens[first]!.start;
+    const threads = firstArgument(source, tokens, bounds);
+    return [{ start, end: start, text: `MR_MAX_THREADS(${name}, ${threads}) ` }];
+  });
+}
+
+/** On one line. */
+function firstArgument(source: string, tokens: readonly Token[], [open, close]: readonly [number, number]): string {
+  let end = open + 1;
+  while (end < close && tokens[end]!.text !== ',') end = tokens[end]!.text === '(' ? closing(tokens, end) + 1 : end + 1;
+  return tokens
+    .slice(open + 1, end)
+    .map((token) => source.slice(token.start, token.end))
+    .join(' ');
 }
 
 /**

@@ -6,6 +6,7 @@ import type {
   BackendReport,
   ChannelStats,
   FailureRecord,
+  KernelLimits,
   NativeDeviceInfo,
   PeerReport,
   PoolReport,
@@ -51,7 +52,7 @@ export interface Binding {
   /** Stops after the queued records, joins the channel thread and closes the device, off the loop. */
   closeDevice(channel: number): Promise<void>;
   /** Loads an image (blocks) and lets the streams that wait for this kernel go on; throws a NativeFailure, after which call failKernel. */
-  installKernel(channel: number, handle: number, install: KernelInstall): void;
+  installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
   failKernel(channel: number, handle: number, status: Status): void;
   /** Holds the bytes, page-locks them when asked (blocks), and lets the streams that wait for this handle go on. */

@@ -14,6 +14,7 @@ export interface NativeDeviceInfo {
   readonly maxThreadsPerBlock: number;
   readonly maxBlock: readonly [x: number, y: number, z: number];
   readonly maxGrid: readonly [x: number, y: number, z: number];
+  /** Per block, static and dynamic. */
   readonly maxSharedBytes: number;
   readonly warpSize: number;
   readonly priorityRange: readonly [least: number, greatest: number];
@@ -42,6 +43,9 @@ export interface FailureRecord {
   /** OUT_OF_MEMORY. */
   readonly requestedBytes: number;
   readonly freeBytes: number;
+  /** LAUNCH_FAILED: what `note` names and the launch asked for too much of, and the most there can be; else 0. */
+  readonly requested: number;
+  readonly limit: number;
   /** LAUNCH_FAILED, COMPILE, BOUNDS: the kernel's handle. */
   readonly kernel: number;
   /** BOUNDS. */
@@ -53,6 +57,18 @@ export interface FailureRecord {
     readonly block: readonly [x: number, y: number, z: number];
     readonly thread: readonly [x: number, y: number, z: number];
   };
+}
+
+/** hal::KernelLimits: what a launch of a built kernel may ask for. */
+export interface KernelLimits {
+  readonly maxThreadsPerBlock: number;
+  /** Dynamic shared memory of a block. */
+  readonly maxSharedBytes: number;
+  /**
+   * Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty where a block's
+   * size decides nothing.
+   */
+  readonly blocksAtOnce: readonly number[];
 }
 
 /** hal::PoolStats: a device's stream-ordered pool, in bytes. */

@@ -72,8 +72,8 @@ class ControlledDevice {
       const { image, compiler, fromCache, ms } = await this.#builder.build(spec);
       if (this.#isClosing) return;
       const { entry, isBounded, isChecked } = spec;
-      binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked });
-      send({ type: 'built', handle, compiler, fromCache, ms });
+      const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked });
+      send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#isClosing) return;
       // The reason leaves before the failure it explains.

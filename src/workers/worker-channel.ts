@@ -211,8 +211,8 @@ export class WorkerChannel implements Channel {
   #hear(message: FromWorker): void {
     switch (message.type) {
       case 'built': {
-        const { compiler, fromCache, ms } = message;
-        take(this.#builds, message.handle)?.resolve({ compiler, fromCache, ms });
+        const { compiler, fromCache, ms, limits } = message;
+        take(this.#builds, message.handle)?.resolve({ compiler, fromCache, ms, limits });
         break;
       }
       case 'buildFailed':

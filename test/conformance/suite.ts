@@ -13,6 +13,7 @@ import { events } from './events.js';
 import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { hostFunctions } from './host-functions.js';
+import { kernelLimits } from './kernel-limits.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
@@ -44,6 +45,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   stridedCopies,
   transfers,
   launches,
+  kernelLimits,
   typescriptKernels,
   blockKernels,
   typescriptValues,

@@ -27,7 +27,7 @@ MR_TEST(the_pool_and_peers_are_asked_on_an_open_device_only) {
   MR_EXPECT(trim().code() == StatusCode::kState);
   std::array<std::byte, 16> host{};
   MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, true).code() == StatusCode::kState);
-  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).code() == StatusCode::kState);
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).status().code() == StatusCode::kState);
 }
 
 MR_TEST(a_channel_counts_staging_and_page_locked_memory) {

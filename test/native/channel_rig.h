@@ -131,7 +131,12 @@ class Rig {
   Ticket Mark(uint32_t stream, uint32_t handle, protocol::MarkKind kind = protocol::MarkKind::kTiming) {
     return Submit(stream, protocol::MarkRecord{.handle = handle, .kind = static_cast<uint32_t>(kind)});
   }
-  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access) {
+  /// Of one block.
+  struct Block {
+    uint32_t threads = 1;
+    uint32_t shared_bytes = 0;
+  };
+  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access, Block block = {1, 0}) {
     struct {
       protocol::LaunchRecord launch;
       protocol::LaunchArg arg;
@@ -140,6 +145,10 @@ class Rig {
     std::memcpy(&record, &header, sizeof(header));
     record.launch.kernel = kernel;
     record.launch.arg_count = 1;
+    record.launch.grid_x = record.launch.grid_y = record.launch.grid_z = 1;
+    record.launch.block_x = block.threads;
+    record.launch.block_y = record.launch.block_z = 1;
+    record.launch.shared_bytes = block.shared_bytes;
     record.arg.kind = static_cast<uint8_t>(protocol::ArgKind::kMemory);
     record.arg.size = 8;
     record.arg.access = static_cast<uint8_t>(access);

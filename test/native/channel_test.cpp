@@ -128,6 +128,30 @@ MR_TEST(a_failure_spoils_what_it_would_have_written_and_an_overwrite_heals) {
   MR_EXPECT(rig.Failures(b).back().last == still);
 }
 
+MR_TEST(a_launch_beyond_its_kernels_limits_fails_with_both_numbers) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  backend.controls.kernel_limits = {.max_threads_per_block = 640, .max_dynamic_shared_bytes = 1000};
+  rig.Alloc(a, Handle(0), 16);
+  constexpr auto kWrites = protocol::Access::kWrite;
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 641});
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 1024});
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 640, .shared_bytes = 1001});
+  const Ticket allowed = rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 640, .shared_bytes = 1000});
+  auto installed = rig.channel->InstallKernel(Handle(0), {});
+  MR_EXPECT(installed.ok() && installed.value().max_threads_per_block == 640);
+  MR_EXPECT(installed.ok() && installed.value().max_dynamic_shared_bytes == 1000);
+  MR_EXPECT(rig.Completes(a, allowed));
+  const auto failures = rig.Failures(a);
+  MR_REQUIRE(failures.size() == 3);
+  for (const Failure& failure : failures) MR_EXPECT(failure.status.code() == StatusCode::kLaunchFailed);
+  MR_EXPECT(failures[0].requested == 641 && failures[0].limit == 640);
+  MR_EXPECT(failures[1].requested == 1024 && failures[1].limit == 640);
+  MR_EXPECT(failures[2].requested == 1001 && failures[2].limit == 1000);
+  MR_EXPECT(backend.controls.log.Find("a0 6 launch") >= 0 && backend.controls.log.Find("a0 5 launch") < 0);
+}
+
 MR_TEST(out_of_memory_waits_for_pending_frees_and_then_fails) {
   RecordingBackend backend;
   Rig rig(backend);

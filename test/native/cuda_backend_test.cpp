@@ -23,7 +23,7 @@ MR_TEST(EnumerateDescribesTheDevices) {
     MR_EXPECT_EQ(info.max_threads_per_block, 1024u);
     MR_EXPECT_EQ(info.max_grid[0], 0x7fffffffu);
     MR_EXPECT_EQ(info.warp_size, 32u);
-    MR_EXPECT(info.max_shared_bytes >= 48u << 10);
+    MR_EXPECT(info.max_shared_bytes > 48u << 10);
   }
   MR_EXPECT_EQ(static_cast<int>(Cuda().Open(63, {}).status().code()), static_cast<int>(StatusCode::kUnavailable));
 }
@@ -117,6 +117,23 @@ MR_TEST(LaunchesPassTheirParameters) {
   MR_EXPECT_EQ(static_cast<int>(stream->Launch(3, request).code()), static_cast<int>(StatusCode::kLaunchFailed));
   MR_EXPECT(stream->Nop(3).ok());
   MR_EXPECT(Finish(*stream, 3));
+}
+
+MR_TEST(AKernelTellsItsLimits) {
+  Opened opened(0);
+  const hal::DeviceInfo& info = opened.device->info();
+  const hal::KernelLimits bounded = opened.Load("bounded")->limits();
+  MR_EXPECT_EQ(bounded.max_threads_per_block, 64u);
+  MR_EXPECT_EQ(bounded.max_dynamic_shared_bytes, info.max_shared_bytes - 1024);
+  const hal::KernelLimits sum = opened.Load("shared_sum")->limits();
+  MR_EXPECT_EQ(sum.max_threads_per_block, info.max_threads_per_block);
+  MR_EXPECT_EQ(sum.max_dynamic_shared_bytes, info.max_shared_bytes);
+  // One and two warps; the first that fill a multiprocessor are larger than the device runs blocks of at once.
+  MR_EXPECT_EQ(bounded.blocks_at_once.size(), 2u);
+  MR_EXPECT_EQ(sum.blocks_at_once.size(), size_t{info.max_threads_per_block} / 32);
+  for (size_t warps = 1; warps <= sum.blocks_at_once.size(); ++warps) {
+    MR_EXPECT(sum.blocks_at_once[warps - 1] > 0 && warps * sum.blocks_at_once[warps - 1] <= 64);
+  }
 }
 
 // Rule 3.

@@ -5,6 +5,7 @@
 //
 //   hold(gate)          runs until the host makes *gate other than zero
 //   axpy(y, x, a, n)    y[i] += a * x[i]
+//   bounded(out)        out[0] = blockDim.x, in blocks of at most 64 threads that share 1024 bytes
 //   shared_sum(out, n)  out[0] = 0 + 1 + ... + n - 1, through n unsigned ints of dynamic shared memory
 #if defined(__CUDACC__)
 
@@ -16,6 +17,13 @@ extern "C" __global__ void hold(volatile unsigned* gate) {
 extern "C" __global__ void axpy(float* y, const float* x, float a, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] += a * x[i];
+}
+
+extern "C" __global__ void __launch_bounds__(64) bounded(unsigned* out) {
+  __shared__ unsigned numbers[256];
+  numbers[threadIdx.x] = blockDim.x;
+  __syncthreads();
+  out[0] = numbers[0];
 }
 
 extern "C" __global__ void shared_sum(unsigned* out, int n) {
@@ -57,6 +65,15 @@ ENTRY(axpy, 4, 8, 8, 4, 4) {
   for (unsigned long long i = 0; i < threads && i < static_cast<unsigned long long>(Param<int>(launch, 3)); ++i) {
     Param<float*>(launch, 0)[i] += Param<float>(launch, 2) * Param<const float*>(launch, 1)[i];
   }
+}
+
+// What the fake driver tells of `bounded` as a real one does.
+extern "C" const int mr_max_threads_bounded = 64;
+extern "C" const int fake_own_shared_bounded = 1024;
+// 24 warps of it are on a multiprocessor at most.
+extern "C" const int fake_registers_bounded = 84;
+ENTRY(bounded, 1, 8) {
+  if (end > 0) Param<unsigned*>(launch, 0)[0] = launch->block[0];
 }
 
 ENTRY(shared_sum, 2, 8, 4) {

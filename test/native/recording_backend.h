@@ -92,6 +92,7 @@ struct BackendControls {
   std::atomic<bool> refuse_probe{false};
   std::atomic<int> live_marks{0};
   std::atomic<uint64_t> clock{0};
+  hal::KernelLimits kernel_limits{.max_threads_per_block = 1024, .max_dynamic_shared_bytes = 48 << 10};
 };
 
 /// Its stamp counts the marks of all devices.
@@ -249,7 +250,14 @@ class RecordingStream final : public hal::Stream {
   uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
 };
 
-class RecordingKernel final : public hal::Kernel {};
+class RecordingKernel final : public hal::Kernel {
+ public:
+  explicit RecordingKernel(const hal::KernelLimits& limits) : limits_(limits) {}
+  [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
+
+ private:
+  const hal::KernelLimits limits_;
+};
 
 class RecordingDevice final : public hal::Device {
  public:
@@ -271,7 +279,7 @@ class RecordingDevice final : public hal::Device {
     return std::unique_ptr<hal::Stream>(std::move(stream));
   }
   Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest&) override {
-    return std::shared_ptr<hal::Kernel>(new RecordingKernel);
+    return std::shared_ptr<hal::Kernel>(new RecordingKernel(controls_.kernel_limits));
   }
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }

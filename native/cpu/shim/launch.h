@@ -1,6 +1,8 @@
 // From a kernel to an image: MR_KERNEL(name) exports
 //   mr_entry_<name>(launch, first, end)   runs the blocks [first, end), numbered with x fastest; any thread, several at
 //   once mr_params_<name>                      the number of parameters, then the size of each in bytes
+// and MR_MAX_THREADS(name, threads) exports
+//   mr_max_threads_<name>                 how many threads a block of it has at most
 // The parameter types come from the kernel's own type, so that the name is all it takes.
 #pragma once
 
@@ -126,6 +128,13 @@ struct mr_signature<void(mr_block, Params...)> : mr_signature_of<false, true, Pa
 template <class... Params>
 struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, Params...)>
     : mr_signature_of<true, true, Params...> {};
+
+// A kernel's `__launch_bounds__`, which stand before it: threads of a block.
+#define MR_MAX_THREADS(name, ...)                                            \
+  extern "C" {                                                               \
+  MR_EXPORT_DATA extern const unsigned mr_max_threads_##name;                \
+  const unsigned mr_max_threads_##name = static_cast<unsigned>(__VA_ARGS__); \
+  }
 
 // Names of parameters are ours too: a kernel may be called `first`.
 #define MR_KERNEL(name)                                                                             \

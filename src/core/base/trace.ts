@@ -3,7 +3,7 @@
 // | name                 | payload                                                       |
 // | `millrace:operation` | `{ operation }` when it was submitted                          |
 // | `millrace:error`     | `{ device, error }`: a failure that nobody waited for          |
-// | `millrace:build`     | `{ device, kernel, compiler, fromCache, ms }` when it was built |
+// | `millrace:build`     | `{ device, kernel, compiler, fromCache, ms, limits }` when it was built |
 // | `millrace:device`    | `{ device, state }` when it was opened, closed or lost         |
 import { type Channel as DiagnosticsChannel, channel } from 'node:diagnostics_channel';
 

@@ -5,7 +5,7 @@
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
@@ -16,6 +16,7 @@ export interface BuildReport {
   readonly compiler: string;
   readonly fromCache: boolean;
   readonly ms: number;
+  readonly limits: KernelLimits;
 }
 
 export interface Channel {

@@ -27,8 +27,10 @@ export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', 
 export type Dim3 = number | readonly [x: number, y?: number, z?: number];
 
 /**
- * `sharedBytes`: dynamic shared memory of a block. `label`: what errors and tools call the launch. Beyond the device's limits, and for
- * more than 2^31-1 threads in a dimension, the launch throws an ArgumentError; no threads run nothing.
+ * `sharedBytes`: dynamic shared memory of a block, all that the device has if need be. `label`: what errors and tools call the launch.
+ * Without `block` the library chooses it by `cuOccupancyMaxActiveBlocksPerMultiprocessor`. Beyond the limits of the device and of the
+ * built kernel (`cuFuncGetAttribute`), and for more than 2^31-1 threads in a dimension, the launch throws an ArgumentError; beyond those
+ * of a kernel that is still being built, `done` rejects with a LaunchError. No threads run nothing.
  */
 export type LaunchShape =
   | Shape

@@ -44,10 +44,17 @@ export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDevice
   if (typeof shape !== 'object' || shape === null)
     throw badArgument('shape', shape, `The launch shape (${show(shape)}) is not a number, a list or an object.`);
   const { threads, grid, block, sharedBytes, label } = shape as Exclude<LaunchShape, Shape>;
-  if (sharedBytes !== undefined) geometry.sharedBytes = checkInteger('sharedBytes', sharedBytes, 0, info.maxSharedBytes);
+  if (sharedBytes !== undefined) geometry.sharedBytes = checkShared(sharedBytes, plan, info);
   geometry.label = label;
   if (threads !== undefined) measureThreads(threads, block, plan, info, device);
   else measureGrid(grid, block, plan, info, device);
+}
+
+function checkShared(bytes: number, plan: KernelPlan, info: NativeDeviceInfo): number {
+  checkInteger('sharedBytes', bytes, 0, info.maxSharedBytes);
+  const limit = plan.maxSharedBytes;
+  if (bytes <= limit) return bytes;
+  throw badArgument('sharedBytes', bytes, `The sharedBytes (${bytes}) exceed the limit of kernel ${plan.name} (${limit}).`, limit);
 }
 
 function measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {

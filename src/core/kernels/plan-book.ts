@@ -32,10 +32,11 @@ export class PlanBook {
     checkKernel(kernel);
     const handle = this.#takeHandle();
     const built = this.#channel.build(handle, kernel.build);
-    const plan = new KernelPlan(kernel, handle, this.#channel.info.maxThreadsPerBlock, built);
+    const plan = new KernelPlan(kernel, handle, this.#channel.info, built);
     // Its launches tell; a build that nobody asks about does not.
     built.then(
       (report) => {
+        plan.learn(report.limits);
         if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
       },
       () => undefined,

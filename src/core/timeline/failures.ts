@@ -273,6 +273,14 @@ export class FailureBook {
       case Status.DEVICE_LOST:
         return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.#device} is lost${note}.`, 'fault', facts);
       case Status.LAUNCH_FAILED:
+        if (record.requested > record.limit) {
+          const of = `exceed the limit of kernel ${kernel?.name ?? 'unknown'} (${record.limit})`;
+          return new LaunchError(
+            'ERR_MILLRACE_LAUNCH',
+            `${what} ${where} was refused: the ${record.note} (${record.requested}) ${of}.`,
+            facts,
+          );
+        }
         return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
       case Status.UNSUPPORTED:
         return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);

@@ -26,6 +26,9 @@ constexpr int kMostShared = 227 << 10;
 struct Function {
   Entry entry = nullptr;
   const unsigned* params = nullptr;  // Their number, then the size of each.
+  int max_threads = 1024;
+  int own_shared = 0;  // Static.
+  int registers = 32;  // Of a thread.
   int allowed_shared = kDefaultShared;
   std::weak_ptr<struct Module> module;
 };
@@ -150,21 +153,60 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
     made->params = built_in->params;
   }
   if (made->entry == nullptr || made->params == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (module->library != nullptr) {
+    // The first of images that the library's compiler made, the second of the tests' own.
+    const auto number = [&](const char* prefix, int otherwise) {
+      const auto* found = static_cast<const int*>(dlsym(module->library, (std::string(prefix) + name).c_str()));
+      return found == nullptr ? otherwise : *found;
+    };
+    made->max_threads = number("mr_max_threads_", made->max_threads);
+    made->own_shared = number("fake_own_shared_", 0);
+    made->registers = number("fake_registers_", made->registers);
+    made->allowed_shared -= made->own_shared;
+  }
   *function = reinterpret_cast<CUfunction>(made.get());
   module->functions[name] = std::move(made);
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction function) {
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
   MR_ENTER("cuFuncGetAttribute");
-  *value = reinterpret_cast<Function*>(function)->allowed_shared;
-  return CUDA_SUCCESS;
+  const Function& function = *reinterpret_cast<Function*>(handle);
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = function.max_threads;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = function.own_shared;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = function.allowed_shared;
+      return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {
   MR_ENTER("cuFuncSetAttribute", std::to_string(value));
-  if (value < 0 || value > kMostShared) return CUDA_ERROR_INVALID_VALUE;
-  reinterpret_cast<Function*>(function)->allowed_shared = value;
+  Function& changed = *reinterpret_cast<Function*>(function);
+  if (value < 0 || value > kMostShared - changed.own_shared) return CUDA_ERROR_INVALID_VALUE;
+  changed.allowed_shared = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads, size_t shared_bytes) {
+  MR_ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor", std::to_string(threads));
+  MR_CURRENT(device);
+  // Of compute capability 9.0.
+  constexpr int kThreads = 2048;
+  constexpr int kBlocks = 32;
+  constexpr int kRegisters = 64 << 10;
+  constexpr size_t kShared = 228 << 10;
+  constexpr size_t kSharedOfSystem = 1 << 10;  // A block.
+  const Function& function = *reinterpret_cast<Function*>(handle);
+  const size_t shared = kSharedOfSystem + static_cast<size_t>(function.own_shared) + shared_bytes;
+  *blocks = std::min(
+      {kBlocks, kThreads / threads, kRegisters / (function.registers * threads), static_cast<int>(kShared / shared)});
   return CUDA_SUCCESS;
 }
 
@@ -180,7 +222,8 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned int grid_x, unsigned int gri
              function.entry,
              {nullptr, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, nullptr},
              {}});
-  if (!IsAllowed(launch->shape.grid, launch->shape.block) || extra != nullptr ||
+  if (!IsAllowed(launch->shape.grid, launch->shape.block) ||
+      static_cast<int>(block_x * block_y * block_z) > function.max_threads || extra != nullptr ||
       static_cast<int>(shared_bytes) > function.allowed_shared) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -67,6 +67,14 @@ test('indices become parameters, unless the body has scopes that would not see t
   }
 });
 
+test('the bounds of a kernel are told before it, once, on its line', () => {
+  const text = `extern "C" {\nstatic const int W = 8;\n__global__ void __launch_bounds__(max(W, 4), 2)\nk(int n); }
+extern "C" __global__ __launch_bounds__(W) void k(int n) { }`;
+  const [, , declared, , defined] = rewritten(text).split('\n');
+  expect(declared).toBe('MR_MAX_THREADS(k, max ( W , 4 )) __global__ void __launch_bounds__(max(W, 4), 2)');
+  expect(defined).toMatch(/^extern "C" __global__ __launch_bounds__\(W\) void k\(/);
+});
+
 /** The text as coroutines, without the indices. */
 function awaited(source: string): string {
   const { tokens } = tokenize(source);

@@ -153,6 +153,97 @@ describe('launch shapes', () => {
   });
 });
 
+describe('limits of a built kernel', () => {
+  const shapes: readonly LaunchShape[] = [
+    { grid: 1, block: [9, 4] },
+    { threads: 64, block: 33 },
+    { threads: 64, sharedBytes: 1001 },
+  ];
+
+  test("hold at the call once they are known, and are the device's before", async () => {
+    const kernel = kernelOf({ x: inout(f32) });
+    for (const shape of shapes) stream.launch(kernel, shape, { x });
+    const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
+    const limits = { maxThreadsPerBlock: 32, maxSharedBytes: 1000, blocksAtOnce: [] };
+    channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
+    await device.compile(kernel);
+    const before = channel.records.length;
+    expect(shapes.map((shape) => refusal(() => stream.launch(kernel, shape, { x })).message)).toEqual([
+      'Block size (36) exceeds the limit of kernel k (32).',
+      'Block size (33) exceeds the limit of kernel k (32).',
+      'The sharedBytes (1001) exceed the limit of kernel k (1000).',
+    ]);
+    expect(channel.records).toHaveLength(before);
+    stream.launch(kernel, { threads: [3, 64], sharedBytes: 1000 }, { x });
+    const { view } = channel.records.at(-1)!;
+    expect([LaunchRecord.BLOCK_X, LaunchRecord.BLOCK_Y].map((at) => view.getUint32(at, true))).toEqual([32, 1]);
+  });
+});
+
+describe('the block of a launch that names none', () => {
+  /** Of compute capability 9.0: 65536 registers and 2048 threads a multiprocessor, 32 blocks. */
+  const atOnce = (registers: number): number[] =>
+    Array.from({ length: 32 }, (_, at) => Math.min(32, Math.floor(64 / (at + 1)), Math.floor(65536 / (registers * 32 * (at + 1)))));
+
+  async function blocksOf(source: string, blocksAtOnce: readonly number[], maxThreadsPerBlock = 1024): Promise<number[][]> {
+    const plain = kernelOf({ x: inout(f32) });
+    const made = { ...plain, build: { ...plain.build, source } };
+    stream.launch(made, 4096, { x });
+    const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
+    const limits = { maxThreadsPerBlock, maxSharedBytes: 0, blocksAtOnce };
+    channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
+    await device.compile(made);
+    return [4096, [64, 64], [16, 16, 16]].map((threads) => {
+      stream.launch(made, threads, { x });
+      const { view } = channel.records.at(-1)!;
+      return [LaunchRecord.BLOCK_X, LaunchRecord.BLOCK_Y, LaunchRecord.BLOCK_Z].map((at) => view.getUint32(at, true));
+    });
+  }
+
+  test('is the smallest that fills a multiprocessor nearly as well as any', async () => {
+    expect(await blocksOf('', atOnce(32))).toEqual([
+      [256, 1, 1],
+      [32, 8, 1],
+      [32, 4, 2],
+    ]);
+    // 51 warps have registers, 48 of them in blocks of 8.
+    expect((await blocksOf('', atOnce(40)))[0]).toEqual([256, 1, 1]);
+    // 18 have, 16 of them in blocks of 8.
+    expect(await blocksOf('', atOnce(110))).toEqual([
+      [288, 1, 1],
+      [32, 9, 1],
+      [32, 9, 1],
+    ]);
+    // 28 have, 24 of them in blocks of 8, 27 in blocks of 9.
+    expect((await blocksOf('', atOnce(72)))[0]).toEqual([288, 1, 1]);
+    // 30 have, in blocks of 10.
+    expect(await blocksOf('', atOnce(67))).toEqual([
+      [320, 1, 1],
+      [32, 10, 1],
+      [32, 5, 2],
+    ]);
+  });
+
+  test('is 256 threads where the size decides nothing, and where threads work together', async () => {
+    const usual = [
+      [256, 1, 1],
+      [32, 8, 1],
+      [32, 4, 2],
+    ];
+    expect(await blocksOf('', [])).toEqual(usual);
+    for (const text of ['__shared__ int n;', '__syncthreads();', '__ballot_sync(~0u, 1);', '#include <cooperative_groups.h>'])
+      expect(await blocksOf(text, atOnce(110)), text).toEqual(usual);
+  });
+
+  test('is within the limit of the kernel', async () => {
+    expect(await blocksOf('', atOnce(32).slice(0, 2), 64)).toEqual([
+      [64, 1, 1],
+      [32, 2, 1],
+      [32, 2, 1],
+    ]);
+  });
+});
+
 describe('arrays and copies', () => {
   test.each<[() => unknown, string, unknown]>([
     [() => device.zeros(-1), 'length', 0],

@@ -40,6 +40,25 @@ describe('failures', () => {
     expect(operation?.id).toBe(fill.id);
   });
 
+  test('a launch beyond the limits of its kernel says which, with both numbers', async () => {
+    const { channel, device } = fixture();
+    const y = device.zeros(4);
+    const launch = device.stream.launch(kernel, { grid: 1, block: 1024 }, { y });
+    const handle = channel.records.at(-1)!.view.getUint32(16, true);
+    const { slot, last } = device.stream.timeline;
+    const note = 'threads of a block';
+    channel.fail(slot, { id: 9, first: last, last, status: Status.LAUNCH_FAILED, kernel: handle, note, requested: 1024, limit: 640 });
+    channel.completeAll();
+    const error = (await launch.done.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )) as LaunchError;
+    expect(error).toBeInstanceOf(LaunchError);
+    expect(error.message).toBe(
+      'The launch shift on stream default of device cpu:0 was refused: the threads of a block (1024) exceed the limit of kernel shift (640).',
+    );
+  });
+
   test('a bounds failure names kernel, parameter, index, limit, block and thread', async () => {
     const { channel, device } = fixture();
     const y = device.zeros(4);

@@ -202,7 +202,17 @@ export class FakeChannel implements Channel {
   /** Adds a failure, or lets the one with its id grow. */
   fail(stream: number, failure: Partial<FailureRecord> & Pick<FailureRecord, 'id' | 'first' | 'last' | 'status'>): void {
     const list = this.#failures.get(stream) ?? [];
-    const full: FailureRecord = { driverStatus: 0, note: '', cause: 0, requestedBytes: 0, freeBytes: 0, kernel: 0, ...failure };
+    const full: FailureRecord = {
+      driverStatus: 0,
+      note: '',
+      cause: 0,
+      requestedBytes: 0,
+      freeBytes: 0,
+      requested: 0,
+      limit: 0,
+      kernel: 0,
+      ...failure,
+    };
     const known = list.findIndex(({ id }) => id === failure.id);
     if (known < 0) list.push(full);
     else list[known] = full;
