@@ -5,11 +5,13 @@
 import type { Params } from '../core/kernels/kernel.js';
 import { BLOCK_PRELUDE } from './emit-block-prelude.js';
 import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './emit-regions.js';
+import { Names } from './emit-names.js';
 import { StatementEmitter } from './emit-statement.js';
 import { CPP_TYPE, funcName, generated, indented, type Line, nested, sanitized, storageType } from './emit-text.js';
 import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType } from './ir.js';
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
-import { planRegions } from './regions.js';
+import { rangeTest } from './ranges.js';
+import { oneRegion, planRegions } from './regions.js';
 import { statementsIn } from './walk.js';
 
 export interface EmitOptions {
@@ -32,7 +34,7 @@ export interface EmittedKernel {
 export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): EmittedKernel {
   const entry = `${/^\d/.test(ir.name) ? 'k' : ''}${sanitized(ir.name)}_kernel`;
   const { isChecked } = options;
-  const plan = planRegions(ir);
+  const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
   const emitter = new StatementEmitter(isChecked);
   const isReporting = isChecked || hasAssertion(ir);
   const list = parameterList(params, isReporting, emitter);
@@ -55,6 +57,12 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   ];
   const source = `${lines.map((line) => line.text).join('\n')}\n`;
   return { source, entry, offsets: lines.map((line) => line.at), isReporting, assertions: emitter.assertions };
+}
+
+/** Can the CPU device find out for a whole block that no thread leaves an array? Then a kernel without barriers is a region too. */
+function canSkipChecks(ir: KernelIr): boolean {
+  const test = rangeTest(ir.body, new Names(), new Set(), ir.indexRank);
+  return test !== undefined && test.holds.length > 0;
 }
 
 function hasAssertion(ir: KernelIr): boolean {

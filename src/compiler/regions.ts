@@ -47,6 +47,12 @@ export function planRegions(ir: KernelIr): Plan | undefined {
   return new Planner(ir, uniformity).plan();
 }
 
+/** A kernel without barriers: one region, which every thread of the block runs from start to end. */
+export function oneRegion(ir: KernelIr): Plan {
+  const region: Region = { kind: 'region', number: 1, body: ir.body };
+  return { pieces: [region], regions: [region], shared: new Set() };
+}
+
 class Planner {
   readonly #body: readonly Stmt[];
   readonly #uniformity: Uniformity;

@@ -15,30 +15,55 @@ test('if, else and the conditional operator, whose arms are checked only when ta
     } else y[i] = i < x.length ? x[i]! : 0;
   });
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "bool mr_t2 = mr_i > 3;
-    if (mr_t2) {
-      const int mr_t1 = mr_i - 3;
-      if ((unsigned)mr_t1 >= (unsigned)x_n0) { MR_FAULT(0u, 0u, mr_t1, x_n0); return; }
-      mr_t2 = x_[mr_t1] > 0.0f;
+    "#ifdef MILLRACE_CPU_DEVICE
+    bool mr_is_fast_1 = !mr_are_some_gone;
+    if (mr_is_fast_1) {
+      mr_is_fast_1 = mr_is_within(mr_difference_i32(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), mr_value(3ll)), x_n0) && mr_is_within(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), y_n0) && mr_is_within(mr_at_most(mr_at_least(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(0ll)), mr_value(0ll)), y_n0) && mr_is_within(mr_below(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(x_n0)), x_n0) && mr_is_within(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), y_n0);
     }
-    if (mr_t2) {
-      if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); return; }
-      y_[mr_i] = 1.0f;
-    } else {
-      if (mr_i == 0) {
-        if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); return; }
-        y_[mr_i] = 2.0f;
-      } else {
-        if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); return; }
-        float mr_t3;
-        if (mr_i < x_n0) {
-          if ((unsigned)mr_i >= (unsigned)x_n0) { MR_FAULT(0u, 0u, mr_i, x_n0); return; }
-          mr_t3 = x_[mr_i];
+    if (mr_is_fast_1) {
+      MR_EVERY_THREAD(fast_1)
+        const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+        if ((mr_i > 3) && (x_[mr_i - 3] > 0.0f)) {
+          y_[mr_i] = 1.0f;
         } else {
-          mr_t3 = 0.0f;
+          if (mr_i == 0) {
+            y_[mr_i] = 2.0f;
+          } else {
+            y_[mr_i] = (mr_i < x_n0) ? x_[mr_i] : 0.0f;
+          }
         }
-        y_[mr_i] = mr_t3;
-      }
+      MR_END(fast_1)
+    } else
+    #endif
+    {
+      MR_THREADS(1)
+        const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+        bool mr_t2 = mr_i > 3;
+        if (mr_t2) {
+          const int mr_t1 = mr_i - 3;
+          if ((unsigned)mr_t1 >= (unsigned)x_n0) { MR_FAULT(0u, 0u, mr_t1, x_n0); MR_FINISH(1) }
+          mr_t2 = x_[mr_t1] > 0.0f;
+        }
+        if (mr_t2) {
+          if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); MR_FINISH(1) }
+          y_[mr_i] = 1.0f;
+        } else {
+          if (mr_i == 0) {
+            if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); MR_FINISH(1) }
+            y_[mr_i] = 2.0f;
+          } else {
+            if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(1u, 0u, mr_i, y_n0); MR_FINISH(1) }
+            float mr_t3;
+            if (mr_i < x_n0) {
+              if ((unsigned)mr_i >= (unsigned)x_n0) { MR_FAULT(0u, 0u, mr_i, x_n0); MR_FINISH(1) }
+              mr_t3 = x_[mr_i];
+            } else {
+              mr_t3 = 0.0f;
+            }
+            y_[mr_i] = mr_t3;
+          }
+        }
+      MR_END(1)
     }"
   `);
 });

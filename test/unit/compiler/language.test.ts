@@ -33,12 +33,31 @@ test('a checked kernel reports parameter, dimension, index and limit, and leaves
     to[i]![j] = from[i]![j + 1]!;
   });
   expect(bodyOf(copy)).toMatchInlineSnapshot(`
-    "if ((unsigned)mr_i >= (unsigned)to_n0) { MR_FAULT(1u, 0u, mr_i, to_n0); return; }
-    if ((unsigned)mr_j >= (unsigned)to_n1) { MR_FAULT(1u, 1u, mr_j, to_n1); return; }
-    const int mr_t1 = mr_j + 1;
-    if ((unsigned)mr_i >= (unsigned)from_n0) { MR_FAULT(0u, 0u, mr_i, from_n0); return; }
-    if ((unsigned)mr_t1 >= (unsigned)from_n1) { MR_FAULT(0u, 1u, mr_t1, from_n1); return; }
-    to_[(long long)mr_i * to_n1 + mr_j] = from_[(long long)mr_i * from_n1 + mr_t1];"
+    "#ifdef MILLRACE_CPU_DEVICE
+    bool mr_is_fast_1 = !mr_are_some_gone;
+    if (mr_is_fast_1) {
+      mr_is_fast_1 = mr_is_within(mr_indices(blockIdx.y, blockDim.y, mr_box_of_block.height), from_n0) && mr_is_within(mr_sum_i32(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(1ll)), from_n1) && mr_is_within(mr_indices(blockIdx.y, blockDim.y, mr_box_of_block.height), to_n0) && mr_is_within(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), to_n1);
+    }
+    if (mr_is_fast_1) {
+      MR_EVERY_THREAD(fast_1)
+        const int mr_i = int(blockIdx.y * blockDim.y + threadIdx.y);
+        const int mr_j = int(blockIdx.x * blockDim.x + threadIdx.x);
+        to_[(long long)mr_i * to_n1 + mr_j] = from_[(long long)mr_i * from_n1 + (mr_j + 1)];
+      MR_END(fast_1)
+    } else
+    #endif
+    {
+      MR_THREADS(1)
+        const int mr_i = int(blockIdx.y * blockDim.y + threadIdx.y);
+        const int mr_j = int(blockIdx.x * blockDim.x + threadIdx.x);
+        if ((unsigned)mr_i >= (unsigned)to_n0) { MR_FAULT(1u, 0u, mr_i, to_n0); MR_FINISH(1) }
+        if ((unsigned)mr_j >= (unsigned)to_n1) { MR_FAULT(1u, 1u, mr_j, to_n1); MR_FINISH(1) }
+        const int mr_t1 = mr_j + 1;
+        if ((unsigned)mr_i >= (unsigned)from_n0) { MR_FAULT(0u, 0u, mr_i, from_n0); MR_FINISH(1) }
+        if ((unsigned)mr_t1 >= (unsigned)from_n1) { MR_FAULT(0u, 1u, mr_t1, from_n1); MR_FINISH(1) }
+        to_[(long long)mr_i * to_n1 + mr_j] = from_[(long long)mr_i * from_n1 + mr_t1];
+      MR_END(1)
+    }"
   `);
   expect(copy.source).toContain('MrFaultSlot* mr_fault, unsigned* mr_fault_word) {');
   expect(copy.build.isChecked).toBe(true);

@@ -322,7 +322,7 @@ test('print is one call, words and values in order; assert reports and leaves', 
   expect(made.build.isChecked).toBe(true);
 });
 
-test('a kernel without barriers is as one thread runs it, with memory of its own or of its block', () => {
+test('a kernel without barriers is one region, with memory of its threads or of its block', () => {
   const made = kernel('threads', { y: output(i32) }, ({ y }, { i, shared, local, atomicAdd }) => {
     const s = shared(i32, [2, 3]);
     const l = local(i32, 4);
@@ -332,17 +332,36 @@ test('a kernel without barriers is as one thread runs it, with memory of its own
   });
   expect(body(made)).toMatchInlineSnapshot(`
     "__shared__ int s_[6];
-    const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (mr_i >= mr_n0) return;
-    int l_[4];
-    const int mr_t1 = mr_i & 3;
-    if ((unsigned)mr_t1 >= (unsigned)4) { MR_FAULT(2u, 0u, mr_t1, 4); return; }
-    l_[mr_t1] = 1;
-    const int mr_t2 = mr_i & 3;
-    if ((unsigned)mr_t2 >= (unsigned)4) { MR_FAULT(2u, 0u, mr_t2, 4); return; }
-    atomicAdd_block(&s_[1 * 3 + 2], l_[mr_t2]);
-    if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(0u, 0u, mr_i, y_n0); return; }
-    if ((unsigned)mr_i >= (unsigned)3) { MR_FAULT(1u, 1u, mr_i, 3); return; }
-    y_[mr_i] = s_[1 * 3 + mr_i];"
+    MR_BEGIN_BLOCK(mr_n0, mr_n1, mr_n2)
+    #ifdef MILLRACE_CPU_DEVICE
+    bool mr_is_fast_1 = !mr_are_some_gone;
+    if (mr_is_fast_1) {
+      mr_is_fast_1 = mr_is_within(mr_masked(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), 4) && mr_is_within(mr_value(1ll), 2) && mr_is_within(mr_value(2ll), 3) && mr_is_within(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), 3) && mr_is_within(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), y_n0);
+    }
+    if (mr_is_fast_1) {
+      MR_EVERY_THREAD(fast_1)
+        const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+        int l_[4];
+        l_[mr_i & 3] = 1;
+        atomicAdd_block(&s_[1 * 3 + 2], l_[mr_i & 3]);
+        y_[mr_i] = s_[1 * 3 + mr_i];
+      MR_END(fast_1)
+    } else
+    #endif
+    {
+      MR_THREADS(1)
+        const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
+        int l_[4];
+        const int mr_t1 = mr_i & 3;
+        if ((unsigned)mr_t1 >= (unsigned)4) { MR_FAULT(2u, 0u, mr_t1, 4); MR_FINISH(1) }
+        l_[mr_t1] = 1;
+        const int mr_t2 = mr_i & 3;
+        if ((unsigned)mr_t2 >= (unsigned)4) { MR_FAULT(2u, 0u, mr_t2, 4); MR_FINISH(1) }
+        atomicAdd_block(&s_[1 * 3 + 2], l_[mr_t2]);
+        if ((unsigned)mr_i >= (unsigned)y_n0) { MR_FAULT(0u, 0u, mr_i, y_n0); MR_FINISH(1) }
+        if ((unsigned)mr_i >= (unsigned)3) { MR_FAULT(1u, 1u, mr_i, 3); MR_FINISH(1) }
+        y_[mr_i] = s_[1 * 3 + mr_i];
+      MR_END(1)
+    }"
   `);
 });

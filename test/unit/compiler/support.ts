@@ -2,11 +2,11 @@
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 
-/** The entry's lines after the tail guard. */
+/** The entry's lines after the tail guard, or after the head of a block. */
 export function bodyOf(made: Kernel): string {
   const lines = made.source.split('\n');
   const entry = lines.findIndex((line) => line.startsWith('extern "C" __global__'));
-  const guard = lines.findIndex((line, at) => at > entry && line.includes('>= mr_n0'));
+  const guard = lines.findIndex((line, at) => at > entry && /(>= mr_n0|MR_BEGIN_BLOCK\()/.test(line));
   return lines
     .slice(guard + 1, lines.lastIndexOf('}'))
     .map((line) => line.slice(2))
