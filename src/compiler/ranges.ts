@@ -4,6 +4,7 @@
 // An index has a range if it is made of what the block has one of, of the thread's index, of counters of `for` loops and
 // of such values; conditions around an access narrow it. An index without a range leaves the region with its checks.
 import { BOUND, conjuncts, counterOf, endsIn, mirrored, negated } from './conditions.js';
+import type { DType } from '../core/elements/dtype.js';
 import type { Names } from './emit-names.js';
 import type { ArrayRef, Expr, Stmt, Variable } from './ir.js';
 import { bodiesOf, expressionsOf, operands, statementsIn } from './walk.js';
@@ -24,6 +25,14 @@ interface Narrowing {
 
 const AXES = ['x', 'y', 'z'] as const;
 const BOX = ['width', 'height', 'depth'] as const;
+
+/** Whatever is in memory. */
+const NARROW: Readonly<Partial<Record<DType, string>>> = {
+  u8: 'mr_between(0, 255)',
+  i8: 'mr_between(-128, 127)',
+  u16: 'mr_between(0, 65535)',
+  i16: 'mr_between(-32768, 32767)',
+};
 
 /** Undefined where an index has no range. `shared`: what the block has one of. */
 export function rangeTest(body: readonly Stmt[], names: Names, shared: ReadonlySet<Variable>, indexRank: number): RangeTest | undefined {
@@ -208,6 +217,8 @@ class Ranges {
       case 'variable':
         if (this.#shared.has(expr.variable)) return `mr_value(${this.#names.variable(expr.variable)})`;
         return this.#ranges.get(expr.variable);
+      case 'load':
+        return NARROW[expr.array.dtype];
       case 'cast':
         return this.#of(`mr_to_${expr.type}`, expr.operand);
       case 'negate':

@@ -29,6 +29,9 @@ static MR_INLINE bool mr_is_within(mr_range r, long long extent) {
 static MR_INLINE mr_range mr_value(long long value) {
   return {value, value};
 }
+static MR_INLINE mr_range mr_between(long long low, long long high) {
+  return {low, high};
+}
 static MR_INLINE mr_range mr_any_i32() {
   return {-2147483648ll, 2147483647ll};
 }

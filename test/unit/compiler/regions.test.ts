@@ -1,7 +1,7 @@
 // The text of kernels with barriers: what stands in a region, what between regions, and where variables live.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/kernel.js';
-import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { f32, i16, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 
 const open = { bounds: 'unchecked' } as const;
@@ -364,4 +364,14 @@ test('a kernel without barriers is one region, with memory of its threads or of 
       MR_END(1)
     }"
   `);
+});
+
+test('numbers of 8 and 16 bits have a range whatever is in memory, those of 32 none', () => {
+  const counting = (type: typeof u8 | typeof i16 | typeof i32) =>
+    kernel('counting', { data: input(type), bins: inout(u32) }, ({ data, bins }, { i, atomicAdd }) => {
+      atomicAdd(bins, data[i]! + 5, 1);
+    }).source;
+  expect(counting(u8)).toContain('mr_is_within(mr_sum_i32(mr_between(0, 255), mr_value(5ll)), bins_n0)');
+  expect(counting(i16)).toContain('mr_is_within(mr_sum_i32(mr_between(-32768, 32767), mr_value(5ll)), bins_n0)');
+  expect(counting(i32)).not.toContain('MR_EVERY_THREAD');
 });
