@@ -87,6 +87,28 @@ MR_INLINE mr_product operator*(T a, mr_index b) {
   return b * a;
 }
 
+// index < int, as unsigned compares, in comparisons of signed numbers: g++ splits a loop over threads at one of those
+// (`if (threadIdx.x < stride) part[threadIdx.x] += part[threadIdx.x + stride]`: 2 ms instead of 65).
+MR_INLINE bool mr_is_less(int a, int b) {
+  return b < 0 ? a >= 0 || a < b : a >= 0 && a < b;
+}
+template <class T, class = mr_if_int<T>>
+MR_INLINE bool operator<(mr_index a, T b) {
+  return mr_is_less(a.value, b);
+}
+template <class T, class = mr_if_int<T>>
+MR_INLINE bool operator>=(mr_index a, T b) {
+  return !mr_is_less(a.value, b);
+}
+template <class T, class = mr_if_int<T>>
+MR_INLINE bool operator>(T a, mr_index b) {
+  return mr_is_less(b.value, a);
+}
+template <class T, class = mr_if_int<T>>
+MR_INLINE bool operator<=(T a, mr_index b) {
+  return !mr_is_less(b.value, a);
+}
+
 struct mr_index3 {
   mr_index x, y, z;
   MR_INLINE operator uint3() const { return {x, y, z}; }

@@ -350,3 +350,18 @@ test('arguments of every size arrive, structs among them', async () => {
   ]);
   expect([...y]).toEqual([1, -3, -(2 ** 40), 3.75]);
 });
+
+test('an index compares with int as unsigned does, below zero and after it has wrapped', async () => {
+  const operators = ['<', '<=', '>', '>='];
+  const values = ['0', '1', '3', '2147483647', '(-2147483647 - 1)', '-4', '-1'];
+  const sides = operators.flatMap((op) => values.flatMap((n) => [`index ${op} int(${n})`, `int(${n}) ${op} index`]));
+  const stores = (type: string) =>
+    sides.map((side, at) => `{ ${type} index = threadIdx.x; index -= 2; y[${at}] |= (${side}) << threadIdx.x; }`);
+  const y = new Int32Array(sides.length);
+  const expected = new Int32Array(sides.length);
+  const source = (type: string) => `extern "C" __global__ void compares(int* y) { ${stores(type).join('\n')} }`;
+  await run(source('auto'), 'compares', line(1, 5), [y]);
+  await run(source('unsigned'), 'compares', line(1, 5), [expected]);
+  expect(y).toEqual(expected);
+  expect(new Set(expected).size).toBeGreaterThan(5);
+});
