@@ -26,7 +26,7 @@ export const nbody = (bounds: Bounds) =>
       let ax = 0;
       let ay = 0;
       let az = 0;
-      for (let k = 0; k < bodies.shape[0]!; k++) {
+      for (let k = 0; k < bodies.shape[0]; k++) {
         const dx = bodies[k]![0]! - x;
         const dy = bodies[k]![1]! - y;
         const dz = bodies[k]![2]! - z;
@@ -48,8 +48,8 @@ export const mandelbrot = (bounds: Bounds) =>
     'mandelbrot',
     { steps: output(i32, 2), most: i32 },
     ({ steps, most }, t) => {
-      const cx = (t.f32(t.j) / t.f32(steps.shape[1]!)) * 3 - 2;
-      const cy = (t.f32(t.i) / t.f32(steps.shape[0]!)) * 3 - 1.5;
+      const cx = (t.f32(t.j) / t.f32(steps.shape[1])) * 3 - 2;
+      const cy = (t.f32(t.i) / t.f32(steps.shape[0])) * 3 - 1.5;
       let x = 0;
       let y = 0;
       let n = 0;
@@ -69,7 +69,7 @@ export const life = (bounds: Bounds) =>
     'life',
     { from: input(u8, 2), to: output(u8, 2) },
     ({ from, to }, { i, j }) => {
-      if (i === 0 || j === 0 || i >= from.shape[0]! - 1 || j >= from.shape[1]! - 1) {
+      if (i === 0 || j === 0 || i >= from.shape[0] - 1 || j >= from.shape[1] - 1) {
         to[i]![j] = 0;
         return;
       }
@@ -119,7 +119,7 @@ export const matmul = (bounds: Bounds) =>
       const row = threadIdx.y;
       const column = threadIdx.x;
       let sum = 0;
-      for (let first = 0; first < a.shape[1]!; first += 16) {
+      for (let first = 0; first < a.shape[1]; first += 16) {
         tileA[row]![column] = a[i]![first + column]!;
         tileB[row]![column] = b[first + row]![j]!;
         syncthreads();
