@@ -130,7 +130,10 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, kern
   if (hasGroups(tokens)) headers.push('groups.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  const whole = `${included}${directives}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  const head = spec.isAsserting ? '#define MR_ASSERTING 1\n' : '';
+  // Whether assertions count may be among the options.
+  const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
+  const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
   return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), cut: forms.cut };
 }
 
@@ -165,7 +168,8 @@ export class CpuCompiler implements KernelCompiler {
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
     const { given, expanded } = await this.#read(spec, directives, common);
-    if (form !== 'coroutines' && hasWaits((expanded ?? given).tokens)) {
+    // A loop over threads has no place for one of them to leave a function that it calls.
+    if (form !== 'coroutines' && !spec.isAsserting && hasWaits((expanded ?? given).tokens)) {
       // A name behind a macro would not be understood.
       const composed = compose(spec, expanded ?? given, kernels, true);
       const run = composed.cut.length > 0 ? await this.#build(spec, composed, common) : undefined;

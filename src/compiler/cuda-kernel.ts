@@ -133,6 +133,7 @@ function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
 
 function buildSpec(name: string, params: Params, source: string, text: string, options: readonly string[], site: CallSite): BuildSpec {
   const lines = placeOf(source, source.length).line;
+  const isAsserting = /\bassert\s*\(/.test(text);
   return {
     source,
     entry: name,
@@ -141,6 +142,7 @@ function buildSpec(name: string, params: Params, source: string, text: string, o
     fmad: true,
     isBounded: isBounded(text),
     isChecked: false,
+    ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
     signature: Object.values(params).map(described),
     // The text is taken to begin on the line of the call, where template literals usually do.
     mapping: {
@@ -148,6 +150,22 @@ function buildSpec(name: string, params: Params, source: string, text: string, o
       lines: Array.from({ length: lines }, (_unused, at) => (site.line === 0 ? at + 1 : site.line + at)),
     },
   };
+}
+
+/** For each line of the text, from 1, what fails there: the condition, if it stands on the line, and the line. */
+function assertionsOf(source: string, text: string): string[] {
+  const given = source.split('\n');
+  return ['', ...text.split('\n')].map((line, number) => {
+    const call = /\bassert\s*\(/.exec(line);
+    if (call === null) return `on line ${number} of the text`;
+    const from = call.index + call[0].length;
+    let [to, depth] = [from, 1];
+    for (; to < line.length; to++) {
+      if (line[to] === '(') depth++;
+      else if (line[to] === ')' && --depth === 0) break;
+    }
+    return `${shortened(given[number - 1]!.slice(from, to).trim())} (line ${number} of the text)`;
+  });
 }
 
 /** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */

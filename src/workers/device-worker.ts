@@ -49,6 +49,7 @@ let device: ControlledDevice | undefined;
 class ControlledDevice {
   readonly channel: number;
   readonly #builder: KernelBuilder;
+  readonly #isOnCpu: boolean;
   readonly #pagesCanBeLocked: boolean;
   readonly #building: Set<number> = new Set();
   /** Buffers that the device writes into and the owner has not got yet; undefined where there was no memory. */
@@ -61,6 +62,7 @@ class ControlledDevice {
     const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
     this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending);
     this.#builder = new KernelBuilder(backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc() });
+    this.#isOnCpu = backend === 'cpu';
     this.#pagesCanBeLocked = backend === 'cuda';
     send({ type: 'opened', channel: this.channel, info: binding.deviceInfo(this.channel), timeline, arena });
   }
@@ -71,7 +73,9 @@ class ControlledDevice {
     try {
       const { image, compiler, fromCache, ms } = await this.#builder.build(spec);
       if (this.#isClosing) return;
-      const { entry, isBounded, isChecked } = spec;
+      const { entry, isBounded } = spec;
+      // Of a GPU, the assertions of a CUDA text are its own.
+      const isChecked = spec.isChecked || (spec.isAsserting === true && this.#isOnCpu);
       const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked });
       send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {

@@ -7,6 +7,7 @@ import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
 import { copies } from './copies.js';
+import { cudaAssertions } from './cuda-assertions.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { events } from './events.js';
@@ -21,6 +22,7 @@ import { observation } from './observation.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { ownStreams } from './own-streams.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
 import { stridedCopies } from './strided-copies.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -49,7 +51,9 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   typescriptKernels,
   blockKernels,
   typescriptValues,
+  randomKernels,
   cudaTexts,
+  cudaAssertions,
   waiting,
   hostFunctions,
   badArguments,

@@ -8,6 +8,22 @@
 #include "launch.h"
 #include "warp.h"
 
+#if defined(MR_ASSERTING)
+/// A thread whose assertion fails has returned; its frames are left to the end of the blocks.
+static __attribute__((noinline)) void mr_go_on(mr_thread& thread) {
+  if (__builtin_setjmp(mr_place_to_leave) == 0) {
+    std::coroutine_handle<>::from_address(thread.frame).resume();
+  } else {
+    thread.frame = nullptr;
+    thread.request = nullptr;
+  }
+}
+#else
+static MR_INLINE void mr_go_on(mr_thread& thread) {
+  std::coroutine_handle<>::from_address(thread.frame).resume();
+}
+#endif
+
 /// Goes on with the threads of a warp until each has returned or is at a barrier of the block. How many have not
 /// returned.
 static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
@@ -17,7 +33,7 @@ static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
   const auto go_on = [&](unsigned lane) {
     mr_thread& thread = threads[lane];
     threadIdx = thread.index;
-    std::coroutine_handle<>::from_address(thread.frame).resume();
+    mr_go_on(thread);
     if (thread.frame == nullptr) alive &= ~(1u << lane);
     if (thread.request == nullptr) return;
     requests.of[lane] = thread.request;

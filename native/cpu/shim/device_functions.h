@@ -209,16 +209,11 @@ MR_INLINE int printf(const char* format, Values... values) {
 }
 
 extern "C" [[noreturn]] void mr_abort() __asm__("abort");
-/// As on a GPU, a failed assertion is the end of the process's use of the device: here, of the process.
-[[noreturn]] __attribute__((noinline, cold)) inline void mr_assertion_failed(const char* text, const char* file,
-                                                                             int line, uint3 block, uint3 thread) {
+/// Of a text that hides its assertions in files of its own (assertions.h is for the others): the end of the process.
+[[noreturn]] __attribute__((noinline, cold)) inline void mr_assertion_ends(const char* text, const char* file, int line,
+                                                                           uint3 block, uint3 thread) {
   mr_dprintf(2, "%s:%d: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, block.x, block.y,
              block.z, thread.x, thread.y, thread.z, text);
   mr_abort();
 }
-#if defined(NDEBUG)
-#define assert(condition) ((void)0)
-#else
-#define assert(condition) \
-  ((condition) ? (void)0 : mr_assertion_failed(#condition, __FILE__, __LINE__, blockIdx, threadIdx))
-#endif
+#include "assert_macro.h"

@@ -8,6 +8,18 @@
 
 #include "index.h"
 
+#if defined(MR_ASSERTING)
+#include "assertions.h"
+/// Parameters behind the kernel's own: the launch's fault slot, and the word that tells of it.
+static constexpr unsigned mr_hidden_params = 2;
+#else
+static constexpr unsigned mr_hidden_params = 0;
+template <auto Kernel, class... Args>
+static MR_INLINE void mr_run_thread(Args... args) {
+  Kernel(args...);
+}
+#endif
+
 struct MrCpuLaunch {
   /// Points to each argument's value.
   void* const* params;
@@ -57,9 +69,10 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
           for (int x = 0; x < width; ++x) {
             threadIdx.x.value = x;
             if constexpr (IsPassedIndices) {
-              Kernel(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim, args...);
+              mr_run_thread<Kernel>(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim,
+                                    args...);
             } else {
-              Kernel(args...);
+              mr_run_thread<Kernel>(args...);
             }
           }
         }
@@ -99,10 +112,11 @@ template <bool IsPassedIndices, bool IsOfBlocks, class... Params>
 struct mr_signature_of {
   struct Table {
     unsigned count;
-    /// One more than there are parameters: an array of none is not C++.
-    unsigned sizes[sizeof...(Params) + 1];
+    /// With room for the hidden ones.
+    unsigned sizes[sizeof...(Params) + 2];
   };
-  static constexpr Table table = {sizeof...(Params), {sizeof(Params)...}};
+  static constexpr Table table = {sizeof...(Params) + mr_hidden_params,
+                                  {sizeof(Params)..., sizeof(void*), sizeof(void*)}};
 
   template <auto Kernel, unsigned... Number>
   static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
@@ -136,11 +150,21 @@ struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, P
   const unsigned mr_max_threads_##name = static_cast<unsigned>(__VA_ARGS__); \
   }
 
+#if defined(MR_ASSERTING)
+static MR_INLINE void mr_take_hidden(const MrCpuLaunch* launch, unsigned count) {
+  mr_fault = mr_argument<MrFaultSlot*>(launch->params[count - 2]);
+  mr_fault_word = mr_argument<unsigned*>(launch->params[count - 1]);
+}
+#else
+static MR_INLINE void mr_take_hidden(const MrCpuLaunch*, unsigned) {}
+#endif
+
 // Names of parameters are ours too: a kernel may be called `first`.
 #define MR_KERNEL(name)                                                                             \
   extern "C" {                                                                                      \
   MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \
                                  unsigned long long mr_end) {                                       \
+    mr_take_hidden(mr_launch, mr_signature<decltype(name)>::table.count);                           \
     mr_signature<decltype(name)>::run<&name>(mr_launch, mr_first, mr_end);                          \
   }                                                                                                 \
   MR_EXPORT_DATA extern const mr_signature<decltype(name)>::Table mr_params_##name;                 \

@@ -29,11 +29,13 @@ export interface BuildSpec {
   readonly isBounded: boolean;
   /** The two hidden fault parameters follow the kernel's own: `MrFaultSlot* mr_fault, unsigned* mr_fault_word`. */
   readonly isChecked: boolean;
+  /** CUDA C++ text of the user's that asserts: on the CPU device its image has the hidden fault parameters, and reports lines. */
+  readonly isAsserting?: boolean;
   /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
   readonly signature: readonly string[];
   /** Arrays that the text declares: a fault report counts them after the parameters. */
   readonly arrays?: readonly string[];
-  /** The conditions that the text asserts, in the order of their numbers. */
+  /** What the text asserts, in the order of their numbers; by line where it `isAsserting`. */
   readonly assertions?: readonly string[];
   readonly mapping: SourceMapping;
 }

@@ -1,2 +1,2 @@
-// The shim declares what this header has for device code.
-#pragma once
+// Part of cuda_on_cpu.h, which is included before.
+#include "../assert_macro.h"

@@ -1,0 +1,10 @@
+// assert(), as NDEBUG has it wherever this is included: the text may include <assert.h> more than once.
+#undef assert
+#if defined(NDEBUG)
+#define assert(condition) ((void)0)
+#elif defined(MR_ASSERTING)
+#define assert(condition) ((condition) ? (void)0 : mr_assertion_failed(__LINE__, blockIdx, threadIdx))
+#else
+#define assert(condition) \
+  ((condition) ? (void)0 : mr_assertion_ends(#condition, __FILE__, __LINE__, blockIdx, threadIdx))
+#endif
