@@ -89,7 +89,8 @@ export function cudaAssertions(target: Target): void {
       for (const [options, head, limit] of [
         [[], '', 1],
         [['-DNDEBUG'], '', -1],
-        [[], '#define NDEBUG\n#include <assert.h>\n', -1],
+        // NVRTC brings assert by itself, and has no headers.
+        ...(target.spec === 'cpu' ? [[[], '#define NDEBUG\n#include <assert.h>\n', -1] as const] : []),
       ] as const) {
         const made = cudaKernel('quiet', { y: inout(f32), limit: f32 }, `${head}${quiet}`, { options });
         using y = device.zeros(64);

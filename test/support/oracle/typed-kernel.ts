@@ -56,6 +56,7 @@ export class TypedKernel {
       ? [
           `const s = shared(i32, ${SHARED}); const w = shared(f32, [4, 8]); const c = shared(u32, 4);`,
           's[threadIdx.x] = i; w[threadIdx.x >> 3][threadIdx.x & 7] = f32(i); if (threadIdx.x < 4) c[threadIdx.x] = 7;',
+          'syncthreads();',
           'if (threadIdx.x === 0) for (let z = 0; z < 4; z++) c[z] = u32(z);',
           'syncthreads();',
         ]
