@@ -5,7 +5,8 @@ import type { DeviceArray, DType } from 'millrace';
 import { Unspecified, type Value } from '../support/oracle/arithmetic.js';
 import { interpret, type Memory } from '../support/oracle/interpreter.js';
 import { cases, INPUTS, type Case } from '../support/oracle/cases.js';
-import { BLOCK, LENGTH, OUTPUTS, randomFrom, TypedKernel } from '../support/oracle/typed-kernel.js';
+import { BLOCK, LENGTH, OUTPUTS, TypedKernel } from '../support/oracle/typed-kernel.js';
+import { randomFrom } from '../support/random-text.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 

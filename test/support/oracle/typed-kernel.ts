@@ -3,6 +3,7 @@
 // and what threads exchange stands between two barriers, so that the result is the same in every order.
 import type { DType } from 'millrace';
 import type { ScalarType } from '../../../src/compiler/ir.js';
+import { type Named, RandomText } from '../random-text.js';
 
 /** Elements of the arrays that are only read; a power of two, so that a mask keeps an index inside. */
 export const LENGTH = 64;
@@ -25,7 +26,9 @@ export const OUTPUTS = [
   ['i16', 'i32'],
   ['i8', 'i32'],
 ] as const satisfies readonly (readonly [DType, ScalarType])[];
-type Local = { readonly name: string; readonly type: ScalarType; readonly isLet: boolean };
+interface Local extends Named {
+  readonly type: ScalarType;
+}
 
 const ENVIRONMENT =
   'i, shared, local, syncthreads, threadIdx, blockIdx, blockDim, gridDim, globalIdx, atomicAdd, atomicMax, atomicXor, idiv, ' +
@@ -41,16 +44,13 @@ export const HELPERS = {
   },
 } as const;
 
-export class TypedKernel {
+export class TypedKernel extends RandomText<Local> {
   readonly text: string;
-  readonly #random: (below: number) => number;
   readonly #hasBarriers: boolean;
-  readonly #scopes: Local[][] = [[]];
-  #names = 0;
   #loops = 0;
 
   constructor(seed: number) {
-    this.#random = randomFrom(seed);
+    super(seed);
     this.#hasBarriers = seed % 2 === 1;
     const head = this.#hasBarriers
       ? [
@@ -65,47 +65,32 @@ export class TypedKernel {
       ...head,
       'const l = local(f64, 4); l[0] = f64(i); l[1] = 0.25; l[2] = f64(s0); l[3] = -1;',
       'const m = local(u8, [2, 2]); m[0][0] = i; m[0][1] = 200; m[1][0] = n; m[1][1] = 1;',
-      ...this.#statements(3, 5),
-      ...this.#statements(3, 5),
+      ...this.statements(3, 5),
+      ...this.statements(3, 5),
       ...OUTPUTS.map(([, type], at) => `o${at}[i] = ${this.#expression(type, 3)};`),
     ];
     const args = `a, b, c0, d, e, h, p, n, m0, s0, ${OUTPUTS.map((_, at) => `o${at}`).join(', ')}`;
     this.text = `({ ${args} }, { ${ENVIRONMENT} }) => {\n${body.join('\n')}\n}`;
   }
 
-  #pick<T>(of: readonly T[]): T {
-    return of[this.#random(of.length)]!;
-  }
-
   #declare(type: ScalarType, isLet: boolean): string {
-    const name = `v${this.#names++}`;
-    this.#scopes.at(-1)!.push({ name, type, isLet });
+    const name = this.nameFor('v');
+    this.scopes.at(-1)!.push({ name, type, isLet });
     return name;
   }
 
-  #inner(depth: number, most: number): string {
-    this.#scopes.push([]);
-    const inner = this.#statements(depth - 1, most);
-    this.#scopes.pop();
-    return `{\n${inner.join('\n')}\n}`;
-  }
-
-  #statements(depth: number, most: number): string[] {
-    return Array.from({ length: 1 + this.#random(most) }, () => this.#statement(depth));
-  }
-
-  #statement(depth: number): string {
-    const kind = this.#random(depth > 0 ? 20 : 13);
+  protected override statement(depth: number): string {
+    const kind = this.random(depth > 0 ? 20 : 13);
     if (kind < 4) {
-      const type = this.#pick(TYPES);
+      const type = this.pick(TYPES);
       const value = this.#expression(type, 3);
-      const isLet = this.#random(3) > 0;
+      const isLet = this.random(3) > 0;
       return `${isLet ? 'let' : 'const'} ${this.#declare(type, isLet)} = ${value};`;
     }
     if (kind < 7) {
-      const lets = this.#scopes.flat().filter(({ isLet }) => isLet);
+      const lets = this.scopes.flat().filter(({ isLet }) => isLet);
       if (lets.length > 0) {
-        const { name, type } = this.#pick(lets);
+        const { name, type } = this.pick(lets);
         return `${name} = ${this.#expression(type, 3)};`;
       }
     }
@@ -113,27 +98,27 @@ export class TypedKernel {
     if (kind < 9) return `m[${this.#index(1)}][${this.#index(1)}] = ${this.#expression('i32', 2)};`;
     if (kind < 11) return this.#exchange();
     if (kind < 12) {
-      const at = this.#random(OUTPUTS.length);
+      const at = this.random(OUTPUTS.length);
       return `o${at}[i] = ${this.#expression(OUTPUTS[at]![1], 2)};`;
     }
     if (kind < 13) return this.#leaving();
     if (kind < 17) {
       const condition = this.#condition();
-      const otherwise = this.#random(2) === 0 ? '' : ` else ${this.#inner(depth, 3)}`;
-      return `if (${condition}) ${this.#inner(depth, 3)}${otherwise}`;
+      const otherwise = this.random(2) === 0 ? '' : ` else ${this.block(depth, 3)}`;
+      return `if (${condition}) ${this.block(depth, 3)}${otherwise}`;
     }
     return this.#loop(depth);
   }
 
   #leaving(): string {
     const ways = this.#loops > 0 ? ['break;', 'continue;', 'return;'] : ['return;', 'o0[i] = 5; return;'];
-    return `if (${this.#expression('bool', 2)} && (i & 3) === ${this.#random(4)}) { ${this.#pick(ways)} }`;
+    return `if (${this.#expression('bool', 2)} && (i & 3) === ${this.random(4)}) { ${this.pick(ways)} }`;
   }
 
   /** What the threads of a block tell each other. */
   #exchange(): string {
     if (!this.#hasBarriers) return `atomicAdd(p, ${this.#index(15)}, ${this.#expression('u32', 2)});`;
-    switch (this.#random(4)) {
+    switch (this.random(4)) {
       case 0: {
         const sent = this.#expression('i32', 2);
         const at = `(${this.#expression('i32', 1)} + threadIdx.x) & 15`;
@@ -147,7 +132,7 @@ export class TypedKernel {
       case 2: {
         const sent = this.#expression('u32', 2);
         const [at, from] = [this.#index(3), this.#index(3)];
-        const how = this.#pick(['atomicAdd', 'atomicMax', 'atomicXor']);
+        const how = this.pick(['atomicAdd', 'atomicMax', 'atomicXor']);
         return `syncthreads(); ${how}(c, ${at}, ${sent}); syncthreads(); const ${this.#declare('u32', false)} = c[${from}]; syncthreads();`;
       }
       default:
@@ -156,14 +141,14 @@ export class TypedKernel {
   }
 
   #loop(depth: number): string {
-    const counter = `k${this.#names++}`;
-    const bound = this.#random(3) === 0 ? `(${this.#expression('i32', 1)} & 3)` : `(n & 3) + ${this.#random(3)}`;
-    this.#scopes.push([{ name: counter, type: 'i32', isLet: false }]);
+    const counter = this.nameFor('k');
+    const bound = this.random(3) === 0 ? `(${this.#expression('i32', 1)} & 3)` : `(n & 3) + ${this.random(3)}`;
+    this.scopes.push([{ name: counter, type: 'i32', isLet: false }]);
     this.#loops++;
-    const body = this.#inner(depth, 3);
+    const body = this.block(depth, 3);
     this.#loops--;
-    this.#scopes.pop();
-    switch (this.#random(4)) {
+    this.scopes.pop();
+    switch (this.random(4)) {
       case 0:
         return `for (let ${counter} = i32(0); ${counter} < ${bound}; ${counter}++) ${body}`;
       case 1:
@@ -177,22 +162,22 @@ export class TypedKernel {
 
   /** Half of them the same for all threads, or barriers would stand nowhere. */
   #condition(): string {
-    return this.#random(2) === 0
-      ? `(${this.#pick(['n', 'm0', 'blockIdx.x', 'b[3]'])} & ${1 + this.#random(7)}) ${this.#pick(['<', '===', '>'])} ${this.#random(4)}`
+    return this.random(2) === 0
+      ? `(${this.pick(['n', 'm0', 'blockIdx.x', 'b[3]'])} & ${1 + this.random(7)}) ${this.pick(['<', '===', '>'])} ${this.random(4)}`
       : this.#expression('bool', 2);
   }
 
   #index(mask: number): string {
-    return this.#random(3) === 0 ? String(this.#random(mask + 1)) : `${this.#expression('i32', 1)} & ${mask}`;
+    return this.random(3) === 0 ? String(this.random(mask + 1)) : `${this.#expression('i32', 1)} & ${mask}`;
   }
 
   #expression(type: ScalarType, depth: number): string {
-    if (depth === 0 || this.#random(6) === 0) return this.#leaf(type);
+    if (depth === 0 || this.random(6) === 0) return this.#leaf(type);
     const of = (other: ScalarType): string => this.#expression(other, depth - 1);
     const own = (): string => of(type);
-    if (type !== 'bool' && this.#random(8) === 0) return `(${of('bool')} ? ${own()} : ${own()})`;
-    if (type !== 'bool' && this.#random(6) === 0) {
-      const from = this.#pick(NUMBERS.filter((other) => other !== type));
+    if (type !== 'bool' && this.random(8) === 0) return `(${of('bool')} ? ${own()} : ${own()})`;
+    if (type !== 'bool' && this.random(6) === 0) {
+      const from = this.pick(NUMBERS.filter((other) => other !== type));
       return `${type}(${of(from)})`;
     }
     switch (type) {
@@ -212,7 +197,7 @@ export class TypedKernel {
   }
 
   #int(own: () => string, of: (type: ScalarType) => string): string {
-    switch (this.#random(16)) {
+    switch (this.random(16)) {
       case 0:
         return `((${own()} >> 1) + (${own()} >> 1))`;
       case 1:
@@ -220,13 +205,13 @@ export class TypedKernel {
       case 2:
         return `((${own()} % 40000) * (${own()} % 40000))`;
       case 3:
-        return `(${own()} ${this.#pick(['&', '|', '^'])} ${own()})`;
+        return `(${own()} ${this.pick(['&', '|', '^'])} ${own()})`;
       case 4:
-        return `(${own()} ${this.#pick(['<<', '>>'])} ${this.#pick([own(), String(this.#random(40))])})`;
+        return `(${own()} ${this.pick(['<<', '>>'])} ${this.pick([own(), String(this.random(40))])})`;
       case 5:
-        return `(${own()} % ${this.#pick([own(), String(1 + this.#random(9)), '-1'])})`;
+        return `(${own()} % ${this.pick([own(), String(1 + this.random(9)), '-1'])})`;
       case 6:
-        return `idiv(${own()}, ${this.#pick([own(), '7', '-3'])})`;
+        return `idiv(${own()}, ${this.pick([own(), '7', '-3'])})`;
       case 7:
         return `Math.floor(${own()} / ${own()})`;
       case 8:
@@ -236,25 +221,25 @@ export class TypedKernel {
       case 10:
         return `popcount(${of('u32')})`;
       case 11:
-        return `${this.#pick(['min', 'max'])}(${own()}, ${own()})`;
+        return `${this.pick(['min', 'max'])}(${own()}, ${own()})`;
       case 12:
         return `clamp(${own()}, -100, ${own()})`;
       case 13:
-        return this.#pick([`Math.abs(${own()})`, `Math.sign(${own()})`, `(~${own()})`, `(-(${own()} >> 1))`]);
+        return this.pick([`Math.abs(${own()})`, `Math.sign(${own()})`, `(~${own()})`, `(-(${own()} >> 1))`]);
       default:
-        return this.#pick([`b[${this.#index(LENGTH - 1)}]`, `m[${this.#index(1)}][${this.#index(1)}]`]);
+        return this.pick([`b[${this.#index(LENGTH - 1)}]`, `m[${this.#index(1)}][${this.#index(1)}]`]);
     }
   }
 
   #unsigned(own: () => string, of: (type: ScalarType) => string): string {
-    switch (this.#random(10)) {
+    switch (this.random(10)) {
       case 0:
       case 1:
-        return `(${own()} ${this.#pick(['+', '-', '*'])} ${own()})`;
+        return `(${own()} ${this.pick(['+', '-', '*'])} ${own()})`;
       case 2:
-        return `(${own()} ${this.#pick(['&', '|', '^'])} ${own()})`;
+        return `(${own()} ${this.pick(['&', '|', '^'])} ${own()})`;
       case 3:
-        return `(${own()} ${this.#pick(['<<', '>>>', '>>'])} ${this.#pick([of('i32'), String(this.#random(40))])})`;
+        return `(${own()} ${this.pick(['<<', '>>>', '>>'])} ${this.pick([of('i32'), String(this.random(40))])})`;
       case 4:
         return `(${own()} % ${own()})`;
       case 5:
@@ -262,17 +247,17 @@ export class TypedKernel {
       case 6:
         return `floatBits(${of('f32')})`;
       case 7:
-        return `${this.#pick(['min', 'max', 'gcd'])}(${own()}, ${own()})`;
+        return `${this.pick(['min', 'max', 'gcd'])}(${own()}, ${own()})`;
       case 8:
-        return `(${of('i32')} >>> ${this.#random(33)})`;
+        return `(${of('i32')} >>> ${this.random(33)})`;
       default:
-        return this.#pick([`(-${own()})`, `(~${own()})`, `clamp(${own()}, 5, ${own()})`]);
+        return this.pick([`(-${own()})`, `(~${own()})`, `clamp(${own()}, 5, ${own()})`]);
     }
   }
 
   #wide(type: 'i64' | 'u64', own: () => string): string {
     const narrow = type === 'i64' ? (text: string): string => `(${text} >> 2n)` : (text: string): string => text;
-    switch (this.#random(8)) {
+    switch (this.random(8)) {
       case 0:
         return `(${narrow(own())} + ${narrow(own())})`;
       case 1:
@@ -280,67 +265,67 @@ export class TypedKernel {
       case 2:
         return type === 'i64' ? `((${own()} % 2000000011n) * (${own()} % 2000000011n))` : `(${own()} * ${own()})`;
       case 3:
-        return `(${own()} ${this.#pick(['/', '%'])} ${own()})`;
+        return `(${own()} ${this.pick(['/', '%'])} ${own()})`;
       case 4:
-        return `(${own()} ${this.#pick(['&', '|', '^'])} ${own()})`;
+        return `(${own()} ${this.pick(['&', '|', '^'])} ${own()})`;
       case 5:
-        return `(${own()} ${this.#pick(['<<', '>>'])} ${this.#pick([own(), `${this.#random(70)}n`])})`;
+        return `(${own()} ${this.pick(['<<', '>>'])} ${this.pick([own(), `${this.random(70)}n`])})`;
       case 6:
-        return `${this.#pick(['min', 'max'])}(${own()}, ${own()})`;
+        return `${this.pick(['min', 'max'])}(${own()}, ${own()})`;
       default:
-        return this.#pick([`(~${own()})`, `clamp(${own()}, 5n, ${own()})`, `(-${narrow(own())})`]);
+        return this.pick([`(~${own()})`, `clamp(${own()}, 5n, ${own()})`, `(-${narrow(own())})`]);
     }
   }
 
   #float(type: 'f32' | 'f64', own: () => string, of: (type: ScalarType) => string): string {
-    switch (this.#random(12)) {
+    switch (this.random(12)) {
       case 0:
       case 1:
       case 2:
-        return `(${own()} ${this.#pick(['+', '-', '*', '/'])} ${own()})`;
+        return `(${own()} ${this.pick(['+', '-', '*', '/'])} ${own()})`;
       case 3:
         return `(${own()} % ${own()})`;
       case 4:
-        return `Math.sqrt(${this.#pick([own(), `Math.abs(${own()})`])})`;
+        return `Math.sqrt(${this.pick([own(), `Math.abs(${own()})`])})`;
       case 5:
         return `fma(${own()}, ${own()}, ${own()})`;
       case 6:
-        return `${this.#pick(['min', 'max'])}(${own()}, ${own()})`;
+        return `${this.pick(['min', 'max'])}(${own()}, ${own()})`;
       case 7:
-        return `Math.${this.#pick(['floor', 'ceil', 'trunc', 'round', 'abs', 'sign'])}(${own()})`;
+        return `Math.${this.pick(['floor', 'ceil', 'trunc', 'round', 'abs', 'sign'])}(${own()})`;
       case 8:
         return `mix(${own()}, ${own()}, 0.375)`;
       case 9:
-        return type === 'f32' ? this.#pick([`Math.fround(${of('f64')})`, `half(${own()}, ${own()})`]) : `(${own()} * ${of('f32')})`;
+        return type === 'f32' ? this.pick([`Math.fround(${of('f64')})`, `half(${own()}, ${own()})`]) : `(${own()} * ${of('f32')})`;
       case 10:
-        return type === 'f32' ? this.#pick([`bitsFloat(${of('u32')})`, `(-${own()})`]) : `l[${this.#index(3)}]`;
+        return type === 'f32' ? this.pick([`bitsFloat(${of('u32')})`, `(-${own()})`]) : `l[${this.#index(3)}]`;
       default:
         return type === 'f32'
-          ? this.#pick([`h[${this.#index(LENGTH - 1)}]`, `a[${this.#index(LENGTH - 1)}]`])
+          ? this.pick([`h[${this.#index(LENGTH - 1)}]`, `a[${this.#index(LENGTH - 1)}]`])
           : `d[${this.#index(LENGTH - 1)}]`;
     }
   }
 
   #bool(of: (type: ScalarType) => string): string {
-    switch (this.#random(5)) {
+    switch (this.random(5)) {
       case 0:
-        return `(${of('bool')} ${this.#pick(['&&', '||', '===', '!=='])} ${of('bool')})`;
+        return `(${of('bool')} ${this.pick(['&&', '||', '===', '!=='])} ${of('bool')})`;
       case 1:
         return `(!${of('bool')})`;
       default: {
-        const type = this.#pick(NUMBERS);
-        return `(${of(type)} ${this.#pick(['<', '<=', '>', '>=', '===', '!=='])} ${of(type)})`;
+        const type = this.pick(NUMBERS);
+        return `(${of(type)} ${this.pick(['<', '<=', '>', '>=', '===', '!=='])} ${of(type)})`;
       }
     }
   }
 
   #leaf(type: ScalarType): string {
-    const known = this.#scopes.flat().filter((local) => local.type === type);
-    if (known.length > 0 && this.#random(2) === 0) return this.#pick(known).name;
-    const number = this.#random(200) - 50;
+    const known = this.scopes.flat().filter((local) => local.type === type);
+    if (known.length > 0 && this.random(2) === 0) return this.pick(known).name;
+    const number = this.random(200) - 50;
     switch (type) {
       case 'i32':
-        return this.#pick([
+        return this.pick([
           'i',
           'i',
           'n',
@@ -353,27 +338,17 @@ export class TypedKernel {
           `b[i & ${LENGTH - 1}]`,
         ]);
       case 'u32':
-        return this.#pick([`u32(${Math.abs(number)})`, 'u32(4294967290)', `c0[i & ${LENGTH - 1}]`, 'u32(i)']);
+        return this.pick([`u32(${Math.abs(number)})`, 'u32(4294967290)', `c0[i & ${LENGTH - 1}]`, 'u32(i)']);
       case 'i64':
-        return this.#pick([`i64(${number})`, `e[i & ${LENGTH - 1}]`, 'i64(-9007199254740993n)', 'i64(i)']);
+        return this.pick([`i64(${number})`, `e[i & ${LENGTH - 1}]`, 'i64(-9007199254740993n)', 'i64(i)']);
       case 'u64':
-        return this.#pick([`u64(${Math.abs(number)})`, `u64(c0[i & ${LENGTH - 1}])`, 'u64(18446744073709551557n)']);
+        return this.pick([`u64(${Math.abs(number)})`, `u64(c0[i & ${LENGTH - 1}])`, 'u64(18446744073709551557n)']);
       case 'f32':
-        return this.#pick([`f32(${number / 8})`, 's0', `a[i & ${LENGTH - 1}]`, 'f32(i)', 'f32(1e30)', 'f32(1e-40)']);
+        return this.pick([`f32(${number / 8})`, 's0', `a[i & ${LENGTH - 1}]`, 'f32(i)', 'f32(1e30)', 'f32(1e-40)']);
       case 'f64':
-        return this.#pick([`f64(${number / 10})`, 'f64(s0)', `d[i & ${LENGTH - 1}]`, 'f64(1e300)', 'f64(i)']);
+        return this.pick([`f64(${number / 10})`, 'f64(s0)', `d[i & ${LENGTH - 1}]`, 'f64(1e300)', 'f64(i)']);
       case 'bool':
-        return this.#pick(['((i & 1) === 0)', '(n > 3)', '(threadIdx.x < 9)', '(s0 > 0.5)', '(i32(3) > m0)']);
+        return this.pick(['((i & 1) === 0)', '(n > 3)', '(threadIdx.x < 9)', '(s0 > 0.5)', '(i32(3) > m0)']);
     }
   }
-}
-
-/** The same numbers from the same seed: a multiplicative generator with a mixed output. */
-export function randomFrom(seed: number): (below: number) => number {
-  let state = Math.imul(seed + 1, 0x9e37_79b1) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    const mixed = Math.imul(state ^ (state >>> 15), 0x85eb_ca6b);
-    return ((mixed ^ (mixed >>> 13)) >>> 0) % below;
-  };
 }
