@@ -63,12 +63,12 @@ export {
 } from './core/base/errors.js';
 export type { CompilerDiagnostic, HazardSite, LostReason } from './core/base/errors.js';
 
-export { kernel } from './compiler/kernel.js';
-export { cudaKernel } from './compiler/cuda-kernel.js';
-export type { CudaOptions } from './compiler/cuda-kernel.js';
-export { func } from './compiler/func.js';
-export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language.js';
-export type { Rng, Thread } from './compiler/thread.js';
+export { kernel } from './compiler/definitions/kernel.js';
+export { cudaKernel } from './compiler/definitions/cuda-kernel.js';
+export type { CudaOptions } from './compiler/definitions/cuda-kernel.js';
+export { func } from './compiler/definitions/func.js';
+export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language/language.js';
+export type { Rng, Thread } from './compiler/language/thread.js';
 export type {
   ReadArray,
   vec2d,
@@ -85,7 +85,7 @@ export type {
   vec4u,
   Vector,
   WriteArray,
-} from './compiler/elements.js';
+} from './compiler/language/elements.js';
 
 export { cpu$, cpuTasks, download$, launch$, overlap, upload$ } from './reactive/index.js';
 export type {

@@ -4,8 +4,8 @@
 // This environment holds the timeline and all host memory that the device knows: an owner that is terminated would take
 // its references along, while the device goes on writing.
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { KernelBuilder } from '../build/builder.js';
-import type { Nvrtc } from '../build/cuda-compiler.js';
+import { KernelBuilder } from '../build/images/builder.js';
+import type { Nvrtc } from '../build/compilers/cuda-compiler.js';
 import type { BuildSpec } from '../core/channel/build.js';
 import type { ControlName } from '../core/channel/control.js';
 import {

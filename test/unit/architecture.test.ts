@@ -21,20 +21,40 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['core', 'compiler', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
 };
 
-/** Room of src/core, each above those it may import, by type as by value. docs/architecture.md says what is in them. */
-const MAY_ENTER: Readonly<Record<string, readonly string[]>> = {
-  base: [],
-  elements: ['base'],
-  channel: ['base'],
-  timeline: ['base', 'channel'],
-  waits: ['base', 'channel', 'timeline'],
-  kernels: ['base', 'elements', 'channel', 'timeline'],
-  device: ['base', 'channel', 'timeline', 'waits', 'kernels'],
-  memory: ['base', 'elements', 'channel', 'timeline', 'device'],
-  copies: ['base', 'elements', 'timeline', 'waits', 'device', 'memory'],
-  events: ['base', 'timeline', 'waits', 'device'],
-  operations: ['base', 'timeline', 'waits', 'device', 'events'],
-  faces: ['base', 'elements', 'timeline', 'waits', 'kernels', 'device', 'memory', 'copies', 'events', 'operations'],
+/** Rooms of a folder, each above those it may import, by type as by value. docs/architecture.md says what is in them. */
+const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: {
+    base: [],
+    elements: ['base'],
+    channel: ['base'],
+    timeline: ['base', 'channel'],
+    waits: ['base', 'channel', 'timeline'],
+    kernels: ['base', 'elements', 'channel', 'timeline'],
+    device: ['base', 'channel', 'timeline', 'waits', 'kernels'],
+    memory: ['base', 'elements', 'channel', 'timeline', 'device'],
+    copies: ['base', 'elements', 'timeline', 'waits', 'device', 'memory'],
+    events: ['base', 'timeline', 'waits', 'device'],
+    operations: ['base', 'timeline', 'waits', 'device', 'events'],
+    faces: ['base', 'elements', 'timeline', 'waits', 'kernels', 'device', 'memory', 'copies', 'events', 'operations'],
+  },
+  compiler: {
+    places: [],
+    ir: [],
+    language: [],
+    source: ['places'],
+    analysis: ['places', 'ir'],
+    lowering: ['places', 'ir', 'language', 'source', 'analysis'],
+    emission: ['ir', 'analysis'],
+    cuda: [],
+    definitions: ['places', 'ir', 'language', 'source', 'lowering', 'emission', 'cuda'],
+  },
+  build: {
+    base: [],
+    text: ['base'],
+    threads: ['base', 'text'],
+    compilers: ['base', 'text', 'threads'],
+    images: ['text', 'compilers'],
+  },
 };
 
 /** Packages, and where they may be imported. Node's own modules are free, but core and compiler stay away from files and processes. */
@@ -55,7 +75,7 @@ const NODE_MODULES_OF_PURE_FOLDERS = [
   'node:util',
 ];
 /** These look around all the same, for the place of an error in the user's file, and nowhere else. */
-const ERROR_PATH: readonly string[] = ['compiler/source-map.ts', 'compiler/user-place.ts'];
+const ERROR_PATH: readonly string[] = ['compiler/places/source-map.ts', 'compiler/places/user-place.ts'];
 const PURE_FOLDERS = ['core/', 'compiler/', 'protocol/'];
 
 /** Folder of native/, and what its files may include. */
@@ -133,30 +153,32 @@ describe('imports of src/', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('every file of core is in a room of the table', () => {
-    const inCore = sources.filter((file) => file.startsWith('core/')).map((file) => file.split('/'));
-    expect(inCore.filter((path) => path.length !== 3).map((path) => path.join('/'))).toEqual([]);
-    expect(new Set(inCore.map(([, room]) => room))).toEqual(new Set(Object.keys(MAY_ENTER)));
-  });
+  describe.each(Object.entries(ROOMS))('rooms of %s', (folder, below) => {
+    const rooms = Object.keys(below);
+    const inFolder = sources.filter((file) => file.startsWith(`${folder}/`)).map((file) => file.split('/'));
 
-  test('arrows between the rooms of core go down, types included, and each is used', () => {
-    const rooms = Object.keys(MAY_ENTER);
-    const isDown = Object.entries(MAY_ENTER).every(([room, below]) => below.every((other) => rooms.indexOf(other) < rooms.indexOf(room)));
-    expect(isDown).toBe(true);
-    const wrong: string[] = [];
-    const unused = new Set(Object.entries(MAY_ENTER).flatMap(([room, below]) => below.map((other) => `${room} to ${other}`)));
-    for (const [file, imports] of graph) {
-      const [folder, room] = file.split('/') as [string, string];
-      if (folder !== 'core') continue;
-      for (const { target } of imports) {
-        const [into, other] = resolve(file, target).split('/') as [string, string];
-        if (!target.startsWith('.') || into !== 'core' || other === room) continue;
-        unused.delete(`${room} to ${other}`);
-        if (MAY_ENTER[room]?.includes(other) !== true) wrong.push(`${file} imports ${resolve(file, target)}`);
+    test('every file is in one of the table', () => {
+      expect(inFolder.filter((parts) => parts.length !== 3).map((parts) => parts.join('/'))).toEqual([]);
+      expect(new Set(inFolder.map(([, room]) => room))).toEqual(new Set(rooms));
+    });
+
+    test('arrows go down, types included, and each is used', () => {
+      const isDown = Object.entries(below).every(([room, others]) => others.every((other) => rooms.indexOf(other) < rooms.indexOf(room)));
+      expect(isDown).toBe(true);
+      const wrong: string[] = [];
+      const unused = new Set(Object.entries(below).flatMap(([room, others]) => others.map((other) => `${room} to ${other}`)));
+      for (const parts of inFolder) {
+        const file = parts.join('/');
+        for (const { target } of graph.get(file)!) {
+          const [into, other] = resolve(file, target).split('/') as [string, string];
+          if (!target.startsWith('.') || into !== folder || other === parts[1]) continue;
+          unused.delete(`${parts[1]} to ${other}`);
+          if (below[parts[1]!]?.includes(other) !== true) wrong.push(`${file} imports ${resolve(file, target)}`);
+        }
       }
-    }
-    expect(wrong).toEqual([]);
-    expect([...unused]).toEqual([]);
+      expect(wrong).toEqual([]);
+      expect([...unused]).toEqual([]);
+    });
   });
 
   test('packages are imported where they belong', () => {

@@ -1,6 +1,6 @@
 // Ranges of integers, with which a region is asked whether any of its threads can leave the bounds of an array
-// (src/compiler/ranges.ts). A range holds at least the values that occur; one that might not is unknown, and so is what
-// is made of it. Values are those of i32 and u32: where a result might have wrapped, nothing is known.
+// (src/compiler/emission/ranges.ts). A range holds at least the values that occur; one that might not is unknown, and
+// so is what is made of it. Values are those of i32 and u32: where a result might have wrapped, nothing is known.
 #pragma once
 
 #include "index.h"

@@ -1,6 +1,6 @@
-// What a kernel with barriers is written in when it comes from a TypeScript function (src/compiler/emit-regions.ts has
-// CUDA's side of each macro). The kernel is called once a block. What stands between two barriers is a region: a loop
-// over the threads of the block. What stands outside the regions is done once, for it is the same for all threads.
+// What a kernel with barriers is written in when it comes from a TypeScript function (src/compiler/emission/regions.ts
+// has CUDA's side of each macro). The kernel is called once a block. What stands between two barriers is a region: a
+// loop over the threads of the block. What stands outside the regions is done once, for it is the same for all threads.
 //
 // A thread that returns, or leaves the bounds of an array, is gone: later regions pass over it, and the block ends when
 // all are gone. Threads beyond the extents of the launch never begin, by the bounds of the loops.

@@ -1,5 +1,5 @@
-// Kernels that the builder cut at their barriers (src/build/fission.ts): called once for each block, with the loops
-// over its threads inside.
+// Kernels that the builder cut at their barriers (src/build/threads/fission.ts): called once for each block, with the
+// loops over its threads inside.
 #pragma once
 
 #include "launch.h"

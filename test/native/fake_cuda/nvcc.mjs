@@ -6,8 +6,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 // The build under test, found from wherever this file is started.
 const built = new URL('../../../dist/build/', import.meta.url);
-const { CpuCompiler } = await import(new URL('cpu-compiler.js', built).href);
-const { kernelNames } = await import(new URL('rewrite.js', built).href);
+const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
+const { kernelNames } = await import(new URL('threads/rewrite.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {

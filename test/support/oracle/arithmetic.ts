@@ -1,6 +1,6 @@
 // What operators, casts and builtins of the kernel language give, by its rules and exactly: the other opinion, beside the
 // compilers'. Values are booleans, numbers (i32, u32, f32, f64) and bigints (i64, u64).
-import type { ArithmeticOp, ComparisonOp, ScalarType } from '../../../src/compiler/ir.js';
+import type { ArithmeticOp, ComparisonOp, ScalarType } from '../../../src/compiler/ir/ir.js';
 import { F32, F64, fused, nearest } from './rounding.js';
 
 export type Value = boolean | number | bigint;

@@ -1,7 +1,7 @@
 // Random kernels with all that a test needs of one: the kernel to launch, and its typed form for the interpreter.
 import { CompileError, f16, f32, f64, func, i16, i32, i64, i8, inout, input, kernel, u32, u64, u8 } from 'millrace';
 import type { DType, Kernel } from 'millrace';
-import type { KernelIr } from '../../../src/compiler/ir.js';
+import type { KernelIr } from '../../../src/compiler/ir/ir.js';
 import { irOfText, textAsBody } from './typed-form.js';
 import { HELPERS, OUTPUTS, TypedKernel } from './typed-kernel.js';
 

@@ -1,6 +1,6 @@
 // Runs a kernel's typed IR in plain JavaScript: every thread as a generator that stops at barriers. Arrays are typed
 // arrays, changed in place. Throws Unspecified for a program whose result the language leaves open.
-import type { ArrayRef, Axis, Expr, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../../../src/compiler/ir.js';
+import type { ArrayRef, Axis, Expr, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../../../src/compiler/ir/ir.js';
 import { arithmetic, builtin, cast, compare, inverted, negated, Unspecified, type Value } from './arithmetic.js';
 import { halfFromBits, halfToBits } from './rounding.js';
 

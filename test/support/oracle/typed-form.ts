@@ -1,8 +1,8 @@
 // The typed form of a kernel's text, for the interpreter: the front end alone, which writes no C++.
 import type { Params } from 'millrace';
-import type { KernelIr, ScalarType } from '../../../src/compiler/ir.js';
-import { lowerFunc, lowerKernel } from '../../../src/compiler/lower.js';
-import { parseFunction } from '../../../src/compiler/parse.js';
+import type { KernelIr, ScalarType } from '../../../src/compiler/ir/ir.js';
+import { lowerFunc, lowerKernel } from '../../../src/compiler/lowering/lower.js';
+import { parseFunction } from '../../../src/compiler/source/parse.js';
 
 interface HelperText {
   readonly params: readonly ScalarType[];

@@ -2,7 +2,7 @@
 // loops that end, early returns, memory of the block and of the thread, barriers. Each thread writes elements of its own,
 // and what threads exchange stands between two barriers, so that the result is the same in every order.
 import type { DType } from 'millrace';
-import type { ScalarType } from '../../../src/compiler/ir.js';
+import type { ScalarType } from '../../../src/compiler/ir/ir.js';
 import { type Named, RandomText } from '../random-text.js';
 
 /** Elements of the arrays that are only read; a power of two, so that a mask keeps an index inside. */

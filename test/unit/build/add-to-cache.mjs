@@ -1,5 +1,5 @@
 // Adds and reads one file of the cache again and again: node add-to-cache.mjs DIRECTORY TIMES.
-import { KernelCache } from '../../../dist/build/cache.js';
+import { KernelCache } from '../../../dist/build/images/cache.js';
 
 const [directory, times] = process.argv.slice(2);
 const content = Buffer.alloc(200_000, 7);

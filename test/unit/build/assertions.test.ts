@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuCompiler } from '../../../src/build/cpu-compiler.js';
+import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
 import { ASSERTION_PARAMETER } from '../../../src/core/channel/build.js';
 import { ImageRunner, specOf } from './run-image.js';
 

@@ -19,9 +19,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { KernelBuilder, type BuildTarget } from '../../../src/build/builder.js';
-import type { Nvrtc } from '../../../src/build/cuda-compiler.js';
-import { runCompiler } from '../../../src/build/run-compiler.js';
+import { KernelBuilder, type BuildTarget } from '../../../src/build/images/builder.js';
+import type { Nvrtc } from '../../../src/build/compilers/cuda-compiler.js';
+import { runCompiler } from '../../../src/build/compilers/run-compiler.js';
 import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';
 import { f32, i32, ImageRunner, specOf } from './run-image.js';
 

@@ -5,8 +5,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/cpu-compiler.js';
-import { kernelNames } from '../../../src/build/rewrite.js';
+import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
+import { kernelNames } from '../../../src/build/threads/rewrite.js';
 import { ImageRunner, specOf, type ImageLaunch } from './run-image.js';
 
 const NVCC = '/usr/local/cuda/bin/nvcc';

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/cpu-compiler.js';
-import { formsOf } from '../../../src/build/forms.js';
-import { kernelNames } from '../../../src/build/rewrite.js';
-import { tokenize } from '../../../src/build/text.js';
+import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
+import { formsOf } from '../../../src/build/threads/forms.js';
+import { kernelNames } from '../../../src/build/threads/rewrite.js';
+import { tokenize } from '../../../src/build/text/text.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 
 const SOURCE = readFileSync(fileURLToPath(new URL('./parts.cu', import.meta.url)), 'utf8');

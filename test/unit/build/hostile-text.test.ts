@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KernelBuilder } from '../../../src/build/builder.js';
-import { runCompiler } from '../../../src/build/run-compiler.js';
-import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { KernelBuilder } from '../../../src/build/images/builder.js';
+import { runCompiler } from '../../../src/build/compilers/run-compiler.js';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
@@ -50,8 +50,8 @@ test('nothing of the library asks for a shell', () => {
   const asking = files.filter((file) =>
     /\bexec(?:Sync)?\(|\bshell\s*:|child_process'/.test(readFileSync(new URL(file, source), 'utf8').replace(/\.exec\(/g, '')),
   );
-  expect(asking).toEqual(['build/run-compiler.ts']);
-  expect(readFileSync(new URL('build/run-compiler.ts', source), 'utf8')).not.toMatch(/\bshell\b/);
+  expect(asking).toEqual(['build/compilers/run-compiler.ts']);
+  expect(readFileSync(new URL('build/compilers/run-compiler.ts', source), 'utf8')).not.toMatch(/\bshell\b/);
 });
 
 test('names and options of the user start nothing', async () => {
@@ -87,7 +87,7 @@ test('words and macros of C++ are names like any other', async () => {
     const größe = template(union);
     int[i] = größe + asm + unsigned;
   }`;
-  const { func } = await import('../../../src/compiler/func.js');
+  const { func } = await import('../../../src/compiler/definitions/func.js');
   const made = kernel('while', params, withText(text), {
     bounds: 'unchecked',
     constants: { unsigned: 1000 },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { identityOf, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/cpu-compiler.js';
+import { identityOf, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/compilers/cpu-compiler.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/build/', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-identity-'));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KernelBuilder } from '../../../src/build/builder.js';
+import { KernelBuilder } from '../../../src/build/images/builder.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { f32, i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
 

@@ -1,12 +1,12 @@
 // Reading CUDA texts by their tokens: kernels, what the CPU device refuses and what it rewrites; compilers' messages.
 import { expect, test } from 'vitest';
-import { coroutineEdits } from '../../../src/build/coroutines.js';
-import { parseLog } from '../../../src/build/diagnostics.js';
-import { applyEdits } from '../../../src/build/edits.js';
-import { kernelNames, rewriteForCpu } from '../../../src/build/rewrite.js';
-import { refuseOnCpu } from '../../../src/build/surface.js';
-import { tokenize } from '../../../src/build/text.js';
-import { hasWaits } from '../../../src/build/waiting.js';
+import { coroutineEdits } from '../../../src/build/threads/coroutines.js';
+import { parseLog } from '../../../src/build/base/diagnostics.js';
+import { applyEdits } from '../../../src/build/text/edits.js';
+import { kernelNames, rewriteForCpu } from '../../../src/build/threads/rewrite.js';
+import { refuseOnCpu } from '../../../src/build/text/surface.js';
+import { tokenize } from '../../../src/build/text/text.js';
+import { hasWaits } from '../../../src/build/threads/waiting.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { specOf } from './run-image.js';
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/cpu-compiler.js';
-import { kernelNames } from '../../../src/build/rewrite.js';
+import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
+import { kernelNames } from '../../../src/build/threads/rewrite.js';
 import { i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
 
 const SOURCE_FILE = fileURLToPath(new URL('./waiting.cu', import.meta.url));

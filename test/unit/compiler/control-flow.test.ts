@@ -1,6 +1,6 @@
 // Branches, loops and effects: what runs when, and what is checked before it.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf } from './support.js';

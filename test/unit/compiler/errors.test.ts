@@ -1,8 +1,8 @@
 // Every code of the compiler, with its sentence and its hint; and where the frame points.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';

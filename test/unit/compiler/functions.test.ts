@@ -1,7 +1,7 @@
 // What a body may call: helpers, local arrows, Math, casts; and the constants it may name.
 import { expect, test } from 'vitest';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, helpersOf } from './support.js';

@@ -1,10 +1,10 @@
 // What makes a kernel another one, and what does not.
 import { expect, test } from 'vitest';
-import { canonical, irHash } from '../../../src/compiler/hash.js';
-import type { ArrayRef, KernelIr, Stmt, Variable } from '../../../src/compiler/ir.js';
-import { kernel } from '../../../src/compiler/kernel.js';
-import { lowerKernel } from '../../../src/compiler/lower.js';
-import { parseFunction } from '../../../src/compiler/parse.js';
+import { canonical, irHash } from '../../../src/compiler/ir/hash.js';
+import type { ArrayRef, KernelIr, Stmt, Variable } from '../../../src/compiler/ir/ir.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { lowerKernel } from '../../../src/compiler/lowering/lower.js';
+import { parseFunction } from '../../../src/compiler/source/parse.js';
 import { f32, i32, u64 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Params } from '../../../src/core/kernels/kernel.js';
 import { withText } from './support.js';

@@ -1,8 +1,8 @@
 // What nobody would write, and somebody will: every text, name and value ends in a kernel or in a typed error, at once.
 import { expect, test } from 'vitest';
-import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
 import { f32, f64, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, type Kernel, type Params } from '../../../src/core/kernels/kernel.js';

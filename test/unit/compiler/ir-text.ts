@@ -1,8 +1,8 @@
 // Kernel IR as text that a test can compare: one line a statement, types where they are not plain.
-import type { ArrayRef, Expr, KernelIr, Stmt } from '../../../src/compiler/ir.js';
-import { lowerKernel } from '../../../src/compiler/lower.js';
-import type { Constants, KernelBody } from '../../../src/compiler/language.js';
-import { parseFunction } from '../../../src/compiler/parse.js';
+import type { ArrayRef, Expr, KernelIr, Stmt } from '../../../src/compiler/ir/ir.js';
+import { lowerKernel } from '../../../src/compiler/lowering/lower.js';
+import type { Constants, KernelBody } from '../../../src/compiler/language/language.js';
+import { parseFunction } from '../../../src/compiler/source/parse.js';
 import type { Params } from '../../../src/core/kernels/kernel.js';
 
 /** What the front end makes of a body, before any text is written. */

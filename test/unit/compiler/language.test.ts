@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i16, i32, i8, u16, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, withText } from './support.js';

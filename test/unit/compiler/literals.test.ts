@@ -1,6 +1,6 @@
 // Numbers of the text have no type of their own: they take that of what they meet.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, complaint } from './support.js';

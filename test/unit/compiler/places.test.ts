@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { compileError } from './support.js';
@@ -153,7 +153,7 @@ describe('the inspector', () => {
   test('it is there in worker threads too', async () => {
     const code = `
       import { parentPort } from 'node:worker_threads';
-      const { kernel } = await import(${JSON.stringify(new URL('../../../dist/compiler/kernel.js', import.meta.url).href)});
+      const { kernel } = await import(${JSON.stringify(new URL('../../../dist/compiler/definitions/kernel.js', import.meta.url).href)});
       try { kernel('k', {}, () => { missing; }); } catch (error) { parentPort.postMessage(error.message); }
     `;
     const path = join(mkdtempSync(join(tmpdir(), 'millrace-places-')), 'worker.mjs');

@@ -1,7 +1,7 @@
 // Random numbers: generators are memory of the thread, and every draw is a step of its own.
 import { expect, test } from 'vitest';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { irOf, irText } from './ir-text.js';

@@ -1,6 +1,6 @@
 // The text of kernels with barriers: what stands in a region, what between regions, and where variables live.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i16, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 

@@ -1,6 +1,6 @@
 // Build tools rewrite a body before it is read. One kernel in the forms that they leave must stay one kernel.
 import { describe, expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';

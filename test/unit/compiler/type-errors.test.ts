@@ -1,6 +1,6 @@
 // Every code of the type rules (K2xx), with its sentence and its hint.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Params } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';

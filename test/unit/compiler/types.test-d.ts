@@ -1,7 +1,7 @@
 // What the user's own compiler says about kernels. Nothing here runs.
-import { cudaKernel } from '../../../src/compiler/cuda-kernel.js';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f16, f32, f64, i32, i64, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { type In, type InOut, inout, input, type Kernel, type Out, output } from '../../../src/core/kernels/kernel.js';
 

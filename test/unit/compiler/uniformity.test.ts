@@ -1,9 +1,9 @@
 // Which values are the same for all threads of a block, and which barriers all of them reach: one test a rule.
 import { describe, expect, test } from 'vitest';
-import type { KernelBody } from '../../../src/compiler/language.js';
-import { kernel } from '../../../src/compiler/kernel.js';
-import { analyse } from '../../../src/compiler/uniformity.js';
-import { statementsIn } from '../../../src/compiler/walk.js';
+import type { KernelBody } from '../../../src/compiler/language/language.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { analyse } from '../../../src/compiler/analysis/uniformity.js';
+import { statementsIn } from '../../../src/compiler/ir/walk.js';
 import { i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { irOf } from './ir-text.js';

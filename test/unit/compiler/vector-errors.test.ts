@@ -1,6 +1,6 @@
 // What vectors and functions of bits refuse.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { irOf, irText } from './ir-text.js';

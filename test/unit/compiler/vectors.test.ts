@@ -1,6 +1,6 @@
 // Vectors: they are their components, each computed once, in order.
 import { expect, test } from 'vitest';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { irOf, irText } from './ir-text.js';

@@ -1,7 +1,7 @@
 // Whole numbers of 64 bits, which are bigint in TypeScript; and f16, which is in memory only.
 import { expect, test } from 'vitest';
-import { func } from '../../../src/compiler/func.js';
-import { kernel } from '../../../src/compiler/kernel.js';
+import { func } from '../../../src/compiler/definitions/func.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f16, f32, f64, i32, i64, u32, u64 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, complaint, withText } from './support.js';

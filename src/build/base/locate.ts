@@ -1,0 +1,42 @@
+// Where a kernel's text stands in the user's file, looked up when a message is made and never before.
+//
+// A CUDA C++ string is taken to begin on the line of its call, but a literal may stand lines below it. The file says:
+// its lines are searched for the text's, nearest to the call first. A text that is not there as it is (built from parts,
+// or a file that is gone) keeps the guess.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { SourceMapping } from '../../core/channel/build.js';
+
+/** `mapping` with the lines where `source` really stands, when it was only guessed and can be found. */
+export function locate(source: string, mapping: SourceMapping): SourceMapping {
+  const { lines } = mapping;
+  const isGuess = lines.length > 0 && lines.every((line, at) => line === lines[0]! + at);
+  const file = isGuess ? linesOf(mapping.file) : undefined;
+  if (file === undefined) return mapping;
+  const text = source.split('\n');
+  const guess = lines[0]! - 1;
+  let best: number | undefined;
+  for (let at = 0; at + text.length <= file.length; at++) {
+    if (best !== undefined && Math.abs(at - guess) >= Math.abs(best - guess)) continue;
+    if (standsAt(text, file, at)) best = at;
+  }
+  const start = best;
+  return start === undefined ? mapping : { file: mapping.file, lines: lines.map((_line, at) => start + at + 1) };
+}
+
+/** The first line of a literal has code before it, the last one code behind it; those between stand alone. */
+function standsAt(text: readonly string[], file: readonly string[], at: number): boolean {
+  const last = text.length - 1;
+  if (last === 0) return text[0]!.trim() !== '' && file[at]!.includes(text[0]!);
+  if (!file[at]!.endsWith(text[0]!) || !file[at + last]!.startsWith(text[last]!)) return false;
+  for (let n = 1; n < last; n++) if (file[at + n] !== text[n]) return false;
+  return true;
+}
+
+function linesOf(file: string): readonly string[] | undefined {
+  try {
+    return readFileSync(file.startsWith('file:') ? fileURLToPath(file) : file, 'utf8').split('\n');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,234 @@
+// CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { BuildSpec } from '../../core/channel/build.js';
+import { InternalError, MillraceError } from '../../core/base/errors.js';
+import type { KernelCompiler } from './compiler.js';
+import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
+import { formsOf } from '../threads/forms.js';
+import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
+import type { EditedText } from '../text/edits.js';
+import { rewriteForCpu } from '../threads/rewrite.js';
+import { refuseOnCpu } from '../text/surface.js';
+import { tokenize, type Tokens } from '../text/text.js';
+import { findCxx, type Toolchain } from './toolchain.js';
+import { hasGroups, hasWaits } from '../threads/waiting.js';
+
+/** Beside the package's root, from src as from dist. */
+export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
+
+/**
+ * -O3: at -O2 g++ 12 vectorises next to nothing. No strict aliasing, for CUDA texts reinterpret freely; it costs
+ * nothing measurable. No libstdc++: device code cannot use it, and an image without it starts faster.
+ */
+const FLAGS: readonly string[] = [
+  '-x',
+  'c++',
+  '-O3',
+  '-march=native',
+  '-fno-math-errno',
+  '-fno-trapping-math',
+  '-fno-strict-aliasing',
+  '-fno-exceptions',
+  '-fno-rtti',
+  '-fno-threadsafe-statics',
+  '-fPIC',
+  '-fvisibility=hidden',
+  '-pipe',
+  // Columns of messages count characters.
+  '-ftabstop=1',
+];
+/** -fwhole-program: what is not exported is private, so that globals stay in registers (index.h of the shim says why). */
+const GCC_FLAGS: readonly string[] = ['-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
+const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
+const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
+const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
+/** Threads that wait are coroutines, whatever standard the text asks for; one that nobody awaits is an error. */
+const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
+/** Directives that change no word that the rewriting looks for: it can do without the preprocessor, which moves columns. */
+const PLAIN_DIRECTIVE =
+  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
+
+let ownDigest: string | undefined;
+
+/** Changes with what the package brings to an image: any file of the shim, and any of this directory, which rewrites texts. */
+export function packageIdentity(): string {
+  return (ownDigest ??= identityOf([SHIM_DIRECTORY, fileURLToPath(new URL('..', import.meta.url))]));
+}
+
+/** Changes with any file of the directories, by its name or its content. */
+export function identityOf(directories: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const directory of directories) {
+    for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()) {
+      const path = join(directory, name);
+      // Maps and declarations do nothing.
+      if (/\.map$|\.d\.ts$/.test(name) || !statSync(path).isFile()) continue;
+      const content = readFileSync(path);
+      hash.update(`${name}\0${content.length}\0`).update(content);
+    }
+    hash.update('\0');
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+interface HostOptions {
+  /** Directives for the head of the text: on the command line, a macro named T would reach into the shim. */
+  readonly directives: string;
+  readonly flags: readonly string[];
+}
+
+/** NVRTC's spelling of the options that mean something here. The rest is about GPUs and is left out. */
+export function hostOptions(options: readonly string[]): HostOptions {
+  let directives = '';
+  const flags: string[] = [];
+  for (let i = 0; i < options.length; i++) {
+    const option = options[i]!;
+    const match = /^(?:(-D|--define-macro)|(-U|--undefine-macro)|(-I|--include-path))(?:=|\s*)(.*)$/s.exec(option);
+    if (match) {
+      const value = match[4] || (options[++i] ?? '');
+      const [name, ...text] = value.split('=');
+      if (match[1]) directives += `#define ${name} ${text.length > 0 ? text.join('=') : '1'}\n`;
+      else if (match[2]) directives += `#undef ${value}\n`;
+      else flags.push(`-I${value}`);
+    } else if (/^--?std=c\+\+\d\d$/.test(option)) {
+      flags.push(option.replace(/^-+/, '-'));
+    }
+  }
+  return { directives, flags };
+}
+
+/** How kernels whose threads wait are built; `either`: cut at their barriers where possible, the others as coroutines. */
+export type WaitingForm = 'either' | 'cut' | 'coroutines';
+
+/** A text ready for the C++ compiler. */
+export interface ComposedText extends EditedText {
+  /** Some of its threads wait as coroutines. */
+  readonly hasCoroutines: boolean;
+  /** Kernels that were cut at their barriers. */
+  readonly cut: readonly string[];
+}
+
+/** A text as given or as the preprocessor made it, and what else comes before it. */
+interface ReadText {
+  readonly source: string;
+  readonly tokens: Tokens['tokens'];
+  readonly directives: string;
+}
+
+/** The text behind the shim, `kernels` exported. */
+function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, kernels: readonly string[], mayCut: boolean): ComposedText {
+  const forms = hasWaits(tokens) ? formsOf(spec, source, tokens, mayCut) : { edits: [], cut: [], hasCoroutines: false };
+  const { text, restore } = rewriteForCpu(source, tokens, forms.edits);
+  const headers = ['cuda_on_cpu.h'];
+  if (forms.cut.length > 0) headers.push('whole_blocks.h');
+  if (forms.hasCoroutines) headers.push('waiting.h');
+  if (hasGroups(tokens)) headers.push('groups.h');
+  const included = headers.map((name) => `#include "${name}"\n`).join('');
+  const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
+  const head = spec.isAsserting ? '#define MR_ASSERTING 1\n' : '';
+  // Whether assertions count may be among the options.
+  const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
+  const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), cut: forms.cut };
+}
+
+export class CpuCompiler implements KernelCompiler {
+  readonly label: string;
+  readonly identity: string;
+  readonly #tools: Toolchain;
+
+  constructor(tools: Toolchain) {
+    this.#tools = tools;
+    this.label = tools.label;
+    this.identity = JSON.stringify([
+      tools.command,
+      tools.prefix,
+      tools.version,
+      FLAGS,
+      GCC_FLAGS,
+      CLANG_FLAGS,
+      WAITING_FLAGS,
+      LINK_FLAGS,
+      LIBRARIES,
+    ]);
+  }
+
+  static async open(env?: NodeJS.ProcessEnv): Promise<CpuCompiler> {
+    return new CpuCompiler(await findCxx(env));
+  }
+
+  /** `kernels`: which functions to export, the entry if not told. `form` is for tests. */
+  async compile(spec: BuildSpec, kernels: readonly string[] = [spec.entry], form: WaitingForm = 'either'): Promise<Uint8Array> {
+    const { directives, flags } = hostOptions(spec.options);
+    const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
+    const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
+    const { given, expanded } = await this.#read(spec, directives, common);
+    // A loop over threads has no place for one of them to leave a function that it calls.
+    if (form !== 'coroutines' && !spec.isAsserting && hasWaits((expanded ?? given).tokens)) {
+      // A name behind a macro would not be understood.
+      const composed = compose(spec, expanded ?? given, kernels, true);
+      const run = composed.cut.length > 0 ? await this.#build(spec, composed, common) : undefined;
+      if (run?.image) return run.image;
+      if (form === 'cut') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
+    }
+    const composed = compose(spec, expanded && !hasPlainDirectives(spec, directives) ? expanded : given, kernels, false);
+    const { image, log } = await this.#build(spec, composed, common);
+    if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
+    return image;
+  }
+
+  async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<{ image?: Uint8Array; log: string }> {
+    // Not in the cache's directory: what is there has its final name or is about to.
+    const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
+    try {
+      const output = join(scratch, 'kernel.so');
+      const own = this.#tools.family === 'clang' ? CLANG_FLAGS : GCC_FLAGS;
+      const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
+      const args = [...common, ...own, ...form, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
+      const run = await this.#run(spec, args, composed.text);
+      return run.exitCode === 0 ? { image: await readFile(output), log: '' } : { log: run.stderr };
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  }
+
+  /** A macro may hide a barrier, and much else: what the preprocessor makes of a text says. Refuses what cannot be had. */
+  async #read(spec: BuildSpec, directives: string, flags: readonly string[]): Promise<{ given: ReadText; expanded?: ReadText }> {
+    const found = tokenize(spec.source);
+    refuseOnCpu(spec, found);
+    const given = { source: spec.source, tokens: found.tokens, directives };
+    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') return { given };
+    // Without the shim, whose macros are to stay what they are.
+    const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
+    const run = await this.#run(spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], input);
+    // Its errors are left to the compiler.
+    if (run.exitCode !== 0) return { given };
+    const made = tokenize(run.stdout);
+    refuseOnCpu(spec, made);
+    // Where neither has anything that waits, the given text will do, with its columns.
+    return hasWaits(made.tokens) || hasWaits(found.tokens)
+      ? { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' } }
+      : { given };
+  }
+
+  async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {
+    const run = await runCompiler(this.#tools.command, [...this.#tools.prefix, ...args], { input }).catch((cause: unknown) => {
+      throw new MillraceError('ERR_MILLRACE_UNAVAILABLE', `The compiler ${this.#tools.command} cannot be started any more.`, { cause });
+    });
+    if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
+    return run;
+  }
+}
+
+function hasPlainDirectives(spec: BuildSpec, directives: string): boolean {
+  return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text));
+}
+
+function isFused(spec: BuildSpec): boolean {
+  return spec.fmad && !spec.options.some((option) => /^--?fmad=false$/.test(option));
+}

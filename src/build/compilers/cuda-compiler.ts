@@ -1,0 +1,83 @@
+// CUDA C++ to a cubin: NVRTC in this process where it can be opened, else nvcc.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BuildSpec } from '../../core/channel/build.js';
+import type { KernelCompiler } from './compiler.js';
+import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
+import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';
+import { findNvcc, type Toolchain } from './toolchain.js';
+
+/** NVRTC as the addon offers it: `binding.nvrtc()` with `binding.compileNvrtc`. */
+export interface Nvrtc {
+  readonly version: readonly [major: number, minor: number];
+  readonly path: string;
+  /** Without an image the text was rejected, and the log says why. */
+  compile(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+}
+
+export type ComputeCapability = readonly [major: number, minor: number];
+
+function commonOptions(spec: BuildSpec, [major, minor]: ComputeCapability): string[] {
+  const options = [`--gpu-architecture=sm_${major}${minor}`];
+  if (!spec.options.some((option) => /^-{1,2}std=/.test(option))) options.push('--std=c++17');
+  if (!spec.fmad) options.push('--fmad=false');
+  return [...options, ...spec.options];
+}
+
+export class NvrtcCompiler implements KernelCompiler {
+  readonly label: string;
+  readonly identity: string;
+  readonly #nvrtc: Nvrtc;
+  readonly #capability: ComputeCapability;
+
+  constructor(nvrtc: Nvrtc, capability: ComputeCapability) {
+    this.#nvrtc = nvrtc;
+    this.#capability = capability;
+    this.label = `NVRTC ${nvrtc.version.join('.')}`;
+    this.identity = JSON.stringify(['nvrtc', nvrtc.version]);
+  }
+
+  async compile(spec: BuildSpec): Promise<Uint8Array> {
+    // Functions without __device__ count as device functions, as they do on the CPU device.
+    const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, [...commonOptions(spec, this.#capability), '-default-device']);
+    if (!image) throw rejectedBy(this.label, spec, log);
+    return image;
+  }
+}
+
+export class NvccCompiler implements KernelCompiler {
+  readonly label: string;
+  readonly identity: string;
+  readonly #tools: Toolchain;
+  readonly #capability: ComputeCapability;
+
+  constructor(tools: Toolchain, capability: ComputeCapability) {
+    this.#tools = tools;
+    this.#capability = capability;
+    this.label = tools.label;
+    this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
+  }
+
+  static async open(capability: ComputeCapability, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
+    return new NvccCompiler(await findNvcc(env), capability);
+  }
+
+  async compile(spec: BuildSpec): Promise<Uint8Array> {
+    const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
+    try {
+      const input = join(scratch, TEXT_NAME);
+      const output = join(scratch, 'kernel.cubin');
+      await writeFile(input, spec.source);
+      const args = [...this.#tools.prefix, '-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input];
+      const run = await runCompiler(this.#tools.command, args);
+      if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
+      // nvcc itself writes to stderr, some of what it starts to stdout.
+      if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
+      return await readFile(output);
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// Which compilers this machine has.
+import { createHash } from 'node:crypto';
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { arch, cpus } from 'node:os';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { UnavailableError } from '../../core/base/errors.js';
+import { runCompiler } from './run-compiler.js';
+
+export interface Toolchain {
+  readonly command: string;
+  /** From a variable such as CXX='ccache g++'. */
+  readonly prefix: readonly string[];
+  readonly family: 'gcc' | 'clang' | 'nvcc';
+  /** First line, or for nvcc the release line, of `--version`. */
+  readonly version: string;
+  /** For people: 'g++ 12.2.0'. */
+  readonly label: string;
+}
+
+/** Where a program was looked for, for the error that nothing was found. */
+interface Search {
+  readonly candidates: readonly { readonly from: string; readonly words: readonly string[] }[];
+  readonly isRequired: boolean;
+}
+
+export async function findCxx(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
+  const search = searchFor(env, 'MILLRACE_CXX', [
+    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
+    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
+  ]);
+  const found = await firstThatRuns(search, env, (text) => {
+    const [version = ''] = text.split('\n');
+    const number = /\d+\.\d+(?:\.\d+)?/.exec(version.replace(/\([^)]*\)/, ''))?.[0] ?? '';
+    const isClang = /clang/i.test(version);
+    return { family: isClang ? 'clang' : 'gcc', version, label: `${isClang ? 'clang++' : 'g++'} ${number}`.trim() };
+  });
+  if (found) return found;
+  throw missing('C++ compiler', search, [
+    'Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).',
+    'Or name one: MILLRACE_CXX=/path/to/g++.',
+  ]);
+}
+
+export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
+  const search = searchFor(env, 'MILLRACE_NVCC', [
+    ...['CUDA_HOME', 'CUDA_PATH'].flatMap((name) => (env[name] ? [{ from: name, words: [join(env[name], 'bin/nvcc')] }] : [])),
+    { from: 'the default folder', words: ['/usr/local/cuda/bin/nvcc'] },
+    { from: 'PATH', words: ['nvcc'] },
+  ]);
+  const found = await firstThatRuns(search, env, (text) => {
+    const version = text.split('\n').find((line) => /release \d/.test(line)) ?? text.trim();
+    return { family: 'nvcc', version, label: `nvcc ${/V([\d.]+)/.exec(version)?.[1] ?? ''}`.trim() };
+  });
+  if (found) return found;
+  throw missing('CUDA compiler (neither NVRTC nor nvcc)', search, [
+    'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
+    'Or install the CUDA toolkit and put nvcc on PATH, or name it: MILLRACE_NVCC=/path/to/nvcc.',
+  ]);
+}
+
+/** What -march=native depends on: a cache directory may be shared by machines with different processors. */
+export function cpuIdentity(): string {
+  let facts: string;
+  try {
+    const [first = ''] = readFileSync('/proc/cpuinfo', 'utf8').split('\n\n');
+    facts = first
+      .split('\n')
+      .filter((line) => /^(?:vendor_id|cpu family|model|stepping|flags|Features)\b/.test(line))
+      .join('\n');
+  } catch {
+    facts = cpus()[0]?.model ?? '';
+  }
+  return createHash('sha256').update(`${arch()}\n${facts}`).digest('hex').slice(0, 16);
+}
+
+function words(value: string): string[] {
+  return value.trim().split(/\s+/);
+}
+
+/** Our own variable is an order, not a hint: if what it names does not run, nothing else is tried. */
+function searchFor(env: NodeJS.ProcessEnv, own: string, others: Search['candidates']): Search {
+  const value = env[own];
+  return value ? { candidates: [{ from: own, words: words(value) }], isRequired: true } : { candidates: others, isRequired: false };
+}
+
+async function firstThatRuns(
+  search: Search,
+  env: NodeJS.ProcessEnv,
+  describe: (versionText: string) => Pick<Toolchain, 'family' | 'version' | 'label'>,
+): Promise<Toolchain | undefined> {
+  for (const {
+    words: [program = '', ...prefix],
+  } of search.candidates) {
+    const command = which(program, env);
+    if (command === undefined) continue;
+    try {
+      const run = await runCompiler(command, [...prefix, '--version'], { timeoutMs: 10_000 });
+      if (run.exitCode === 0) return { command, prefix, ...describe(run.stdout) };
+    } catch {
+      // Not a program of this machine: the next one may be.
+    }
+  }
+  return undefined;
+}
+
+function which(program: string, env: NodeJS.ProcessEnv): string | undefined {
+  const places = program.includes('/')
+    ? [program]
+    : (env['PATH'] ?? '')
+        .split(delimiter)
+        .filter(isAbsolute)
+        .map((dir) => join(dir, program));
+  return places.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  });
+}
+
+function missing(what: string, search: Search, help: readonly string[]): UnavailableError {
+  const looked = search.candidates.map(({ from, words: parts }) => `${parts.join(' ')} (${from})`).join(', ');
+  const message = search.isRequired
+    ? `K701: The compiler that ${search.candidates[0]!.from} names does not run: ${looked}.`
+    : `K701: No ${what} was found to build kernels with. Looked for: ${looked}.`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
+}

@@ -1,0 +1,116 @@
+// From a BuildSpec to an image that the device loads: the disk cache first, then a compiler.
+//
+// Thread: the device's worker, one builder for a device. Nothing here blocks it: compilers are child processes, or run
+// on threads of the addon. Two builds of one text at once become one.
+import { createHash } from 'node:crypto';
+import type { BuildSpec } from '../../core/channel/build.js';
+import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
+import { KernelCache } from './cache.js';
+import type { KernelCompiler } from '../compilers/compiler.js';
+import { CpuCompiler, packageIdentity } from '../compilers/cpu-compiler.js';
+import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
+import { refuseEndlessIncludes } from '../text/includes.js';
+import { refuseOnCpu } from '../text/surface.js';
+import { tokenize } from '../text/text.js';
+import { cpuIdentity } from '../compilers/toolchain.js';
+
+export type BuildTarget =
+  | { readonly backend: 'cpu' }
+  /** Without `nvrtc`, nvcc builds. */
+  | { readonly backend: 'cuda'; readonly computeCapability: ComputeCapability; readonly nvrtc?: Nvrtc };
+
+export interface BuildResult {
+  /** For `installKernel`: a cubin, or on the CPU device the UTF-8 path of a shared object. */
+  readonly image: Uint8Array;
+  /** For people: 'g++ 12.2.0', or 'cache' when there is no compiler on this machine. */
+  readonly compiler: string;
+  readonly fromCache: boolean;
+  readonly ms: number;
+}
+
+export class KernelBuilder {
+  readonly #target: BuildTarget;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #cache: KernelCache;
+  #compiler: Promise<KernelCompiler> | undefined;
+  readonly #flights = new Map<string, Promise<Omit<BuildResult, 'ms'>>>();
+
+  constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
+    this.#target = target;
+    this.#env = env;
+    this.#cache = new KernelCache(env);
+  }
+
+  /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
+  async build(spec: BuildSpec): Promise<BuildResult> {
+    const startMs = performance.now();
+    if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
+    refuseEndlessIncludes(spec);
+    const key = this.#sourceKey(spec);
+    let flight = this.#flights.get(key);
+    if (!flight) {
+      flight = this.#build(spec, key).finally(() => this.#flights.delete(key));
+      this.#flights.set(key, flight);
+    }
+    return { ...(await flight), ms: performance.now() - startMs };
+  }
+
+  async #build(spec: BuildSpec, key: string): Promise<Omit<BuildResult, 'ms'>> {
+    const extension = this.#target.backend === 'cpu' ? 'so' : 'cubin';
+    let compiler: KernelCompiler;
+    try {
+      compiler = await this.#openCompiler();
+    } catch (error) {
+      // A cache filled elsewhere, such as in a container image, serves a machine without a compiler.
+      const found = await this.#cache.findAny(key);
+      if (!found) throw error;
+      return { image: this.#image(found), compiler: 'cache', fromCache: true };
+    }
+    const name = `${key}-${digest(compiler.identity)}.${extension}`;
+    if (!isSelfContained(spec)) {
+      const built = await this.#cache.addUnshared(name, await compiler.compile(spec));
+      return { image: this.#image(built), compiler: compiler.label, fromCache: false };
+    }
+    const found = await this.#cache.find(name);
+    if (found) return { image: this.#image(found), compiler: compiler.label, fromCache: true };
+    const built = await this.#cache.add(name, await compiler.compile(spec));
+    return { image: this.#image(built), compiler: compiler.label, fromCache: false };
+  }
+
+  /** Looked for once; again after a failure, for the user may install one meanwhile. */
+  #openCompiler(): Promise<KernelCompiler> {
+    this.#compiler ??= this.#findCompiler().catch((error: unknown) => {
+      this.#compiler = undefined;
+      throw error;
+    });
+    return this.#compiler;
+  }
+
+  async #findCompiler(): Promise<KernelCompiler> {
+    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env);
+    const { nvrtc, computeCapability } = this.#target;
+    return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability) : NvccCompiler.open(computeCapability, this.#env);
+  }
+
+  #image(file: { readonly path: string; readonly content: Buffer }): Uint8Array {
+    return this.#target.backend === 'cpu' ? Buffer.from(file.path) : file.content;
+  }
+
+  /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
+  #sourceKey(spec: BuildSpec): string {
+    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), packageIdentity()] : this.#target.computeCapability;
+    const { source, identity = source, entry, options, fmad } = spec;
+    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, entry, options, fmad]));
+  }
+}
+
+/** Headers of the user's may change while the text does not, so what includes some is built anew each time. */
+function isSelfContained({ source, options }: BuildSpec): boolean {
+  return (
+    !/^[ \t]*#[ \t]*include[ \t]*"/m.test(source) && !options.some((option) => /^(?:-I|--include-path|-include|--pre-include)/.test(option))
+  );
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}

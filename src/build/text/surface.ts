@@ -1,0 +1,51 @@
+// What a CUDA text may not use on the CPU device, because it has no counterpart outside a GPU: refused by name before
+// the compiler is asked, which would only say "not declared".
+import type { BuildSpec } from '../../core/channel/build.js';
+import type { CompileError } from '../../core/base/errors.js';
+import { compileError } from '../base/diagnostics.js';
+import type { Token, Tokens } from './text.js';
+
+/** Names without a counterpart, and what to call them. */
+const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
+  [/^(?:asm|__asm|__asm__)$/, 'inline PTX'],
+  [/^(?:tex[123]D\w*|texCubemap\w*|cudaTextureObject_t)$/, 'textures'],
+  [/^(?:surf[123]D\w*|cudaSurfaceObject_t)$/, 'surfaces'],
+  [/^(?:nvcuda|wmma|__pipeline_\w+|__nv_fp8_\w+|memcpy_async)$/, 'tensor-core and asynchronous-copy intrinsics'],
+  [/^(?:__half2?|__nv_bfloat162?)$/, 'half-precision types'],
+  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
+  [/^(?:this_grid|grid_group|this_multi_grid|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of the grid and of clusters'],
+  [/^(?:labeled_partition|binary_partition)$/, 'groups made by value'],
+  [/^(?:__barrier_sync\w*|__named_barrier\w*)$/, 'named barriers'],
+];
+/** Headers of CUDA's own that device code may include and the shim does not have. */
+const ABSENT_HEADER =
+  /^#\s*include\s*[<"]((?:cuda|cub|thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp16|cuda_bf16|cuda_fp8|cuda_pipeline|cuda_awbarrier|curand_kernel|cooperative_groups\/(?:memcpy_async|scan))\.h)[>"]/;
+
+/** Namespaces, when `::` follows: alone they are fair names for a variable. */
+const LIBRARIES = /^(?:thrust|cub)$/;
+
+/** Refuses what the tokens and directives show: those of the text, or of the text after the preprocessor. */
+export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): void {
+  for (const { text, line, column } of directives) {
+    const header = ABSENT_HEADER.exec(text)?.[1];
+    if (header !== undefined) throw lacks(spec, { line, column }, `the header <${header}>`);
+  }
+  for (const [i, token] of tokens.entries()) {
+    if (token.kind === 'name') {
+      const absent = ABSENT.find(([pattern]) => pattern.test(token.text))?.[1];
+      if (absent) throw lacks(spec, token, `${absent} ('${token.text}')`);
+      if (LIBRARIES.test(token.text) && tokens[i + 1]?.text === ':') throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
+    } else if (token.text === '<' && isLaunch(tokens, i)) {
+      throw lacks(spec, token, "launches from kernels ('<<<')");
+    }
+  }
+}
+
+function isLaunch(tokens: readonly Token[], at: number): boolean {
+  return [1, 2].every((step) => tokens[at + step]?.text === '<' && tokens[at + step]!.start === tokens[at]!.start + step);
+}
+
+function lacks(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
+  const message = `Kernel '${spec.name}' uses ${what}, which the CPU device does not have. It runs on a CUDA device.`;
+  return compileError(spec, message, [{ code: 'K703', line, column, message }]);
+}

@@ -1,0 +1,228 @@
+// What is the same for all threads of a block, among those that have not left the kernel, and so where they may meet.
+//
+// A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared
+// or local memory, from an atomic, or from another such value. A variable differs too if it is assigned where threads
+// have parted: below a condition that differs and deeper than its declaration, or in a loop that they leave at different
+// times. Threads that return are gone and part nobody. Everything else is the same: so is a load, at an index that is the
+// same, from an array that the kernel does not write. A launch may pass that array a second time, as one that is written:
+// then all threads still load the same, where the text has the load and nothing races. It must not be moved past a write
+// (regions.ts).
+import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
+import { operands, writtenArrays } from '../ir/walk.js';
+
+const AXES = ['x', 'y', 'z'] as const;
+const INDEX_NAMES = ['i', 'j', 'k'] as const;
+
+export interface Uniformity {
+  /** Why the value may differ between the threads of a block, in words; undefined when it does not. */
+  readonly causeOf: (expr: Expr) => string | undefined;
+  readonly isUniform: (variable: Variable) => boolean;
+  /** Statements that some threads of a block may run while others do not. */
+  readonly divergent: ReadonlySet<Stmt>;
+  /** Barriers among them, each with what parts the threads. */
+  readonly brokenBarriers: readonly BrokenBarrier[];
+}
+
+/** Where threads part, and on what. */
+export interface Parting {
+  readonly stmt: Stmt;
+  readonly how: 'branch' | 'loop' | 'break' | 'continue';
+  readonly cause: string;
+}
+
+export interface BrokenBarrier {
+  readonly barrier: Extract<Stmt, { kind: 'barrier' }>;
+  readonly parting: Parting;
+}
+
+/** A variable's reason to differ: `root` is where it comes from in the end. */
+interface Reason {
+  readonly text: string;
+  readonly root: string;
+}
+
+export function analyse(ir: Pick<KernelIr, 'body'>): Uniformity {
+  const analysis = new Analysis(ir);
+  return {
+    causeOf: (expr) => analysis.reasonOf(expr)?.text,
+    isUniform: (variable) => !analysis.isVarying(variable),
+    divergent: analysis.divergent,
+    brokenBarriers: analysis.brokenBarriers,
+  };
+}
+
+class Analysis {
+  readonly divergent: Set<Stmt> = new Set();
+  brokenBarriers: BrokenBarrier[] = [];
+  readonly #written: ReadonlySet<string>;
+  readonly #varying = new Map<Variable, Reason>();
+  /** How many partings enclose a variable's declaration. */
+  readonly #depths = new Map<Variable, number>();
+  /** Loops that threads leave at different times. */
+  readonly #loops = new Map<Stmt, Parting>();
+  #partings: Parting[] = [];
+  /** The loop around, and how many partings enclose its body. */
+  #loop: { readonly stmt: Stmt; readonly depth: number } | undefined;
+  #hasChanged = true;
+
+  constructor({ body }: Pick<KernelIr, 'body'>) {
+    const arrays = [...writtenArrays(body)].filter((array) => array.space === 'parameter');
+    this.#written = new Set(arrays.map((array) => array.name));
+    // Reasons are only ever added, so this ends.
+    while (this.#hasChanged) {
+      this.#hasChanged = false;
+      this.brokenBarriers = [];
+      this.#list(body);
+    }
+  }
+
+  isVarying(variable: Variable): boolean {
+    return this.#varying.has(variable);
+  }
+
+  reasonOf(expr: Expr): Reason | undefined {
+    const own = (text: string): Reason => ({ text, root: text });
+    switch (expr.kind) {
+      case 'index':
+        return own(`the index ${INDEX_NAMES[expr.axis]}`);
+      case 'thread':
+        return expr.vector === 'threadIdx' ? own(`threadIdx.${AXES[expr.axis]}`) : undefined;
+      case 'variable':
+        return this.#varying.get(expr.variable);
+      case 'atomic':
+        return own(`the result of an atomic on '${expr.array.name}'`);
+      case 'draw':
+        return own(`a number drawn from '${expr.array.name}'`);
+      case 'load':
+        if (expr.array.space === 'local') return own(`'${expr.array.name}', which is each thread's own`);
+        if (expr.array.space !== 'parameter') return own(`'${expr.array.name}', which is in shared memory`);
+        if (this.#written.has(expr.array.name)) return own(`'${expr.array.name}', which the kernel writes`);
+        break;
+      case 'bind': {
+        // The body mentions the variable, so its reason has to stand before.
+        const reason = this.reasonOf(expr.value);
+        if (reason !== undefined) this.#differs(expr.variable, reason);
+        return reason ?? this.reasonOf(expr.body);
+      }
+      default:
+    }
+    for (const operand of operands(expr)) {
+      const reason = this.reasonOf(operand);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  }
+
+  #differs(variable: Variable, reason: Reason): void {
+    if (this.#varying.has(variable)) return;
+    this.#varying.set(variable, { text: `'${variable.name}', which depends on ${reason.root}`, root: reason.root });
+    this.#hasChanged = true;
+  }
+
+  #list(body: readonly Stmt[]): void {
+    const outer = this.#partings;
+    for (const stmt of body) {
+      if (this.#partings.length > 0 && !this.divergent.has(stmt)) {
+        this.divergent.add(stmt);
+        this.#hasChanged = true;
+      }
+      this.#statement(stmt);
+      // Who continues misses the rest of the loop's body.
+      const parting = this.#loop && this.#continues(stmt);
+      if (parting !== undefined) this.#partings = [...this.#partings, parting];
+    }
+    this.#partings = outer;
+  }
+
+  #statement(stmt: Stmt): void {
+    switch (stmt.kind) {
+      case 'declare': {
+        this.#depths.set(stmt.variable, this.#partings.length);
+        const reason = stmt.value && this.reasonOf(stmt.value);
+        if (reason !== undefined) this.#differs(stmt.variable, reason);
+        return;
+      }
+      case 'assign': {
+        const reason = this.reasonOf(stmt.value);
+        const parting = this.#partings[this.#depths.get(stmt.variable) ?? 0];
+        if (reason !== undefined) this.#differs(stmt.variable, reason);
+        else if (parting !== undefined) this.#differs(stmt.variable, { text: parting.cause, root: parting.cause });
+        return;
+      }
+      case 'barrier':
+        if (this.#partings.length > 0) this.brokenBarriers.push({ barrier: stmt, parting: this.#partings[0]! });
+        return;
+      case 'if': {
+        const reason = this.reasonOf(stmt.test);
+        this.#under(reason && { stmt, how: 'branch', cause: reason.text }, () => {
+          this.#list(stmt.then);
+          this.#list(stmt.otherwise);
+        });
+        return;
+      }
+      case 'loop':
+        this.#loopOf(stmt);
+        return;
+      case 'block':
+        this.#list(stmt.body);
+        return;
+      case 'break': {
+        const loop = this.#loop;
+        const parting = loop && this.#partings[loop.depth];
+        if (parting !== undefined) this.#parts(loop!.stmt, { stmt: loop!.stmt, how: 'break', cause: parting.cause });
+        return;
+      }
+      default:
+    }
+  }
+
+  #loopOf(stmt: Extract<Stmt, { kind: 'loop' }>): void {
+    this.#list(stmt.init);
+    const reason = stmt.test && this.reasonOf(stmt.test);
+    if (reason !== undefined) this.#parts(stmt, { stmt, how: 'loop', cause: reason.text });
+    const outer = this.#loop;
+    this.#under(this.#loops.get(stmt), () => {
+      this.#loop = { stmt, depth: this.#partings.length };
+      this.#list(stmt.body);
+      this.#list(stmt.update);
+    });
+    this.#loop = outer;
+  }
+
+  #parts(loop: Stmt, parting: Parting): void {
+    if (this.#loops.has(loop)) return;
+    this.#loops.set(loop, parting);
+    this.#hasChanged = true;
+  }
+
+  #under(parting: Parting | undefined, run: () => void): void {
+    const outer = this.#partings;
+    if (parting !== undefined) this.#partings = [...outer, parting];
+    run();
+    this.#partings = outer;
+  }
+
+  /** A `continue` of the loop around, in the statement, that only some threads reach. */
+  #continues(stmt: Stmt): Parting | undefined {
+    if (!continuesOuter(stmt)) return undefined;
+    const parted = this.#partings[this.#loop!.depth];
+    if (parted !== undefined) return { ...parted, how: 'continue' };
+    const reason = stmt.kind === 'if' ? this.reasonOf(stmt.test) : undefined;
+    if (reason !== undefined) return { stmt, how: 'continue', cause: reason.text };
+    for (const inner of innerOf(stmt)) {
+      const parting = this.#continues(inner);
+      if (parting !== undefined) return parting;
+    }
+    return undefined;
+  }
+}
+
+function innerOf(stmt: Stmt): readonly Stmt[] {
+  if (stmt.kind === 'if') return [...stmt.then, ...stmt.otherwise];
+  return stmt.kind === 'block' ? stmt.body : [];
+}
+
+/** Does it hold a `continue` of the loop around it? */
+function continuesOuter(stmt: Stmt): boolean {
+  return stmt.kind === 'continue' || innerOf(stmt).some(continuesOuter);
+}

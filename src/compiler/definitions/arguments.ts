@@ -1,0 +1,72 @@
+// Checks of what `kernel`, `func` and `cudaKernel` are given, apart from the text itself.
+import { badArgument } from '../../core/base/arguments.js';
+import { isDType } from '../../core/elements/dtype.js';
+import type { Params } from '../../core/kernels/kernel.js';
+
+export const IDENTIFIER: RegExp = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
+/** It becomes the name of a function, stands in every error, and is what tools show. */
+const MAX_NAME_CHARS = 1024;
+/** And the ends of lines that are none in ASCII: a name is one line of a message. */
+const CONTROL = /[\p{Cc}\u2028\u2029]/u;
+const CONTROLS = new RegExp(CONTROL, 'gu');
+const ACCESS: readonly unknown[] = ['in', 'out', 'inout'];
+
+export function refuseArgument(message: string, argument: string, value: unknown, limit?: unknown): never {
+  throw badArgument(argument, value, message, limit);
+}
+
+export function requireOneOf(argument: string, value: unknown, allowed: readonly string[]): void {
+  if (!allowed.includes(value as string))
+    refuseArgument(`${argument} (${String(value)}) must be ${allowed.map((one) => `'${one}'`).join(' or ')}.`, argument, value);
+}
+
+export function checkName(name: unknown): asserts name is string {
+  if (typeof name !== 'string' || name === '')
+    refuseArgument(`The name (${shortened(name)}) must be a string that is not empty.`, 'name', name);
+  if (name.length > MAX_NAME_CHARS) {
+    const message = `The name (${shortened(name)}) has ${name.length} characters (at most ${MAX_NAME_CHARS}).`;
+    refuseArgument(message, 'name', name, MAX_NAME_CHARS);
+  }
+  if (CONTROL.test(name)) {
+    const shown = shortened(name).replace(CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    refuseArgument(`The name (${shown}) must have no control characters.`, 'name', name);
+  }
+}
+
+/** Options, or nothing. */
+export function checkOptions(opts: unknown): void {
+  if (typeof opts !== 'object' || opts === null) refuseArgument(`The options (${shortened(opts)}) must be an object.`, 'opts', opts);
+}
+
+/** A value as a message shows it. */
+export function shortened(value: unknown): string {
+  const text = String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/** A copy of the parameters: names that keep their order as keys, and types made by the library. */
+export function checkedParams(params: unknown): Params {
+  if (typeof params !== 'object' || params === null)
+    refuseArgument(`params (${String(params)}) must be an object of types.`, 'params', params);
+  // Read once: what is checked is what is used, whatever a getter says next time.
+  const own = Object.entries(params);
+  for (const [key, value] of own) {
+    // JavaScript moves keys that are numbers to the front, which would change the order of the arguments.
+    if (!IDENTIFIER.test(key)) refuseArgument(`The parameter name '${key}' must be an identifier.`, `params.${key}`, key);
+    const param = value as
+      | { readonly kind?: unknown; readonly dtype?: unknown; readonly access?: unknown; readonly rank?: unknown }
+      | null
+      | undefined;
+    const isScalar = param?.kind === 'scalar' && isDType(param.dtype);
+    const isArray =
+      param?.kind === 'array' && isDType(param.dtype) && ACCESS.includes(param.access) && [1, 2, 3, 4].includes(param.rank as number);
+    if (!isScalar && !isArray) {
+      refuseArgument(
+        `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).`,
+        `params.${key}`,
+        value,
+      );
+    }
+  }
+  return Object.freeze(Object.fromEntries(own)) as Params;
+}

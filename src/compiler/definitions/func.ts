@@ -1,0 +1,65 @@
+// func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
+import { isDType, type Scalar } from '../../core/elements/dtype.js';
+import { refuseArgument, shortened } from './arguments.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../places/diagnostics.js';
+import type { FuncIr, ScalarType } from '../ir/ir.js';
+import type { Func, FuncBody, Funcs } from '../language/language.js';
+import { lowerFunc } from '../lowering/lower.js';
+import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from '../source/parse.js';
+import { REGISTER_TYPE } from '../lowering/types.js';
+
+interface FuncDefinition {
+  readonly parsed: ParsedFunction;
+  readonly params: readonly ScalarType[];
+  readonly result: ScalarType;
+  readonly site: CallSite;
+}
+
+/** What `func` knows beyond its public face. */
+const definitions = new WeakMap<Func, FuncDefinition>();
+
+/** A helper for kernels: scalars in, one scalar out. It is checked here, and named by the kernel that lists it. */
+export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
+  const site = callSite(func);
+  if (!Array.isArray(params)) refuseArgument(`params (${shortened(params)}) must be an array of types.`, 'params', params);
+  const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });
+  const types = params.map((type, at) => registerType(type, `params[${at}]`));
+  const known = reporting({ text: textOfFunction(body), body }, site, () => parseFunction(body));
+  const definition = { parsed: known, params: types, result: registerType(result, 'result'), site };
+  definitions.set(made, definition);
+  lower('func', definition);
+  return made;
+}
+
+function registerType(scalar: Scalar | undefined, argument: string): ScalarType {
+  const dtype = scalar?.dtype;
+  if (!isDType(dtype)) return refuseArgument(`${argument} (${shortened(scalar)}) must be a type such as f32.`, argument, scalar);
+  return REGISTER_TYPE[dtype];
+}
+
+function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {
+  return reporting(parsed, site, () => lowerFunc(name, parsed, params, result));
+}
+
+function reporting<T>(source: ErrorSource, site: CallSite, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    const known = isTooDeep(error) ? tooDeep() : error;
+    if (known instanceof KernelTextError) throw toCompileError(known, 'func', source, site);
+    throw error;
+  }
+}
+
+/** The helpers of a kernel under the names that it gives them. */
+export function lowerFunctions(functions: Funcs): ReadonlyMap<string, FuncIr> {
+  return new Map(
+    Object.entries(functions).map(([name, helper]) => {
+      const definition = definitions.get(helper);
+      if (!definition) {
+        refuseArgument(`functions.${name} must be made by func(...).`, `functions.${name}`, helper);
+      }
+      return [name, lower(name, definition)] as const;
+    }),
+  );
+}

@@ -1,0 +1,29 @@
+// What a kernel with barriers stands on. The CPU device's side is regions.h of the shim: these are CUDA's.
+import type { BarrierScope } from '../ir/ir.js';
+
+export const BARRIER_MACROS: Readonly<Record<Exclude<BarrierScope, 'grid'>, string>> = {
+  warp: 'MR_SYNCWARP()',
+  block: 'MR_SYNCTHREADS()',
+};
+
+export const BLOCK_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE
+#include <regions.h>
+#else
+#define MR_BLOCK_FORM
+#define MR_BEGIN_BLOCK(n0, n1, n2) \\
+  if (int(blockIdx.x * blockDim.x + threadIdx.x) >= n0 || int(blockIdx.y * blockDim.y + threadIdx.y) >= n1 || \\
+      int(blockIdx.z * blockDim.z + threadIdx.z) >= n2) return;
+#define MR_BEGIN_BLOCK_OF_LEAVING MR_BEGIN_BLOCK
+#define MR_CROSSING(type, name) type name;
+#define MR_CROSSING_ARRAY(type, name, elements) type name[elements];
+#define MR_OWN(type, name)
+#define MR_OWN_ARRAY(type, name, elements)
+#define MR_THREADS(region) {
+#define MR_END(region) }
+#define MR_LEAVE(region) return;
+#define MR_FINISH(region) return;
+#define MR_SOME_LEFT
+#define MR_FAULT_ALL MR_FAULT
+#define MR_SYNCTHREADS() __syncthreads()
+#define MR_SYNCWARP() __syncwarp()
+#endif`.split('\n');

@@ -1,0 +1,135 @@
+// Kernel IR to CUDA C++: the one emitter, whose text both devices compile.
+//
+// Arguments follow the 'shaped' convention: an array is its pointer and one int a dimension; three extents come last,
+// then, in kernels that report, the launch's fault slot and word. Threads beyond the extents leave at once.
+import type { Params } from '../../core/kernels/kernel.js';
+import { BLOCK_PRELUDE } from './block-prelude.js';
+import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regions.js';
+import { Names } from './names.js';
+import { StatementEmitter } from './statement.js';
+import { CPP_TYPE, funcName, generated, indented, type Line, nested, sanitized, storageType } from './text.js';
+import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType } from '../ir/ir.js';
+import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
+import { rangeTest } from './ranges.js';
+import { oneRegion, planRegions } from '../analysis/regions.js';
+import { statementsIn } from '../ir/walk.js';
+
+export interface EmitOptions {
+  readonly isChecked: boolean;
+  readonly maxThreadsPerBlock: number | undefined;
+}
+
+export interface EmittedKernel {
+  readonly source: string;
+  readonly entry: string;
+  /** For each line of the source, the offset in the function's text it comes from; -1 for none. */
+  readonly offsets: readonly number[];
+  /** It has the two hidden fault parameters. */
+  readonly isReporting: boolean;
+  /** The conditions of its assertions; a report says which. */
+  readonly assertions: readonly string[];
+}
+
+/** Throws KernelTextError for a barrier that not all threads of a block reach. */
+export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): EmittedKernel {
+  const entry = `${/^\d/.test(ir.name) ? 'k' : ''}${sanitized(ir.name)}_kernel`;
+  const { isChecked } = options;
+  const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
+  const emitter = new StatementEmitter(isChecked);
+  const isReporting = isChecked || hasAssertion(ir);
+  const list = parameterList(params, isReporting, emitter);
+  const memory = declaredMemory(ir, emitter);
+  const body = plan === undefined ? threadBody(ir, emitter) : new RegionEmitter(ir, plan, isChecked, emitter).body();
+  const { helpers } = emitter.expressions;
+  const funcs = ir.funcs.map((func) => emitFunc(func, helpers));
+  const bounds = options.maxThreadsPerBlock === undefined ? '' : ` __launch_bounds__(${options.maxThreadsPerBlock})`;
+  const isSized = ir.arrays.some((array) => array.space === 'dynamic shared');
+  const lines: Line[] = [
+    ...generated(plan === undefined ? [] : BLOCK_PRELUDE),
+    ...generated(isReporting ? FAULT_PRELUDE : []),
+    ...generated(isSized ? DYNAMIC_BYTES_PRELUDE : []),
+    ...generated(helperLines(helpers)),
+    ...generated(funcs.flat()),
+    ...generated([`extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${list.join(', ')}) {`]),
+    ...generated(indented(memory)),
+    ...nested(body),
+    ...generated(['}']),
+  ];
+  const source = `${lines.map((line) => line.text).join('\n')}\n`;
+  return { source, entry, offsets: lines.map((line) => line.at), isReporting, assertions: emitter.assertions };
+}
+
+/** Can the CPU device find out for a whole block that no thread leaves an array? Then a kernel without barriers is a region too. */
+function canSkipChecks(ir: KernelIr): boolean {
+  const test = rangeTest(ir.body, new Names(), new Set(), ir.indexRank);
+  return test !== undefined && test.holds.length > 0;
+}
+
+function hasAssertion(ir: KernelIr): boolean {
+  for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assert') return true;
+  return false;
+}
+
+function parameterList(params: Params, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
+  const list: string[] = [];
+  for (const [key, param] of Object.entries(params)) {
+    const name = names.parameter(key);
+    if (param.kind === 'scalar') {
+      list.push(`${storageType(param.dtype)} ${name}`);
+      continue;
+    }
+    list.push(`${param.access === 'in' ? 'const ' : ''}${storageType(param.dtype)}* ${name}`);
+    for (let dimension = 0; dimension < param.rank; dimension++) list.push(`int ${name}n${dimension}`);
+  }
+  list.push('int mr_n0', 'int mr_n1', 'int mr_n2');
+  if (isReporting) list.push('MrFaultSlot* mr_fault', 'unsigned* mr_fault_word');
+  return list;
+}
+
+/** Shared memory. Every array of the size that the launch gives is a view of the same bytes. */
+function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter): string[] {
+  const lines: string[] = [];
+  const dynamic = (array: ArrayRef): string[] => {
+    const type = storageType(array.dtype);
+    const name = names.array(array);
+    return [
+      `${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic);`,
+      `const int ${name}n0 = (int)(mr_dynamic_bytes() / sizeof(${type}));`,
+    ];
+  };
+  for (const array of ir.arrays) {
+    if (array.space === 'shared') lines.push(`__shared__ ${storageType(array.dtype)} ${names.array(array)}[${elementsOf(array)}];`);
+  }
+  const views = ir.arrays.filter((array) => array.space === 'dynamic shared');
+  if (views.length > 0) lines.push('extern __shared__ __align__(16) unsigned char mr_dynamic[];', ...views.flatMap(dynamic));
+  return lines;
+}
+
+/** What one thread does from start to end. */
+function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
+  const arrays = ir.arrays.filter((array) => array.space === 'local').map((array) => localArray(array, emitter.expressions));
+  return [...generated([...guard(ir.indexRank), ...arrays]), ...emitter.block(ir.body)];
+}
+
+/** The launch indices in array order (the last is x), and the tail guard. */
+function guard(rank: KernelIr['indexRank']): string[] {
+  const global = (axis: string): string => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis})`;
+  if (rank === 0) return [`if (${global('x')} >= mr_n0 || ${global('y')} >= mr_n1 || ${global('z')} >= mr_n2) return;`];
+  const axes = ([0, 1, 2] as const).slice(0, rank);
+  const tests = axes.map((axis) => `${['mr_i', 'mr_j', 'mr_k'][rank - 1 - axis]} >= mr_n${axis}`);
+  return [...axes.map((axis: Axis) => indexDeclaration(rank, axis)), `if (${tests.join(' || ')}) return;`];
+}
+
+/** A helper: no arrays, so nothing to check. */
+function emitFunc(func: FuncIr, helpers: Set<string>): string[] {
+  const emitter = new StatementEmitter(false);
+  const { names } = emitter.expressions;
+  const params = func.params.map((variable) => `${CPP_TYPE[variable.type as ScalarType]} ${names.variable(variable)}`);
+  const body = emitter.block(func.body).map((line) => line.text);
+  for (const helper of emitter.expressions.helpers) helpers.add(helper);
+  return [
+    `static __device__ __forceinline__ ${CPP_TYPE[func.result]} ${funcName(func.name)}(${params.join(', ')}) {`,
+    ...indented(body),
+    '}',
+  ];
+}

@@ -1,0 +1,48 @@
+// A loop of the IR as one of C++.
+import { indented, type Line, nested } from './text.js';
+import type { Stmt } from '../ir/ir.js';
+
+/** The parts of a loop, as text. */
+export interface LoopText {
+  readonly init: readonly Line[];
+  /** `init` is one declaration, which the head of a `for` can hold. */
+  readonly isPlainInit: boolean;
+  /** `before` must run before each test. */
+  readonly test: { readonly before: readonly string[]; readonly result: string | undefined };
+  readonly update: readonly Line[];
+  /** One assignment a line, which the head of a `for` can hold. */
+  readonly isPlainUpdate: boolean;
+  readonly body: readonly Line[];
+}
+
+/**
+ * Plain where test and update are plain expressions. Where they need statements of their own, the loop is written out:
+ * what C++ would do in the head is done at the top of the body, so that `continue` still passes it.
+ */
+export function loopText({ at, tested }: Extract<Stmt, { kind: 'loop' }>, text: LoopText, temporary: () => string): Line[] {
+  const { test, update, body } = text;
+  const line = (of: string): Line => ({ text: of, at });
+  const init = [...text.init];
+  const leave = test.result === undefined ? [] : [...test.before, `if (!(${test.result})) break;`];
+  const isPlainTest = test.before.length === 0;
+  let head: Line[];
+  let tail = line('}');
+  if (tested === 'after' && isPlainTest) {
+    head = [line('do {')];
+    tail = line(`} while (${test.result ?? 'true'});`);
+  } else if (tested === 'after' || !text.isPlainUpdate) {
+    const top = [...update, ...(tested === 'after' ? leave.map(line) : [])];
+    const again = temporary();
+    head = [line(`for (bool ${again} = false;; ${again} = true) {`), line(`  if (${again}) {`), ...nested(nested(top)), line('  }')];
+    if (tested === 'before') head.push(...indented(leave).map(line));
+  } else {
+    const updates = update.map((inner) => inner.text.replace(/;$/, '')).join(', ');
+    const inHead = text.isPlainInit ? init.pop()!.text : ';';
+    const isWhile = inHead === ';' && updates === '';
+    const condition = isPlainTest ? (test.result ?? '') : '';
+    head = [line(isWhile ? `while (${condition || 'true'}) {` : `for (${inHead} ${condition}; ${updates}) {`)];
+    if (!isPlainTest) head.push(...indented(leave).map(line));
+  }
+  const loop = [...head, ...nested(body), tail];
+  return init.length === 0 ? loop : [line('{'), ...nested([...init, ...loop]), line('}')];
+}

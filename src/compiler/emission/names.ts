@@ -1,0 +1,52 @@
+// The names of a kernel's text: each of the user's gets one of C++, unique, and no keyword, since all end in an
+// underscore.
+import { sanitized } from './text.js';
+import type { ArrayRef, Variable } from '../ir/ir.js';
+
+export class Names {
+  readonly #variables = new Map<Variable, string>();
+  readonly #parameters = new Map<string, string>();
+  readonly #arrays = new Map<ArrayRef, string>();
+  readonly #taken = new Set<string>();
+  #temporaries = 0;
+
+  variable(variable: Variable): string {
+    return this.#of(this.#variables, variable, variable.name);
+  }
+
+  /** A scalar or a pointer, and what the extents of that begin with. */
+  parameter(name: string): string {
+    return this.#of(this.#parameters, name, name);
+  }
+
+  array(array: ArrayRef): string {
+    return array.space === 'parameter' ? this.parameter(array.name) : this.#of(this.#arrays, array, array.name);
+  }
+
+  /** One dimension of an array. Only a number of the text is known when the kernel is made. */
+  extent(array: ArrayRef, dimension: number): string {
+    return array.extents.length > 0 ? String(array.extents[dimension]!) : `${this.array(array)}n${dimension}`;
+  }
+
+  temporary(): string {
+    this.#temporaries++;
+    return `mr_t${this.#temporaries}`;
+  }
+
+  #of<K>(names: Map<K, string>, key: K, wanted: string): string {
+    let name = names.get(key);
+    if (name === undefined) {
+      name = this.#claim(wanted);
+      names.set(key, name);
+    }
+    return name;
+  }
+
+  #claim(wanted: string): string {
+    const base = `${sanitized(wanted)}_`;
+    let name = base;
+    for (let n = 2; this.#taken.has(name); n++) name = `${base}${n}_`;
+    this.#taken.add(name);
+    return name;
+  }
+}

@@ -1,0 +1,199 @@
+// A kernel with barriers as text. On CUDA a region is a block of statements; on the CPU device it is a loop over the
+// threads of the block (regions.h of the shim), and the text outside the regions runs once for the block.
+import { BARRIER_MACROS } from './block-prelude.js';
+import type { ExpressionEmitter } from './expression.js';
+import { loopText } from './loop.js';
+import type { StatementEmitter } from './statement.js';
+import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './text.js';
+import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import { type RangeTest, rangeTest } from './ranges.js';
+import type { Piece, Plan, Region } from '../analysis/regions.js';
+import { placeVariables, type Storage } from '../analysis/storage.js';
+import { expressionsOf, someExpr, someStmt } from '../ir/walk.js';
+
+const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
+const CUDA_AXES = ['x', 'y', 'z'] as const;
+
+/** `const int mr_i = ...`: an index of the launch, in array order, of which the last is x. */
+export function indexDeclaration(rank: KernelIr['indexRank'], axis: Axis): string {
+  const of = CUDA_AXES[rank - 1 - axis]!;
+  return `const int ${INDEX_NAMES[axis]} = int(blockIdx.${of} * blockDim.${of} + threadIdx.${of});`;
+}
+
+export class RegionEmitter {
+  readonly #ir: KernelIr;
+  readonly #plan: Plan;
+  readonly #storage: Storage;
+  readonly #isChecked: boolean;
+  readonly #statements: StatementEmitter;
+  /** Regions after which it matters who has left. */
+  readonly #losing: ReadonlySet<Region>;
+
+  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter) {
+    this.#ir = ir;
+    this.#plan = plan;
+    this.#isChecked = isChecked;
+    this.#statements = statements;
+    this.#storage = placeVariables(ir.body, plan);
+    const last = plan.pieces.at(-1);
+    this.#losing = new Set(plan.regions.filter((region) => region !== last && leaves(region, isChecked)));
+    for (const variable of this.#storage.crossing) statements.declared.add(variable);
+  }
+
+  body(): Line[] {
+    const { crossing, crossingArrays } = this.#storage;
+    const begin = this.#losing.size > 0 ? 'MR_BEGIN_BLOCK_OF_LEAVING' : 'MR_BEGIN_BLOCK';
+    const head = [
+      `${begin}(mr_n0, mr_n1, mr_n2)`,
+      ...[...crossing].map((variable) => `MR_CROSSING(${this.#declarator(variable)})`),
+      ...[...crossingArrays].map((array) => `MR_CROSSING_ARRAY(${this.#arrayDeclarator(array)})`),
+    ];
+    this.#onceMode();
+    return [...generated(head), ...this.#pieces(this.#plan.pieces)];
+  }
+
+  #declarator(variable: Variable): string {
+    return `${CPP_TYPE[variable.type as ScalarType]}, ${this.#expressions.names.variable(variable)}`;
+  }
+  #arrayDeclarator(array: ArrayRef): string {
+    return `${storageType(array.dtype)}, ${this.#expressions.names.array(array)}, ${elementsOf(array)}`;
+  }
+
+  get #expressions(): ExpressionEmitter {
+    return this.#statements.expressions;
+  }
+
+  /** Outside the regions all that are left do the same, and leave together. */
+  #onceMode(): void {
+    this.#expressions.exit = { report: 'MR_FAULT_ALL', leave: 'return;' };
+  }
+
+  #pieces(pieces: readonly Piece[]): Line[] {
+    this.#expressions.enterBlock();
+    const lines = pieces.flatMap((piece) => this.#piece(piece));
+    this.#expressions.leaveBlock();
+    return lines;
+  }
+
+  #piece(piece: Piece): Line[] {
+    switch (piece.kind) {
+      case 'region':
+        return this.#region(piece);
+      case 'once':
+        return this.#statements.statement(piece.stmt);
+      case 'barrier':
+        return [{ text: `${BARRIER_MACROS[piece.scope]};`, at: piece.at }];
+      case 'if': {
+        const { at } = piece;
+        const test = this.#expressions.emit(piece.test);
+        const before = this.#statements.taken(at);
+        const then = nested(this.#pieces(piece.then));
+        const otherwise = piece.otherwise.length === 0 ? [] : [{ text: '} else {', at }, ...nested(this.#pieces(piece.otherwise))];
+        return [...before, { text: `if (${test}) {`, at }, ...then, ...otherwise, { text: '}', at }];
+      }
+      case 'loop':
+        return this.#loop(piece);
+      case 'block':
+        return [{ text: '{', at: piece.at }, ...nested(this.#pieces(piece.body)), { text: '}', at: piece.at }];
+    }
+  }
+
+  #loop({ loop, init, update, body }: Extract<Piece, { kind: 'loop' }>): Line[] {
+    const expressions = this.#expressions;
+    expressions.enterBlock();
+    const initLines = init.flatMap((piece) => this.#piece(piece));
+    const test = expressions.capture(() => (loop.test === undefined ? undefined : expressions.emit(loop.test)));
+    const updateLines = this.#pieces(update);
+    const bodyLines = this.#pieces(body);
+    expressions.leaveBlock();
+    const isPlain = (pieces: readonly Piece[], kind: Stmt['kind'], lines: readonly Line[]): boolean =>
+      pieces.every((piece) => piece.kind === 'once' && piece.stmt.kind === kind) && pieces.length === lines.length;
+    const text = {
+      init: initLines,
+      isPlainInit: init.length === 1 && isPlain(init, 'declare', initLines),
+      test,
+      update: updateLines,
+      isPlainUpdate: isPlain(update, 'assign', updateLines),
+      body: bodyLines,
+    };
+    return loopText(loop, text, () => expressions.names.temporary());
+  }
+
+  /** On the CPU device a loop without checks too, for blocks of which nobody is gone nor can leave the bounds of an array. */
+  #region(region: Region): Line[] {
+    const { number } = region;
+    const isLosing = this.#losing.has(region);
+    const checked = [...this.#threads(region, String(number), 'MR_THREADS', this.#isChecked), ...this.#left(isLosing)];
+    const test = this.#rangeTest(region);
+    if (test === undefined) return checked;
+    return [
+      ...generated(['#ifdef MILLRACE_CPU_DEVICE', ...fastTest(number, test)]),
+      ...nested([...this.#threads(region, `fast_${number}`, 'MR_EVERY_THREAD', false), ...this.#left(isLosing && leaves(region, false))]),
+      ...generated(['} else', '#endif', '{']),
+      ...nested(checked),
+      ...generated(['}']),
+    ];
+  }
+
+  #rangeTest(region: Region): RangeTest | undefined {
+    const body = [...this.#storage.of.get(region)!.anew, ...region.body];
+    const test = rangeTest(body, this.#expressions.names, this.#plan.shared, this.#ir.indexRank);
+    if (test !== undefined && this.#isChecked && test.holds.length > 0) return test;
+    // Without checks, what is saved is the question who is gone.
+    const mayBeGone = this.#plan.regions.some((other) => this.#losing.has(other) && other.number < region.number);
+    return mayBeGone && (test !== undefined || !this.#isChecked) ? { makes: [], holds: [] } : undefined;
+  }
+
+  #left(isLosing: boolean): Line[] {
+    return isLosing ? generated(['MR_SOME_LEFT']) : [];
+  }
+
+  #threads(region: Region, label: string, begin: string, isChecked: boolean): Line[] {
+    const { body } = region;
+    const expressions = this.#expressions;
+    const storage = this.#storage.of.get(region)!;
+    const head = [
+      ...([0, 1, 2] as const).filter((axis) => storage.indices.has(axis)).map((axis) => indexDeclaration(this.#ir.indexRank, axis)),
+      ...storage.crossing.map((variable) => `MR_OWN(${this.#declarator(variable)})`),
+      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
+      ...storage.ownArrays.map((array) => localArray(array, expressions)),
+    ];
+    expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
+    expressions.isChecked = isChecked;
+    const lines = this.#statements.block([...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))]);
+    expressions.isChecked = this.#isChecked;
+    this.#onceMode();
+    const { at } = body[0]!;
+    return [{ text: `${begin}(${label})`, at }, ...generated(indented(head)), ...nested(lines), { text: `MR_END(${label})`, at }];
+  }
+}
+
+/** The head of the loop without checks. */
+function fastTest(number: number, { makes, holds }: RangeTest): string[] {
+  const name = `mr_is_fast_${number}`;
+  const first = [`bool ${name} = !mr_are_some_gone;`];
+  const ranges = [`if (${name}) {`, ...indented([...makes, `${name} = ${holds.join(' && ')};`]), '}'];
+  return [...first, ...(holds.length === 0 ? [] : ranges), `if (${name}) {`];
+}
+
+/** Can a thread leave the kernel in the region? */
+function leaves({ body }: Region, isChecked: boolean): boolean {
+  return body.some((stmt) =>
+    someStmt(stmt, (inner) => {
+      if (inner.kind === 'return' || inner.kind === 'assert') return true;
+      return isChecked && (inner.kind === 'store' || expressionsOf(inner).some((expr) => someExpr(expr, isAccessing)));
+    }),
+  );
+}
+
+function isAccessing({ kind }: { readonly kind: string }): boolean {
+  return kind === 'load' || kind === 'atomic';
+}
+
+export function elementsOf(array: ArrayRef): number {
+  return array.extents.reduce((product, extent) => product * extent, 1);
+}
+
+export function localArray(array: ArrayRef, expressions: ExpressionEmitter): string {
+  return `${storageType(array.dtype)} ${expressions.names.array(array)}[${elementsOf(array)}];`;
+}

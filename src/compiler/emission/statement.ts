@@ -1,0 +1,147 @@
+// IR statements to CUDA C++ text, as one thread runs them from start to end.
+import { ExpressionEmitter } from './expression.js';
+import { loopText } from './loop.js';
+import { Names } from './names.js';
+import { CPP_TYPE, type Line, nested, storageType } from './text.js';
+import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+
+export class StatementEmitter {
+  readonly expressions: ExpressionEmitter;
+  /** Variables that exist before their declaration is reached. */
+  readonly declared: Set<Variable> = new Set();
+  /** The conditions of assertions so far: a report names one by its place here. */
+  readonly assertions: string[] = [];
+
+  constructor(isChecked: boolean, names: Names = new Names()) {
+    this.expressions = new ExpressionEmitter(isChecked, names);
+  }
+
+  block(body: readonly Stmt[]): Line[] {
+    this.expressions.enterBlock();
+    const lines = body.flatMap((stmt) => this.statement(stmt));
+    this.expressions.leaveBlock();
+    return lines;
+  }
+
+  statement(stmt: Stmt): Line[] {
+    const own = this.#lines(stmt);
+    return [...this.taken(stmt.at), ...own];
+  }
+
+  /** What the last expression needs before it. */
+  taken(at: number): Line[] {
+    const { before } = this.expressions;
+    this.expressions.before = [];
+    return before.map((text) => ({ text, at }));
+  }
+
+  #lines(stmt: Stmt): Line[] {
+    const { at } = stmt;
+    const line = (text: string): Line[] => [{ text, at }];
+    const { expressions } = this;
+    switch (stmt.kind) {
+      case 'declare': {
+        const type = stmt.variable.type as ScalarType;
+        const value = stmt.value === undefined ? expressions.constant(type, 0) : expressions.emit(stmt.value);
+        const name = expressions.names.variable(stmt.variable);
+        if (this.declared.has(stmt.variable)) return line(`${name} = ${value};`);
+        return line(`${stmt.variable.isConst ? 'const ' : ''}${CPP_TYPE[type]} ${name} = ${value};`);
+      }
+      case 'assign':
+        return line(`${expressions.names.variable(stmt.variable)} = ${expressions.emit(stmt.value)};`);
+      case 'store':
+        return line(this.#store(stmt));
+      case 'effect':
+        return line(`${expressions.effect(stmt.expr)};`);
+      case 'seed':
+        return line(`${expressions.seedCall(stmt)};`);
+      case 'fence':
+        return line('__threadfence();');
+      case 'barrier':
+        throw new Error('A barrier stands between regions.');
+      case 'print':
+        return line(this.#print(stmt.parts));
+      case 'assert': {
+        const test = expressions.emit(stmt.test);
+        this.assertions.push(stmt.text);
+        return line(`if (!(${test})) { MR_FAILED(${this.assertions.length - 1}u); ${expressions.exit.leave} }`);
+      }
+      case 'if': {
+        const test = expressions.emit(stmt.test);
+        // The checks of the test stand before the arms, whose own must not be mixed with them.
+        const before = this.taken(at);
+        const then = nested(this.block(stmt.then));
+        const otherwise = stmt.otherwise.length === 0 ? [] : [...line('} else {'), ...nested(this.block(stmt.otherwise))];
+        return [...before, ...line(`if (${test}) {`), ...then, ...otherwise, ...line('}')];
+      }
+      case 'loop':
+        return this.#loop(stmt);
+      case 'block':
+        return [...line('{'), ...nested(this.block(stmt.body)), ...line('}')];
+      case 'break':
+      case 'continue':
+        return line(`${stmt.kind};`);
+      case 'return':
+        return line(stmt.value === undefined ? expressions.exit.leave : `return ${expressions.emit(stmt.value)};`);
+    }
+  }
+
+  #store(stmt: Extract<Stmt, { kind: 'store' }>): string {
+    const { array, indices, value } = stmt;
+    // The index is computed before the value, as the text reads.
+    const element = this.expressions.element(array, indices);
+    const text = this.expressions.emit(value);
+    const type = storageType(array.dtype);
+    if (array.dtype === 'f16') {
+      this.expressions.helpers.add('mr_to_f16');
+      return `${element} = mr_to_f16(${text});`;
+    }
+    const isNarrow = type !== CPP_TYPE[value.type as ScalarType];
+    return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;
+  }
+
+  /** One call, so that lines of different threads do not mix. */
+  #print(parts: readonly (string | Expr)[]): string {
+    const values: string[] = [];
+    const format = parts.map((part) => {
+      if (typeof part === 'string') return escaped(part).replaceAll('%', '%%');
+      const text = this.expressions.emit(part);
+      values.push(part.type === 'bool' ? `(${text}) ? "true" : "false"` : text);
+      return CONVERSIONS[part.type as ScalarType];
+    });
+    return `printf(${[`"${format.join('')}\\n"`, ...values].join(', ')});`;
+  }
+
+  #loop(stmt: Extract<Stmt, { kind: 'loop' }>): Line[] {
+    const { expressions } = this;
+    expressions.enterBlock();
+    const init = stmt.init.flatMap((inner) => this.statement(inner));
+    const test = expressions.capture(() => (stmt.test === undefined ? undefined : expressions.emit(stmt.test)));
+    const update = this.block(stmt.update);
+    const body = this.block(stmt.body);
+    expressions.leaveBlock();
+    const isPlainInit = init.length === 1 && stmt.init[0]!.kind === 'declare';
+    const isPlainUpdate = stmt.update.every((inner) => inner.kind === 'assign') && update.length === stmt.update.length;
+    return loopText(stmt, { init, isPlainInit, test, update, isPlainUpdate, body }, () => expressions.names.temporary());
+  }
+}
+
+const CONVERSIONS: Readonly<Record<ScalarType, string>> = {
+  bool: '%s',
+  i32: '%d',
+  u32: '%u',
+  i64: '%lld',
+  u64: '%llu',
+  f32: '%g',
+  f64: '%g',
+};
+
+/** Text between double quotes. Octal escapes end after three digits, whatever follows. */
+function escaped(text: string): string {
+  return [...Buffer.from(text)]
+    .map((byte) => {
+      const char = String.fromCharCode(byte);
+      return byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(char) ? char : `\\${byte.toString(8).padStart(3, '0')}`;
+    })
+    .join('');
+}

@@ -1,0 +1,80 @@
+// Arrays and vectors inside a kernel's body, as TypeScript types.
+import type { DType } from '../../core/elements/dtype.js';
+import type { Rank } from '../../core/kernels/kernel.js';
+
+type Lower = { 1: never; 2: 1; 3: 2; 4: 3 };
+type Numbers = {
+  1: readonly [number];
+  2: readonly [number, number];
+  3: readonly [number, number, number];
+  4: readonly [number, number, number, number];
+};
+export type ElementIn<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
+
+/** Tells arrays and vectors apart whose elements TypeScript cannot: atomics work on some types only. Never there at run time. */
+declare const ELEMENT: unique symbol;
+
+interface KernelArrayBase<D extends DType, N extends Rank> {
+  readonly [ELEMENT]?: D;
+  /** Elements of an array of one dimension. Of more dimensions, `shape` says what is meant. */
+  readonly length: number;
+  readonly shape: Numbers[N];
+}
+
+type Axes = { 2: 'x' | 'y'; 3: 'x' | 'y' | 'z'; 4: 'x' | 'y' | 'z' | 'w' };
+export type VectorElement = 'f32' | 'f64' | 'i32' | 'u32';
+/** A vector of two to four numbers. It is a value: to change it, make another. */
+export type Vector<D extends VectorElement = VectorElement, N extends 2 | 3 | 4 = 2 | 3 | 4> = D extends VectorElement
+  ? N extends 2 | 3 | 4
+    ? { readonly [K in Axes[N]]: number } & { readonly [ELEMENT]?: readonly [D, N] }
+    : never
+  : never;
+export type vec2f = Vector<'f32', 2>;
+export type vec3f = Vector<'f32', 3>;
+export type vec4f = Vector<'f32', 4>;
+export type vec2d = Vector<'f64', 2>;
+export type vec3d = Vector<'f64', 3>;
+export type vec4d = Vector<'f64', 4>;
+export type vec2i = Vector<'i32', 2>;
+export type vec3i = Vector<'i32', 3>;
+export type vec4i = Vector<'i32', 4>;
+export type vec2u = Vector<'u32', 2>;
+export type vec3u = Vector<'u32', 3>;
+export type vec4u = Vector<'u32', 4>;
+
+/** An `input` array inside a body. */
+export type ReadArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D, N> &
+  (N extends 1
+    ? { readonly [i: number]: ElementIn<D>; at(i: number): ElementIn<D> }
+    : { readonly [i: number]: ReadArray<D, Lower[N]>; at(...index: number[]): ElementIn<D> });
+
+/** An `output` or `inout` array inside a body. */
+export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D, N> &
+  (N extends 1
+    ? {
+        [i: number]: ElementIn<D>;
+        at(i: number): ElementIn<D>;
+        set(i: number, v: ElementIn<D>): void;
+        /** The first elements of a row become the components. */
+        set(v: Vector): void;
+      }
+    : {
+        readonly [i: number]: WriteArray<D, Lower[N]>;
+        at(...index: number[]): ElementIn<D>;
+        set(...indexThenValue: [...number[], ElementIn<D>]): void;
+        /** A vector goes to the last dimension, which is not among the indices. */
+        set(...indexThenVector: [...number[], Vector]): void;
+      });
+
+/** Makes vectors: from the components, from one number for all, from a row of an array, or from a vector of another type, which is cast. */
+export interface VectorOf<D extends VectorElement, N extends 2 | 3 | 4> {
+  (...components: Numbers[N]): Vector<D, N>;
+  (all: number): Vector<D, N>;
+  (from: ReadArray<Exclude<DType, 'bool' | 'i64' | 'u64'>> | Vector<VectorElement, N>): Vector<D, N>;
+}
+/** Of numbers, or of vectors component by component. */
+export interface ByComponent {
+  (first: number, second: number, ...more: number[]): number;
+  (first: bigint, second: bigint, ...more: bigint[]): bigint;
+  <V extends Vector>(first: V, second: NoInfer<V> | number, ...more: (NoInfer<V> | number)[]): V;
+}

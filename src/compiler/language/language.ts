@@ -1,0 +1,61 @@
+// What a kernel's body sees, as TypeScript types: its arguments, and the thread that runs it. The body never runs as
+// JavaScript; these types only let the user's own compiler check it.
+import type { Scalar } from '../../core/elements/dtype.js';
+import type { ArrayParam, Kernel, Params } from '../../core/kernels/kernel.js';
+import type { ElementIn, ReadArray, WriteArray } from './elements.js';
+import type { Thread } from './thread.js';
+
+/** The first parameter of a body. */
+export type BodyArgs<P extends Params> = {
+  readonly [K in keyof P]: P[K] extends Scalar<infer D>
+    ? ElementIn<D>
+    : P[K] extends ArrayParam<infer D, 'in', infer N>
+      ? ReadArray<D, N>
+      : P[K] extends ArrayParam<infer D, infer _A, infer N>
+        ? WriteArray<D, N>
+        : never;
+};
+
+/** Values fixed when the kernel is made; `specialize` makes another kernel with others. */
+export type Constants = Readonly<Record<string, number | boolean>>;
+/** What a constant is to the body: its kind, not the value it happens to have. */
+export type ConstantsEnv<C extends Constants> = { readonly [K in keyof C]: C[K] extends boolean ? boolean : number };
+
+type FuncArgs<A extends readonly Scalar[]> = { -readonly [I in keyof A]: A[I] extends Scalar<infer D> ? ElementIn<D> : never };
+type FuncResult<R extends Scalar> = R extends Scalar<infer D> ? ElementIn<D> : never;
+export type FuncBody<A extends readonly Scalar[], R extends Scalar> = (...args: FuncArgs<A>) => FuncResult<R>;
+
+/** A helper made by `func`. */
+export interface Func<A extends readonly Scalar[] = readonly Scalar[], R extends Scalar = Scalar> {
+  readonly kind: 'func';
+  readonly params: A;
+  readonly result: R;
+}
+export type Funcs = Readonly<Record<string, Func>>;
+export type FuncsEnv<F extends Funcs> = {
+  readonly [K in keyof F]: F[K] extends Func<infer A, infer R> ? (...args: FuncArgs<A>) => FuncResult<R> : never;
+};
+
+export interface KernelOptions<C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>> {
+  readonly constants?: C;
+  readonly functions?: F;
+  /** `checked` (default): an access outside an array is reported, and leaves memory alone. */
+  readonly bounds?: 'checked' | 'unchecked';
+  /** Fused multiply-add allowed (default). Without it `+ - * / sqrt` agree bit for bit between devices. */
+  readonly fmad?: boolean;
+  readonly maxThreadsPerBlock?: number;
+}
+
+/** The thread under the names of constants and functions, which hide its own. */
+type Under<Own> = string extends keyof Own ? Thread : keyof Thread & keyof Own extends never ? Thread : Omit<Thread, keyof Own>;
+
+/** The body of a kernel: read as text, never called. */
+export type KernelBody<P extends Params, C extends Constants, F extends Funcs> = (
+  args: BodyArgs<P>,
+  t: Under<ConstantsEnv<C> & FuncsEnv<F>> & ConstantsEnv<C> & FuncsEnv<F>,
+) => void;
+
+export interface TypedKernel<P extends Params, C extends Constants> extends Kernel<P> {
+  /** The same kernel with other constants. */
+  specialize(constants: Partial<ConstantsEnv<C>>): TypedKernel<P, C>;
+}

@@ -1,0 +1,165 @@
+// From a parsed function to typed IR: sets the scene, and lowers until every `let` has a type.
+//
+// A pass that learns a type is repeated, even when it ended in an error: the error may have come from not knowing. When
+// nothing more is learnt, what is still untyped gets its default (i32, u32 beside u32 values, f32 for fractions) and
+// the last pass runs. Each pass settles at least one variable, so it ends. A `let` that no pass has seen assigned is a
+// `const`.
+import type { Pattern } from 'acorn';
+import type { Param, Params } from '../../core/kernels/kernel.js';
+import { type Context, fail, identifierOf, Scope, type Surroundings, type Value } from './context.js';
+import { KernelTextError } from '../places/diagnostics.js';
+import { lowerFitted } from './expressions.js';
+import type { ArrayRef, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import type { Constants } from '../language/language.js';
+import { isTooDeep, type ParsedFunction, tooDeep } from '../source/parse.js';
+import { bindPattern } from './declarations.js';
+import { lowerBody } from './statements.js';
+import { convert, REGISTER_TYPE, variableExpr } from './types.js';
+
+interface Lowered {
+  readonly body: readonly Stmt[];
+  readonly context: Context;
+}
+
+/** Several times what a text of the longest length holds. */
+const MAX_EXPRESSIONS = 200_000;
+/** Half a second's worth: a chain of variables whose types follow from each other takes a pass for each. */
+const MAX_EXPRESSIONS_OF_ALL_PASSES = 1_000_000;
+
+/** What one pass tells the next. */
+type Learnt = Pick<Context, 'resolved' | 'lets' | 'assigned' | 'constants' | 'unsignedHints' | 'budget'>;
+
+function freshContext(text: string, around: Surroundings, isHelper: boolean, learnt: Learnt): Context {
+  const scope = new Scope(undefined);
+  return {
+    text,
+    around,
+    ...learnt,
+    untyped: new Map(),
+    hasLearnt: false,
+    scope,
+    bodyScope: scope,
+    isHelper,
+    arrays: [],
+    out: [],
+    indexRank: 0,
+    calledFuncs: new Set(),
+    effects: 0,
+    isMinified: false,
+    expanding: new Set(),
+  };
+}
+
+/** Lowers until all is typed. `run` lowers the whole function once. */
+function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
+  const learnt: Learnt = {
+    resolved: new Map(),
+    lets: new Set(),
+    assigned: new Set(),
+    constants: new Set(),
+    unsignedHints: new Set(),
+    budget: { ofPass: 0, ofAll: MAX_EXPRESSIONS_OF_ALL_PASSES },
+  };
+  for (;;) {
+    learnt.budget.ofPass = MAX_EXPRESSIONS;
+    const ctx = freshContext(text, around, isHelper, learnt);
+    let error: unknown;
+    try {
+      run(ctx);
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (isTooDeep(error)) throw tooDeep();
+    if (ctx.hasLearnt && learnt.budget.ofAll > 0 && learnt.budget.ofPass > 0) continue;
+    // What never is assigned is known at the end only, and not when an error came before it.
+    const fixed = error === undefined ? [...learnt.lets].filter((node) => !learnt.assigned.has(node) && !learnt.constants.has(node)) : [];
+    if (fixed.length > 0) {
+      for (const node of fixed) learnt.constants.add(node);
+      continue;
+    }
+    if (error !== undefined && !(error instanceof KernelTextError && ctx.untyped.size > 0)) throw error;
+    if (ctx.untyped.size === 0) return { body: ctx.out, context: ctx };
+    for (const [variable, node] of ctx.untyped) {
+      const whole: ScalarType = learnt.unsignedHints.has(node) ? 'u32' : 'i32';
+      const type = variable.type === 'float literal' ? 'f32' : variable.type === 'bigint literal' ? 'i64' : whole;
+      learnt.resolved.set(node, { type, by: node });
+    }
+  }
+}
+
+function argumentValue(name: string, param: Param, parameter: number): Value {
+  const type = REGISTER_TYPE[param.dtype];
+  if (param.kind === 'scalar') return { kind: 'expr', expr: { kind: 'scalar', type, dtype: param.dtype, name } };
+  const array: ArrayRef = {
+    name,
+    space: 'parameter',
+    number: parameter,
+    dtype: param.dtype,
+    rank: param.rank,
+    extents: [],
+    isReadOnly: param.access === 'in',
+  };
+  return { kind: 'array', array, indices: [] };
+}
+
+function bindParameter(ctx: Context, pattern: Pattern | undefined, from: 'args' | 'env'): void {
+  if (!pattern) return;
+  if (pattern.type === 'Identifier') ctx.scope.define(pattern.name, { kind: from });
+  else bindPattern(ctx, pattern, from);
+}
+
+/** A kernel's body. */
+export function lowerKernel(
+  name: string,
+  parsed: ParsedFunction,
+  params: Params,
+  constants: Constants,
+  functions: ReadonlyMap<string, FuncIr>,
+): KernelIr {
+  const { node } = parsed;
+  if (node.params.length > 2) fail('K004', node.params[2]!, 'A body has two parameters at most: the arguments and the thread.');
+  const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at)] as const));
+  const { body, context } = untilTyped(parsed.text, { args, constants, functions }, false, (ctx) => {
+    bindParameter(ctx, node.params[0], 'args');
+    bindParameter(ctx, node.params[1], 'env');
+    ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
+    if (node.body.type === 'BlockStatement') lowerBody(ctx, node.body.body, undefined);
+    // An arrow without braces: its one expression is a statement.
+    else lowerBody(ctx, [{ type: 'ExpressionStatement', expression: node.body, start: node.body.start, end: node.body.end }], undefined);
+  });
+  return { name, body, arrays: context.arrays, funcs: [...context.calledFuncs], indexRank: context.indexRank };
+}
+
+/** A helper's body. */
+export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly ScalarType[], result: ScalarType): FuncIr {
+  const { node } = parsed;
+  if (node.params.length !== params.length) {
+    fail(
+      'K004',
+      node,
+      `The helper has ${node.params.length} parameter${node.params.length === 1 ? '' : 's'}, and ${params.length} type${params.length === 1 ? '' : 's'} for them.`,
+    );
+  }
+  const variables = node.params.map(
+    (pattern, at): Variable => ({ name: identifierOf(pattern, 'A parameter of a helper'), type: params[at]!, isConst: true }),
+  );
+  const around: Surroundings = { args: new Map(), constants: {}, functions: new Map() };
+  const { body } = untilTyped(parsed.text, around, true, (ctx) => {
+    for (const variable of variables) ctx.scope.define(variable.name, { kind: 'expr', expr: variableExpr(variable) });
+    ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
+    if (node.body.type === 'BlockStatement') {
+      lowerBody(ctx, node.body.body, result);
+      if (!endsInReturn(ctx.out)) fail('K303', node, `The helper does not return a value on every path.`);
+    } else {
+      ctx.out.push({ kind: 'return', at: node.body.start, value: lowerFitted(ctx, node.body, (arm, at) => convert(ctx, arm, result, at)) });
+    }
+  });
+  return { name, params: variables, result, body };
+}
+
+function endsInReturn(body: readonly Stmt[]): boolean {
+  const last = body.at(-1);
+  if (last?.kind === 'return') return true;
+  if (last?.kind === 'block') return endsInReturn(last.body);
+  return last?.kind === 'if' && endsInReturn(last.then) && endsInReturn(last.otherwise);
+}

@@ -1,0 +1,94 @@
+// What a name of the text stands for.
+//
+// Order: locals and parameters, then free names looked up among constants, helpers, the thread's members and Math. Free
+// names are trusted only when the text is not minified: a mangler may by chance produce a name of ours.
+import type { AnyNode, Identifier, MemberExpression } from 'acorn';
+import { isAtomic } from './atomics.js';
+import {
+  EFFECT_FUNCTIONS,
+  MEMORY_FUNCTIONS,
+  RANDOM_FUNCTION,
+  THREAD_FUNCTIONS,
+  THREAD_INDICES,
+  THREAD_VECTORS,
+  TYPE_NAMES,
+  VECTOR_FUNCTIONS,
+} from '../ir/builtins.js';
+import { type Context, fail, type Value } from './context.js';
+import type { Axis, ThreadVector } from '../ir/ir.js';
+import { boolean, literal } from './types.js';
+import { isVectorType } from './vectors.js';
+
+/** What calls.ts, memory.ts and effects.ts know by name. */
+const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
+
+/** Names up to this long are what minifiers give. */
+export const SHORT_NAME = 2;
+
+/** A name standing alone. */
+export function nameValue(ctx: Context, node: Identifier): Value {
+  const { name } = node;
+  const local = ctx.scope.lookup(name);
+  if (local) return local;
+  if (name === 'Math') return { kind: 'math' };
+  if (name === 'Infinity') return { kind: 'expr', expr: literal(Number.POSITIVE_INFINITY) };
+  if (name === 'NaN') return { kind: 'expr', expr: literal(Number.NaN) };
+  return freeName(ctx, name, node);
+}
+
+/** Is it a name that means nothing here, and so may be a module's namespace? */
+export function isUnknown(ctx: Context, name: string): boolean {
+  return !ctx.scope.lookup(name) && !['Math', 'Infinity', 'NaN'].includes(name) && !lookup(ctx, name);
+}
+
+function freeName(ctx: Context, name: string, node: AnyNode): Value {
+  const found = lookup(ctx, name);
+  const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
+  if (found && ctx.isMinified) {
+    fail('K103', node, `The text is minified, so the free name '${name}' cannot be trusted.`, hint);
+  }
+  if (found && name.length <= SHORT_NAME && !THREAD_INDICES.includes(name)) {
+    fail('K103', node, `The free name '${name}' cannot be trusted: a minifier gives names that short to anything.`, hint);
+  }
+  if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
+  return found;
+}
+
+/** A member of the second parameter, or of a module's namespace. */
+export function environmentValue(ctx: Context, name: string, node: AnyNode): Value {
+  return lookup(ctx, name) ?? refuse(name, node, 'Declare it in { constants } or { functions }.');
+}
+
+/** `module.name`: what a tool makes of an imported name. The launch indices cannot be imported. */
+export function importedName(ctx: Context, node: MemberExpression, object: string): Value {
+  const name = !node.computed && node.property.type === 'Identifier' ? node.property.name : '';
+  const found = THREAD_INDICES.includes(name) ? undefined : lookup(ctx, name);
+  return (
+    found ??
+    fail(
+      'K101',
+      node,
+      `'${object}.${name}' is not known inside the kernel.`,
+      'Take it from the second parameter of the body, or declare it in { constants }.',
+    )
+  );
+}
+
+function refuse(name: string, node: AnyNode, hint: string): never {
+  return fail('K101', node, `'${name}' is not known inside the kernel.`, hint);
+}
+
+function lookup(ctx: Context, name: string): Value | undefined {
+  if (Object.hasOwn(ctx.around.constants, name)) {
+    const value = ctx.around.constants[name]!;
+    return { kind: 'expr', expr: typeof value === 'boolean' ? boolean(value) : literal(value) };
+  }
+  const func = ctx.around.functions.get(name);
+  if (func) return { kind: 'func', func };
+  if (isAtomic(name) || isVectorType(name) || NAMED.some((names) => names.includes(name))) return { kind: 'builtin', name };
+  if (THREAD_VECTORS.includes(name)) return { kind: 'thread', vector: name as ThreadVector | 'globalIdx' };
+  const axis = THREAD_INDICES.indexOf(name);
+  if (axis < 0) return undefined;
+  ctx.indexRank = Math.max(ctx.indexRank, axis + 1) as Context['indexRank'];
+  return { kind: 'expr', expr: { kind: 'index', type: 'i32', axis: axis as Axis } };
+}

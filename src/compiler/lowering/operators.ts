@@ -1,0 +1,212 @@
+// Operators on values: which types meet, what folds, and what is refused.
+import type { AnyNode } from 'acorn';
+import { type Context, fail, textOf } from './context.js';
+import { castWide, combineWide, isWide } from './wide.js';
+import type { ArithmeticOp, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
+import {
+  boolean,
+  commonType,
+  convert,
+  defaultType,
+  isFloat,
+  isInteger,
+  isOpen,
+  isUntyped,
+  literal,
+  meet,
+  retype,
+  settle,
+  typedConst,
+  typeName,
+  variableExpr,
+} from './types.js';
+
+/** Refuses what is no integer. */
+export function integer(ctx: Context, operand: Expr, node: AnyNode, op: string): Expr {
+  if (isInteger(operand.type)) return operand;
+  const hint = operand.type === 'bool' ? 'Use && and || on conditions.' : `Write i32(${textOf(ctx, node)}) first.`;
+  return fail('K201', node, `'${op}' needs integers, and '${textOf(ctx, node)}' is ${typeName(operand.type)}.`, hint);
+}
+
+const COMPARISONS: Readonly<Record<string, ComparisonOp>> = {
+  '<': '<',
+  '<=': '<=',
+  '>': '>',
+  '>=': '>=',
+  '==': '==',
+  '===': '==',
+  '!=': '!=',
+  '!==': '!=',
+};
+const BITWISE: readonly string[] = ['&', '|', '^', '<<', '>>', '>>>'];
+
+export function divideIntegers(ctx: Context, left: Expr, right: Expr, rounding: 'idiv' | 'floordiv', node: AnyNode): Expr {
+  const type = commonType(ctx, left, right, node);
+  if (left.kind === 'const' && right.kind === 'const' && isUntyped(type)) {
+    const quotient = left.value / right.value;
+    return literal(Number.isFinite(quotient) ? (rounding === 'idiv' ? Math.trunc(quotient) : Math.floor(quotient)) : 0);
+  }
+  if (isUntyped(type) && (isOpen(ctx, left) || isOpen(ctx, right))) return { kind: 'builtin', type, name: rounding, args: [left, right] };
+  const decided = isUntyped(type) ? 'i32' : type;
+  const args = [retype(ctx, left, decided, node), retype(ctx, right, decided, node)];
+  return { kind: 'builtin', type: decided, name: rounding === 'floordiv' && decided === 'u32' ? 'idiv' : rounding, args };
+}
+
+/** One binary operator on two values: what `a + b` and `a += b` share. */
+export function combine(ctx: Context, op: string, left: Expr, right: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): Expr {
+  const comparison = COMPARISONS[op];
+  if (isWide(left.type) || isWide(right.type)) return combineWide(ctx, op, comparison, left, right, node);
+  if (comparison) return compare(ctx, comparison, left, right, node);
+  if (BITWISE.includes(op)) return bitwise(ctx, op, left, right, leftNode, rightNode);
+  const type = commonType(ctx, left, right, node);
+  if (isUntyped(type) && left.kind === 'const' && right.kind === 'const') return literal(folded(op, left.value, right.value));
+  if (op === '**') return power(ctx, left, right, type, node);
+  if (op === '/' && isInteger(type) && !isUntyped(type)) {
+    const [a, b] = [textOf(ctx, leftNode), textOf(ctx, rightNode)];
+    fail(
+      'K205',
+      node,
+      "'/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.",
+      `Write idiv(${a}, ${b}) to truncate or f32(${a}) / ${b} for a fraction.`,
+    );
+  }
+  if (!['+', '-', '*', '/', '%'].includes(op)) fail('K301', node, `'${op}' is not part of the kernel language.`);
+  const result = op === '/' && isUntyped(type) ? 'float literal' : type;
+  return {
+    kind: 'arithmetic',
+    type: result,
+    op: op as ArithmeticOp,
+    left: meet(ctx, left, type, leftNode),
+    right: meet(ctx, right, type, rightNode),
+  };
+}
+
+function folded(op: string, a: number, b: number): number {
+  switch (op) {
+    case '+':
+      return a + b;
+    case '-':
+      return a - b;
+    case '*':
+      return a * b;
+    case '/':
+      return a / b;
+    case '%':
+      return a % b;
+    default:
+      return a ** b;
+  }
+}
+
+function compare(ctx: Context, op: ComparisonOp, left: Expr, right: Expr, node: AnyNode): Expr {
+  const isEquality = op === '==' || op === '!=';
+  if (left.type === 'bool' && right.type === 'bool' && isEquality) return { kind: 'compare', type: 'bool', op, left, right };
+  const type = commonType(ctx, left, right, node);
+  const decided = isUntyped(type) ? (type === 'float literal' ? 'f32' : 'i32') : type;
+  if (left.kind === 'const' && right.kind === 'const' && isUntyped(type)) return boolean(compared(op, left.value, right.value));
+  return { kind: 'compare', type: 'bool', op, left: retype(ctx, left, decided, node), right: retype(ctx, right, decided, node) };
+}
+
+function compared(op: ComparisonOp, a: number, b: number): boolean {
+  if (op === '<') return a < b;
+  if (op === '<=') return a <= b;
+  if (op === '>') return a > b;
+  if (op === '>=') return a >= b;
+  return op === '==' ? a === b : a !== b;
+}
+
+function bitwise(ctx: Context, op: string, left: Expr, right: Expr, leftNode: AnyNode, rightNode: AnyNode): Expr {
+  // `x | 0` and `x >>> 0` are JavaScript's casts.
+  if (right.kind === 'const' && right.value === 0 && left.type !== 'bool') {
+    if (op === '|') return castTo(ctx, left, 'i32', leftNode);
+    if (op === '>>>') return castTo(ctx, left, 'u32', leftNode);
+  }
+  integer(ctx, left, leftNode, op);
+  integer(ctx, right, rightNode, op);
+  if (left.kind === 'const' && right.kind === 'const' && isUntyped(left.type) && isUntyped(right.type)) {
+    return literal(foldedBits(op, left.value, right.value));
+  }
+  if (op === '<<' || op === '>>' || op === '>>>') {
+    const count = isUntyped(right.type) ? wrapped(ctx, right, 'i32', rightNode) : right;
+    if (op !== '>>>' && isUntyped(left.type) && left.kind !== 'const')
+      return { kind: 'arithmetic', type: left.type, op, left, right: count };
+    const value = isUntyped(left.type) ? wrapped(ctx, left, op === '>>>' ? 'u32' : defaultType(left), leftNode) : left;
+    if (op === '>>>') return { kind: 'arithmetic', type: 'u32', op: '>>', left: castTo(ctx, value, 'u32', leftNode), right: count };
+    return { kind: 'arithmetic', type: value.type, op, left: value, right: count };
+  }
+  const type = isUntyped(left.type) ? right.type : left.type;
+  if (!isUntyped(left.type) && !isUntyped(right.type)) commonType(ctx, left, right, leftNode);
+  return {
+    kind: 'arithmetic',
+    type,
+    op: op as ArithmeticOp,
+    left: wrapped(ctx, left, type, leftNode),
+    right: wrapped(ctx, right, type, rightNode),
+  };
+}
+
+/** A number of the text as 32 bits: `x & 0xffffffff` is not out of range. */
+function wrapped(ctx: Context, expr: Expr, type: Expr['type'], node: AnyNode): Expr {
+  if (isUntyped(type)) return expr;
+  if (expr.kind !== 'const' || !isUntyped(expr.type)) return retype(ctx, expr, type, node);
+  return typedConst(type, type === 'u32' ? expr.value >>> 0 : expr.value | 0);
+}
+
+function foldedBits(op: string, a: number, b: number): number {
+  switch (op) {
+    case '&':
+      return a & b;
+    case '|':
+      return a | b;
+    case '^':
+      return a ^ b;
+    case '<<':
+      return a << b;
+    case '>>':
+      return a >> b;
+    default:
+      return a >>> b;
+  }
+}
+
+/** Whole powers up to this are products. */
+const EXPANDED_POWER = 4;
+
+function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], node: AnyNode): Expr {
+  const times = exponent.kind === 'const' ? exponent.value : Number.NaN;
+  if (Number.isInteger(times) && times >= 1 && times <= EXPANDED_POWER) {
+    const settled = settle(ctx, base, node);
+    if (times === 1) return settled;
+    const variable = { name: 'base', type: settled.type, isConst: true };
+    const factor = variableExpr(variable);
+    let body: Expr = factor;
+    for (let n = 1; n < times; n++) body = { kind: 'arithmetic', type: settled.type, op: '*', left: body, right: factor };
+    return { kind: 'bind', type: settled.type, variable, value: settled, body };
+  }
+  if (isUntyped(type) && (isOpen(ctx, base) || isOpen(ctx, exponent)))
+    return { kind: 'builtin', type: 'float literal', name: 'pow', args: [base, exponent] };
+  const float = type === 'f64' ? 'f64' : 'f32';
+  return { kind: 'builtin', type: float, name: 'pow', args: [retype(ctx, base, float, node), retype(ctx, exponent, float, node)] };
+}
+
+/** An explicit cast: i32(x), `x | 0`, Math.fround(x). */
+export function castTo(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
+  // A cast says nothing of what a variable is that has no type yet.
+  if (isOpen(ctx, expr)) return { kind: 'cast', type, operand: expr };
+  if (isWide(expr.type) || isWide(type)) return castWide(ctx, expr, type, node);
+  if (expr.kind === 'const' && isUntyped(expr.type)) return typedConst(type, castNumber(expr.value, type));
+  if (expr.kind === 'const' && expr.type === 'bool') return typedConst(type, expr.value);
+  if (isUntyped(expr.type) && !(isFloat(expr.type) && isInteger(type))) return convert(ctx, expr, type, node);
+  const settled = settle(ctx, expr, node);
+  return settled.type === type ? settled : { kind: 'cast', type, operand: settled };
+}
+
+function castNumber(value: number, type: ScalarType): number {
+  if (type === 'f32') return Math.fround(value);
+  if (type === 'f64') return value;
+  if (Number.isNaN(value)) return 0;
+  // An integer of the text wraps between i32 and u32, as a cast does; a fraction saturates.
+  if (Number.isInteger(value) && Math.abs(value) < 2 ** 32) return type === 'i32' ? value | 0 : value >>> 0;
+  const [low, high] = type === 'i32' ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
+  return Math.trunc(Math.min(Math.max(value, low), high));
+}

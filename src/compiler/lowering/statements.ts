@@ -1,0 +1,202 @@
+// Statements of the text to typed IR.
+import type { AnyNode, CallExpression, Expression, ForStatement, Statement } from 'acorn';
+import { lowerAssignment, lowerSet, lowerUpdate } from './assignments.js';
+import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
+import { lowerCall } from './calls.js';
+import { type Context, fail, nested, textOf } from './context.js';
+import { lowerDeclaration } from './declarations.js';
+import { lowerEffectCall } from './effects.js';
+import { evaluate, lowerExpr, lowerFitted, words } from './expressions.js';
+import type { Expr, ScalarType, Stmt } from '../ir/ir.js';
+import { condition, convert, settle } from './types.js';
+
+/** Lowers the statements of a body. */
+export function lowerBody(ctx: Context, statements: readonly Statement[], result: ScalarType | undefined): void {
+  for (const statement of statements) lowerStatement(ctx, statement, result);
+}
+
+function lowerStatement(ctx: Context, node: Statement, result: ScalarType | undefined): void {
+  const at = node.start;
+  switch (node.type) {
+    case 'EmptyStatement':
+      return;
+    case 'BlockStatement':
+      ctx.out.push({ kind: 'block', at, body: nested(ctx, () => lowerBody(ctx, node.body, result)) });
+      return;
+    case 'VariableDeclaration':
+      lowerDeclaration(ctx, node);
+      return;
+    case 'ExpressionStatement':
+      if (node.directive === undefined) lowerEffect(ctx, node.expression);
+      return;
+    case 'IfStatement': {
+      const test = lowerTest(ctx, node.test);
+      const then = branch(ctx, node.consequent, result);
+      const otherwise = node.alternate ? branch(ctx, node.alternate, result) : [];
+      ctx.out.push({ kind: 'if', at, test, then, otherwise });
+      return;
+    }
+    case 'ForStatement':
+      lowerFor(ctx, node, result);
+      return;
+    case 'WhileStatement': {
+      const test = lowerCondition(ctx, node.test);
+      ctx.out.push({ kind: 'loop', at, tested: 'before', init: [], test, update: [], body: branch(ctx, node.body, result) });
+      return;
+    }
+    case 'DoWhileStatement': {
+      const body = branch(ctx, node.body, result);
+      ctx.out.push({ kind: 'loop', at, tested: 'after', init: [], test: lowerCondition(ctx, node.test), update: [], body });
+      return;
+    }
+    case 'BreakStatement':
+    case 'ContinueStatement': {
+      const kind = node.type === 'BreakStatement' ? 'break' : 'continue';
+      if (node.label) fail('K301', node, `'${kind} ${node.label.name}': labels are not part of the kernel language.`);
+      ctx.out.push({ kind, at });
+      return;
+    }
+    case 'ReturnStatement':
+      lowerReturn(ctx, node.argument ?? undefined, node, result);
+      return;
+    default:
+      fail('K301', node, `A ${words(node.type)} is not part of the kernel language.`, HINTS[node.type]);
+  }
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  ForOfStatement: 'Write for (let k = 0; k < a.length; k++).',
+  ForInStatement: 'Write for (let k = 0; k < a.length; k++).',
+  SwitchStatement: 'Write if and else.',
+  FunctionDeclaration: 'Make it a helper with func(...), or an arrow of one expression.',
+  ThrowStatement: 'Return, and leave a mark in an output array.',
+};
+
+function branch(ctx: Context, node: Statement, result: ScalarType | undefined): Stmt[] {
+  return nested(ctx, () => lowerBody(ctx, node.type === 'BlockStatement' ? node.body : [node], result));
+}
+
+function lowerReturn(ctx: Context, argument: Expression | undefined, node: AnyNode, result: ScalarType | undefined): void {
+  if (result === undefined) {
+    if (argument) lowerReturned(ctx, argument, node);
+    ctx.out.push({ kind: 'return', at: node.start, value: undefined });
+    return;
+  }
+  if (!argument) return fail('K303', node, `The helper must return a ${result}.`);
+  const value = leading(ctx, argument, (last) => lowerFitted(ctx, last, (arm, at) => convert(ctx, arm, result, at)));
+  ctx.out.push({ kind: 'return', at: node.start, value });
+}
+
+/** `return f(x), void 0` is how minifiers join what is done last and the return. */
+function lowerReturned(ctx: Context, node: Expression, at: AnyNode): void {
+  leading(ctx, node, (last) => {
+    if (last.type === 'UnaryExpression' && last.operator === 'void') return;
+    if (last.type !== 'CallExpression' && last.type !== 'AssignmentExpression')
+      fail('K303', at, 'A kernel returns no value.', 'Write the result into an output array.');
+    lowerEffect(ctx, last);
+  });
+}
+
+/** `a, b, value`: what stands before the last comma is done first. */
+export function leading<T>(ctx: Context, node: Expression, last: (node: Expression) => T): T {
+  if (node.type !== 'SequenceExpression') return last(node);
+  for (const part of node.expressions.slice(0, -1)) lowerEffect(ctx, part);
+  return leading(ctx, node.expressions.at(-1)!, last);
+}
+
+function lowerCondition(ctx: Context, node: Expression): Expr {
+  return condition(ctx, lowerExpr(ctx, node), node);
+}
+function lowerTest(ctx: Context, node: Expression): Expr {
+  return leading(ctx, node, (last) => lowerCondition(ctx, last));
+}
+
+function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefined): void {
+  let loop: Stmt | undefined;
+  const isTop = ctx.scope === ctx.bodyScope;
+  // The names of the head live around the body.
+  const around = nested(ctx, () => {
+    // A minifier may move declarations of the body into the head.
+    const { bodyScope } = ctx;
+    if (isTop) ctx.bodyScope = ctx.scope;
+    const init = listed(ctx, () => {
+      if (node.init?.type === 'VariableDeclaration') lowerDeclaration(ctx, node.init);
+      else if (node.init) lowerEffect(ctx, node.init);
+    });
+    ctx.bodyScope = bodyScope;
+    const test = node.test ? lowerCondition(ctx, node.test) : undefined;
+    // The body comes before the update, so that `let` types are learnt in the order they are read.
+    const body = branch(ctx, node.body, result);
+    const update = listed(ctx, () => {
+      if (node.update) lowerEffect(ctx, node.update);
+    });
+    loop = { kind: 'loop', at: node.start, tested: 'before', init, test, update, body };
+  });
+  ctx.out.push(...around, loop!);
+}
+
+/** Statements lowered into a list of their own, in the same scope. */
+function listed(ctx: Context, run: () => void): Stmt[] {
+  const { out } = ctx;
+  const list: Stmt[] = [];
+  ctx.out = list;
+  try {
+    run();
+  } finally {
+    ctx.out = out;
+  }
+  return list;
+}
+
+function lowerEffect(ctx: Context, node: Expression): void {
+  switch (node.type) {
+    case 'AssignmentExpression':
+      return lowerAssignment(ctx, node);
+    case 'UpdateExpression':
+      return lowerUpdate(ctx, node);
+    case 'SequenceExpression':
+      for (const part of node.expressions) lowerEffect(ctx, part);
+      return;
+    case 'ParenthesizedExpression':
+      return lowerEffect(ctx, node.expression);
+    case 'LogicalExpression': {
+      // `a && f()` is an if to a minifier.
+      const test = lowerTest(ctx, node.left);
+      const effect = nested(ctx, () => lowerEffect(ctx, node.right));
+      const [then, otherwise] = node.operator === '&&' ? [effect, []] : [[], effect];
+      ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
+      return;
+    }
+    case 'ConditionalExpression': {
+      const test = lowerTest(ctx, node.test);
+      const then = nested(ctx, () => lowerEffect(ctx, node.consequent));
+      const otherwise = nested(ctx, () => lowerEffect(ctx, node.alternate));
+      ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
+      return;
+    }
+    case 'CallExpression':
+      return lowerCallEffect(ctx, node);
+    case 'UnaryExpression':
+      if (node.operator === 'void') return lowerEffect(ctx, node.argument);
+      break;
+    case 'Literal':
+      return;
+    default:
+  }
+  fail('K301', node, `'${textOf(ctx, node)}' does nothing.`, 'Assign it, or remove it.');
+}
+
+function lowerCallEffect(ctx: Context, node: CallExpression): void {
+  const callee = evaluate(ctx, node.callee);
+  if (callee.kind === 'method' && callee.name === 'set') {
+    lowerSet(ctx, callee.array, callee.indices, node);
+    return;
+  }
+  if (callee.kind === 'builtin' && EFFECT_FUNCTIONS.includes(callee.name)) {
+    lowerEffectCall(ctx, callee.name, node);
+    return;
+  }
+  const value = lowerCall(ctx, node);
+  if (value.kind !== 'expr') fail('K301', node, `'${textOf(ctx, node)}' does nothing.`);
+  ctx.out.push({ kind: 'effect', at: node.start, expr: settle(ctx, value.expr, node) });
+}

@@ -1,0 +1,203 @@
+// Type rules: how two operands meet, and what converts to what without a cast.
+//
+// Numbers in the text have no type (`1`, `1.0` and `1e0` are one text after a bundler); they take the type of what they
+// meet. Nothing narrows silently: a fraction never becomes an integer, nor f64 f32, nor i32 u32.
+import type { AnyNode } from 'acorn';
+import type { DType } from '../../core/elements/dtype.js';
+import { type Context, fail, textOf } from './context.js';
+import { defaultWide, isWide, wideAs, wideConst } from './wide.js';
+import type { Expr, ScalarType, UntypedType, ValueType, Variable } from '../ir/ir.js';
+
+const I32_MIN = -(2 ** 31);
+const I32_MAX = 2 ** 31 - 1;
+const U32_MAX = 2 ** 32 - 1;
+
+/** What an element or a scalar argument is in a register. */
+export const REGISTER_TYPE: { readonly [D in DType]: ScalarType } = {
+  bool: 'bool',
+  i8: 'i32',
+  u8: 'i32',
+  i16: 'i32',
+  u16: 'i32',
+  i32: 'i32',
+  u32: 'u32',
+  i64: 'i64',
+  u64: 'u64',
+  f16: 'f32',
+  f32: 'f32',
+  f64: 'f64',
+};
+
+export function isUntyped(type: ValueType): type is UntypedType {
+  return type === 'int literal' || type === 'float literal' || type === 'bigint literal';
+}
+/** Of 32 bits. */
+export function isInteger(type: ValueType): boolean {
+  return type === 'i32' || type === 'u32' || type === 'int literal';
+}
+export function isFloat(type: ValueType): boolean {
+  return type === 'f32' || type === 'f64' || type === 'float literal';
+}
+
+/** A number of the text. */
+export function literal(value: number): Expr {
+  const isWhole = Number.isInteger(value) && value >= I32_MIN && value <= U32_MAX;
+  return { kind: 'const', type: isWhole ? 'int literal' : 'float literal', value };
+}
+export function boolean(value: boolean): Expr {
+  return { kind: 'const', type: 'bool', value: value ? 1 : 0 };
+}
+export function typedConst(type: ScalarType, value: number): Expr {
+  return { kind: 'const', type, value };
+}
+export function variableExpr(variable: Variable): Expr {
+  return { kind: 'variable', type: variable.type, variable };
+}
+
+/** Can it be had without a cast? */
+export function convertsTo(from: ValueType, to: ScalarType): boolean {
+  if (from === to) return true;
+  if (from === 'bool' || to === 'bool') return false;
+  if (isWide(from) || isWide(to)) return from === 'bigint literal' && isWide(to);
+  if (from === 'int literal') return true;
+  if (from === 'float literal' || isInteger(from)) return to === 'f32' || to === 'f64';
+  return from === 'f32' && to === 'f64';
+}
+
+/** A value as a type that it converts to. Untyped expressions take the type all the way down. */
+export function retype(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
+  if (expr.type === type) return expr;
+  if (!isUntyped(expr.type)) return { kind: 'cast', type, operand: expr };
+  const down = (part: Expr): Expr => retype(ctx, part, type, node);
+  switch (expr.kind) {
+    case 'const':
+      return constAs(expr.value, type, node);
+    case 'wide':
+      return wideAs(expr.value, type, node);
+    case 'variable': {
+      const declarator = ctx.untyped.get(expr.variable);
+      if (declarator && type === 'u32') ctx.unsignedHints.add(declarator);
+      return { ...expr, type };
+    }
+    case 'select':
+      return { ...expr, type, then: down(expr.then), otherwise: down(expr.otherwise) };
+    case 'negate':
+    case 'invert':
+      return { ...expr, type, operand: down(expr.operand) };
+    case 'arithmetic':
+      return { ...expr, type, left: down(expr.left), right: down(expr.right) };
+    case 'builtin':
+      return { ...expr, type, args: expr.args.map(down) };
+    case 'bind':
+      return { ...expr, type, body: down(expr.body) };
+    default:
+      return { kind: 'cast', type, operand: expr };
+  }
+}
+
+function constAs(value: number, type: ScalarType, node: AnyNode): Expr {
+  if (type === 'f32') return typedConst(type, Math.fround(value));
+  if (type === 'i32' && value > I32_MAX)
+    fail('K206', node, `${value} does not fit i32.`, 'i32 goes to 2147483647. Use u32(...) for larger numbers.');
+  if (type === 'u32' && value < 0) fail('K206', node, `${value} does not fit u32.`, 'u32 starts at 0. Use i32(...) for negative numbers.');
+  return typedConst(type, value);
+}
+
+/** Converts as an assignment, an argument or an index does. */
+export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
+  if (convertsTo(expr.type, type)) return retype(ctx, expr, type, node);
+  const shown = `'${textOf(ctx, node)}'`;
+  if (expr.type === 'bool' || type === 'bool') {
+    const hint = type === 'bool' ? `Compare it: ${textOf(ctx, node)} !== 0.` : `Write ${type}(${textOf(ctx, node)}), or choose with ?: .`;
+    fail('K201', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, hint);
+  }
+  if ((isInteger(expr.type) && isInteger(type)) || isWide(expr.type) || isWide(type)) {
+    fail('K204', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, `Write ${type}(${textOf(ctx, node)}).`);
+  }
+  if (isFloat(expr.type) && isInteger(type)) {
+    fail(
+      'K206',
+      node,
+      `${shown} is ${typeName(expr.type)} where ${type} is needed, and would lose its fraction.`,
+      `Write ${type}(${textOf(ctx, node)}) to truncate.`,
+    );
+  }
+  return fail('K207', node, `${shown} is f64 where f32 is needed, and would lose precision.`, `Write f32(${textOf(ctx, node)}).`);
+}
+
+/** The type of a value that nothing else decides. */
+export function defaultType(expr: Expr): ScalarType {
+  if (!isUntyped(expr.type)) return expr.type;
+  if (expr.type === 'float literal') return 'f32';
+  if (expr.type === 'bigint literal') return defaultWide(expr);
+  return expr.kind === 'const' && expr.value > I32_MAX ? 'u32' : 'i32';
+}
+/** Gives an untyped value its default. While some `let` has no type yet, what may depend on it is left open. */
+export function settle(ctx: Context, expr: Expr, node: AnyNode): Expr {
+  if (!isUntyped(expr.type) || isOpen(ctx, expr)) return expr;
+  return retype(ctx, expr, defaultType(expr), node);
+}
+
+/** Could a later pass give it a type that this one does not know? */
+export function isOpen(ctx: Context, expr: Expr): boolean {
+  return isUntyped(expr.type) && expr.kind !== 'const' && expr.kind !== 'wide' && ctx.untyped.size > 0;
+}
+
+export function typeName(type: ValueType): string {
+  if (type === 'bigint literal') return 'a bigint';
+  if (type === 'int literal') return 'a whole number';
+  return type === 'float literal' ? 'a fraction' : type;
+}
+
+/** The type in which two numbers meet. */
+export function commonType(ctx: Context, left: Expr, right: Expr, node: AnyNode): ValueType {
+  const [a, b] = [left.type, right.type];
+  if (a === 'bool' || b === 'bool') {
+    fail('K201', node, `'${textOf(ctx, node)}' calculates with bool.`, 'Write i32(condition), or choose with ?: .');
+  }
+  if (a === b) return a;
+  if (isWide(a) || isWide(b)) {
+    if (isWide(a) && b === 'bigint literal') return a;
+    if (isWide(b) && a === 'bigint literal') return b;
+    const [wide, other] = isWide(a) ? [a, b] : [b, a];
+    const cast = isUntyped(wide) ? 'i64' : wide;
+    const hint = other === 'int literal' ? 'Write the number with an n: 1n.' : `Cast one side: ${cast}(...).`;
+    fail('K204', node, `'${textOf(ctx, node)}' mixes ${typeName(wide)} and ${typeName(other)}.`, hint);
+  }
+  if (isUntyped(a) && isUntyped(b)) return 'float literal';
+  if (isUntyped(a)) return meetLiteral(a, b as ScalarType);
+  if (isUntyped(b)) return meetLiteral(b, a);
+  if (isInteger(a) && isInteger(b)) {
+    fail('K204', node, `'${textOf(ctx, node)}' mixes ${a} and ${b}.`, 'Cast one side: i32(...) or u32(...).');
+  }
+  if (a === 'f64' || b === 'f64') return 'f64';
+  return 'f32';
+}
+
+function meetLiteral(untyped: UntypedType, type: ScalarType): ScalarType {
+  return untyped === 'float literal' && isInteger(type) ? 'f32' : type;
+}
+
+/** Converts to a common type that may itself be untyped. */
+export function meet(ctx: Context, expr: Expr, type: ValueType, node: AnyNode): Expr {
+  if (!isUntyped(type)) return retype(ctx, expr, type, node);
+  if (expr.kind === 'const') return { ...expr, type };
+  return expr;
+}
+
+/** A condition: bool, or an integer that is not 0. */
+export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
+  if (expr.type === 'bool') return expr;
+  if (expr.kind === 'const') return boolean(expr.value !== 0);
+  if (expr.kind === 'wide') return boolean(expr.value !== 0n);
+  if (isFloat(expr.type))
+    fail(
+      'K201',
+      node,
+      `'${textOf(ctx, node)}' is ${typeName(expr.type)} where a condition is needed.`,
+      `Compare it: ${textOf(ctx, node)} !== 0.`,
+    );
+  const type = defaultType(expr);
+  const none = type === 'i64' || type === 'u64' ? wideConst(type, 0n) : typedConst(type, 0);
+  return { kind: 'compare', type: 'bool', op: '!=', left: retype(ctx, expr, type, node), right: none };
+}

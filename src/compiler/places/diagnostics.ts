@@ -1,0 +1,136 @@
+// Errors in kernel text: a code, a place, a sentence, a hint, and a frame cut from the user's function.
+//
+// Codes: K0xx text and parsing, K1xx names, K2xx types, K3xx syntax outside the language, K4xx barriers.
+import type { CompilerDiagnostic } from '../../core/base/errors.js';
+import { CompileError } from '../../core/base/errors.js';
+import { userPlace } from './user-place.js';
+
+/** Where `kernel()` was called, from the stack: undefined members are not known. */
+export interface CallSite {
+  readonly file: string | undefined;
+  /** 1-based; 0 when not known. */
+  readonly line: number;
+}
+
+/** Thrown inside the compiler; `kernel()` turns it into a CompileError. */
+export class KernelTextError extends Error {
+  readonly code: string;
+  readonly start: number;
+  readonly end: number;
+  readonly hint: string | undefined;
+
+  constructor(code: string, at: { readonly start: number; readonly end: number }, message: string, hint?: string) {
+    super(message);
+    this.code = code;
+    this.start = at.start;
+    this.end = at.end;
+    this.hint = hint;
+  }
+}
+
+/** A one-line text comes from a minifier; a frame shows no more of it than this. */
+const FRAME_WIDTH = 100;
+const STACK_PLACE = /\(?((?:file:\/\/)?[^\s()]+):(\d+):\d+\)?$/;
+
+/** The caller of `entry`. Source maps count where Node or the test runner applies them to stacks. */
+export function callSite(entry: (...args: never[]) => unknown): CallSite {
+  const holder: { stack?: string } = {};
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 1;
+  Error.captureStackTrace(holder, entry);
+  Error.stackTraceLimit = limit;
+  const caller = String(holder.stack)
+    .split('\n')
+    .find((line) => line.trimStart().startsWith('at '));
+  const match = STACK_PLACE.exec(caller ?? '');
+  if (!match) return { file: undefined, line: 0 };
+  const file = match[1]!.startsWith('file://') ? decodeURIComponent(match[1]!.slice('file://'.length)) : match[1]!;
+  return { file, line: Number(match[2]) };
+}
+
+/** 1-based line and column of an offset. */
+export function placeOf(text: string, offset: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, Math.max(0, offset));
+  const line = before.split('\n').length;
+  return { line, column: before.length - before.lastIndexOf('\n') };
+}
+
+/** 1-based lines of many offsets of one text. */
+export function linesOf(text: string): (offset: number) => number {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return (offset) => {
+    let [low, high] = [0, starts.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return high;
+  };
+}
+
+/** The user's line of a line of the function's text. The text is taken to begin where `kernel()` was called. */
+export function userLine(site: CallSite, textLine: number): number {
+  return site.line === 0 ? textLine : site.line + textLine - 1;
+}
+
+/** A line with marks under a part of it; both cut, so that the marks stay in sight. */
+function frame(line: string, number: number, column: number, width: number): string {
+  const full = line.replaceAll('\t', ' ');
+  const marked = Math.max(1, Math.min(width, full.length - column + 1));
+  const from = full.length <= FRAME_WIDTH ? 0 : Math.max(0, Math.min(column - 1 - 20, full.length - FRAME_WIDTH));
+  const shown = full.slice(from, from + FRAME_WIDTH);
+  const marks = `${' '.repeat(column - 1 - from)}${'^'.repeat(Math.max(1, Math.min(marked, from + FRAME_WIDTH - column + 1)))}`;
+  const gutter = ' '.repeat(String(number).length);
+  return `\n  ${number} | ${shown}\n  ${gutter} | ${marks}`;
+}
+
+/** The frame in the text as the tools left it. */
+function ownFrame(error: KernelTextError, text: string, number: number): string {
+  const { line, column } = placeOf(text, error.start);
+  return frame(text.split('\n')[line - 1] ?? '', number, column, error.end - error.start);
+}
+
+interface Placed {
+  /** ` at file:line:column`, ` near file:line`, or nothing. */
+  readonly where: string;
+  readonly frame: string;
+  readonly place: Pick<CompilerDiagnostic, 'file' | 'line' | 'column'>;
+}
+
+/** In the user's own text when its place is known, else in the text as the tools left it, near the call. */
+function placed(error: KernelTextError, source: ErrorSource, site: CallSite): Placed {
+  const { text, body } = source;
+  const user = body === undefined || text === '' ? undefined : userPlace(body, text, error.start, error.end);
+  if (user?.isExact) {
+    const { file, line, column } = user;
+    const where = ` at ${file}:${line}:${column}`;
+    if (user.text !== undefined) return { where, frame: frame(user.text, line, column, user.width), place: { file, line, column } };
+    return { where, frame: ownFrame(error, text, line), place: { file, line, column } };
+  }
+  const { line, column } = placeOf(text, error.start);
+  const file = user?.file ?? site.file;
+  const near = user?.line ?? userLine(site, line);
+  return {
+    where: file === undefined ? '' : ` near ${file}:${near}`,
+    frame: text === '' ? '' : ownFrame(error, text, near),
+    place: { ...(file === undefined ? {} : { file }), line: near, column },
+  };
+}
+
+/** What an error is about. */
+export interface ErrorSource {
+  /** Empty when there is none to show. */
+  readonly text: string;
+  /** The function whose text it is, for the place where the user wrote it. */
+  readonly body?: object;
+}
+
+/** The error as the user gets it. */
+export function toCompileError(error: KernelTextError, kernelName: string, source: ErrorSource, site: CallSite): CompileError {
+  const { where, frame: framed, place } = placed(error, source, site);
+  const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;
+  const log = `${error.code}: ${error.message}\n  in kernel '${kernelName}'${where}${framed}${hint}`;
+  return new CompileError('ERR_MILLRACE_COMPILE', log, log, [{ code: error.code, ...place, message: error.message }]);
+}

@@ -1,0 +1,120 @@
+// A function's own text to a syntax tree: `Function.prototype.toString`, acorn, and what transformers put in taken out.
+//
+// The text is whatever the last tool left: types gone, perhaps on one line, perhaps minified, perhaps with coverage
+// counters. Offsets in the tree are offsets in that text.
+import { type ArrowFunctionExpression, type Expression, type FunctionExpression, parseExpressionAt } from 'acorn';
+import { clean } from './clean.js';
+import { KernelTextError } from '../places/diagnostics.js';
+
+export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
+
+export interface ParsedFunction {
+  /** The user's function, for errors that say where it stands. */
+  readonly body: object;
+  readonly text: string;
+  readonly node: FunctionNode;
+}
+
+interface Attempt {
+  readonly node: Expression | undefined;
+  readonly error: unknown;
+}
+
+function attempt(source: string, shift: number): Attempt {
+  try {
+    return { node: shiftOffsets(parseExpressionAt(source, 0, { ecmaVersion: 'latest' }), -shift), error: undefined };
+  } catch (error) {
+    return { node: undefined, error };
+  }
+}
+
+/** Ten times the longest kernels that people write; beyond it reading and building take seconds. */
+const MAX_TEXT_CHARS = 128 << 10;
+
+/** The stack ended: the text is nested deeper than those who read it, tree by tree, can follow. */
+export function isTooDeep(error: unknown): boolean {
+  return (
+    error instanceof Error && /call stack|stack space/.test(error.message) && (error instanceof RangeError || error instanceof SyntaxError)
+  );
+}
+export function tooDeep(): KernelTextError {
+  return new KernelTextError(
+    'K006',
+    { start: 0, end: 1 },
+    'The text is nested too deeply to be read.',
+    'Take parts of it out of their brackets.',
+  );
+}
+
+/** K002. `error` is what acorn says of the text in parentheses, if it says something. */
+function unreadable(error: unknown): KernelTextError {
+  const whole = { start: 0, end: 1 };
+  if (isTooDeep(error)) return tooDeep();
+  if (error instanceof SyntaxError) {
+    const at = Math.max(0, (error as SyntaxError & { readonly pos: number }).pos - 1);
+    const reason = error.message.replace(/ \(\d+:\d+\)$/, '');
+    return new KernelTextError('K002', { start: at, end: at + 1 }, `The body's text cannot be read: ${reason}.`);
+  }
+  return new KernelTextError('K002', whole, "The body's text cannot be read: it is not a function expression.");
+}
+
+function shiftOffsets(root: Expression, by: number): Expression {
+  const visit = (value: unknown): void => {
+    if (Array.isArray(value)) value.forEach(visit);
+    else if (value !== null && typeof value === 'object' && 'type' in value) {
+      const node = value as unknown as { start: number; end: number };
+      node.start += by;
+      node.end += by;
+      Object.values(value).forEach(visit);
+    }
+  };
+  visit(root);
+  return root;
+}
+
+function functionOf(node: Expression | undefined): FunctionNode | undefined {
+  if (node?.type === 'ArrowFunctionExpression' || node?.type === 'FunctionExpression') return node;
+  // A method's text is the inside of an object literal.
+  const member = node?.type === 'ObjectExpression' ? node.properties[0] : undefined;
+  if (member?.type === 'Property' && member.value.type === 'FunctionExpression' && member.kind === 'init') return member.value;
+  return undefined;
+}
+
+const NATIVE = /\{\s*\[native code\]\s*\}\s*$/;
+
+/** The text of a function, for errors; empty where there is none. */
+export function textOfFunction(body: unknown): string {
+  const text = typeof body === 'function' ? Function.prototype.toString.call(body) : '';
+  return NATIVE.test(text) ? '' : text;
+}
+
+/** Reads a function the user wrote. Throws KernelTextError K001 to K003 and K006. */
+export function parseFunction(body: unknown): ParsedFunction {
+  const whole = { start: 0, end: 1 };
+  if (typeof body !== 'function') throw new KernelTextError('K001', whole, `The body must be a function (${typeof body} was given).`);
+  const text = textOfFunction(body);
+  if (text === '') {
+    throw new KernelTextError(
+      'K001',
+      whole,
+      'The body has no text: it is a bound or a native function.',
+      'Pass the function itself, not the result of bind().',
+    );
+  }
+  if (text.length > MAX_TEXT_CHARS) {
+    throw new KernelTextError(
+      'K006',
+      whole,
+      `The body's text has ${text.length} characters (at most ${MAX_TEXT_CHARS}).`,
+      'Split the kernel.',
+    );
+  }
+  const plain = attempt(`(${text})`, 1);
+  const node = functionOf(plain.node) ?? functionOf(attempt(`({${text}})`, 2).node);
+  if (!node) throw unreadable(plain.error);
+  if (node.async || node.generator) {
+    throw new KernelTextError('K003', node, 'A body must be a plain function, not async and not a generator.');
+  }
+  clean(node);
+  return { body, text, node };
+}
