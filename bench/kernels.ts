@@ -48,7 +48,7 @@ async function measure(device: Device, native: NativeKernels, { name, size, prep
   const n = isGpu ? size.cuda : size.cpu;
   const launches = isGpu ? GPU_LAUNCHES : 1;
   const stream = device.createStream({ ordering: 'explicit' });
-  const { forms, reset, sum } = prepare(stream, n);
+  const { arrays, forms, reset, sum } = prepare(stream, n);
   await stream.synchronize();
   const expected = (await native.measure(name, n, 1)).sum;
   for (const form of FORMS) {
@@ -67,6 +67,7 @@ async function measure(device: Device, native: NativeKernels, { name, size, prep
     for (const [at, form] of FORMS.entries()) ms[at]!.push(await timed(stream, forms[form], launches, isGpu));
   }
   await stream.close();
+  for (const array of arrays) array[Symbol.dispose]();
   const beside = summarize(raw);
   return FORMS.map((form, at) => {
     const { p50, p99, min } = summarize(ms[at]!);
@@ -105,7 +106,10 @@ const [backend = '', ordinal = '0'] = device.info.id.split(':');
 const native = new NativeKernels(backend as 'cpu' | 'cuda', ordinal);
 const rows: Row[] = [];
 for (const one of CASES) {
-  if (values.only === undefined || values.only.includes(one.name)) rows.push(...(await measure(device, native, one)));
+  if (values.only !== undefined && !values.only.includes(one.name)) continue;
+  const measured = await measure(device, native, one);
+  for (const { what, note } of measured) console.error(`${what}: ${note}`);
+  rows.push(...measured);
 }
 native.close();
 if (backend === 'cpu' && values.only === undefined) rows.push(...firstResults());

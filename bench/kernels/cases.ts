@@ -27,6 +27,8 @@ export interface Bound {
 }
 
 export interface Prepared {
+  /** What it works on, to be disposed of. */
+  readonly arrays: readonly DeviceArray[];
   readonly forms: Readonly<Record<Form, Bound>>;
   /** Back to what the first launch finds, where launches add to it. */
   readonly reset?: () => void;
@@ -57,8 +59,9 @@ const fractions = (count: number, first = 0): Float32Array => Float32Array.from(
 const bytes = (count: number, end: number): Uint8Array => Uint8Array.from({ length: count }, (_, i) => hash(i) % end);
 
 async function sumOf(array: DeviceArray): Promise<number> {
+  const values = (await array.read()) as ArrayLike<number>;
   let sum = 0;
-  for (const value of await array.read()) sum += Number(value);
+  for (let i = 0; i < values.length; i++) sum += values[i]!;
   return sum;
 }
 
@@ -88,7 +91,7 @@ function saxpy(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, line(n), { a: 0.5, x, y }) };
   };
   const cuda = { kernel: CUDA.saxpy, launch: () => void stream.launch(CUDA.saxpy, blocks(n), { a: 0.5, x, y, n }) };
-  return { forms: forms(made, cuda), reset: () => void stream.fill(y, 0), sum: () => sumOf(y) };
+  return { arrays: [x, y], forms: forms(made, cuda), reset: () => void stream.fill(y, 0), sum: () => sumOf(y) };
 }
 
 function nbody(stream: Stream, n: number): Prepared {
@@ -99,7 +102,7 @@ function nbody(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, line(n), { bodies, pull }) };
   };
   const cuda = { kernel: CUDA.nbody, launch: () => void stream.launch(CUDA.nbody, blocks(n), { bodies, pull, n }) };
-  return { forms: forms(made, cuda), sum: () => sumOf(pull) };
+  return { arrays: [bodies, pull], forms: forms(made, cuda), sum: () => sumOf(pull) };
 }
 
 function mandelbrot(stream: Stream, n: number): Prepared {
@@ -110,7 +113,7 @@ function mandelbrot(stream: Stream, n: number): Prepared {
   };
   const args = { steps, most: 256, height: n, width: n };
   const cuda = { kernel: CUDA.mandelbrot, launch: () => void stream.launch(CUDA.mandelbrot, tiles(n), args) };
-  return { forms: forms(made, cuda), sum: () => sumOf(steps) };
+  return { arrays: [steps], forms: forms(made, cuda), sum: () => sumOf(steps) };
 }
 
 function life(stream: Stream, n: number): Prepared {
@@ -121,7 +124,7 @@ function life(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, square(n), { from, to }) };
   };
   const cuda = { kernel: CUDA.life, launch: () => void stream.launch(CUDA.life, tiles(n), { from, to, height: n, width: n }) };
-  return { forms: forms(made, cuda), sum: () => sumOf(to) };
+  return { arrays: [from, to], forms: forms(made, cuda), sum: () => sumOf(to) };
 }
 
 function histogram(stream: Stream, n: number): Prepared {
@@ -132,7 +135,7 @@ function histogram(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, line(n), { data, bins }) };
   };
   const cuda = { kernel: CUDA.histogram, launch: () => void stream.launch(CUDA.histogram, blocks(n), { data, bins, n }) };
-  return { forms: forms(made, cuda), reset: () => void stream.fill(bins, 0), sum: () => weighed(bins) };
+  return { arrays: [data, bins], forms: forms(made, cuda), reset: () => void stream.fill(bins, 0), sum: () => weighed(bins) };
 }
 
 function binned(stream: Stream, n: number): Prepared {
@@ -144,7 +147,7 @@ function binned(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, shape, { data, bins }) };
   };
   const cuda = { kernel: CUDA.binned, launch: () => void stream.launch(CUDA.binned, shape, { data, bins }) };
-  return { forms: forms(made, cuda), reset: () => void stream.fill(bins, 0), sum: () => weighed(bins) };
+  return { arrays: [data, bins], forms: forms(made, cuda), reset: () => void stream.fill(bins, 0), sum: () => weighed(bins) };
 }
 
 function matmul(stream: Stream, n: number): Prepared {
@@ -156,7 +159,7 @@ function matmul(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, square(n), { a, b, c }) };
   };
   const cuda = { kernel: CUDA.matmul, launch: () => void stream.launch(CUDA.matmul, tiles(n), { a, b, c, n }) };
-  return { forms: forms(made, cuda), sum: () => sumOf(c) };
+  return { arrays: [a, b, c], forms: forms(made, cuda), sum: () => sumOf(c) };
 }
 
 function reduction(stream: Stream, n: number): Prepared {
@@ -167,7 +170,7 @@ function reduction(stream: Stream, n: number): Prepared {
     return { kernel, launch: () => void stream.launch(kernel, line(n), { x, sums }) };
   };
   const cuda = { kernel: CUDA.reduction, launch: () => void stream.launch(CUDA.reduction, blocks(n), { x, sums }) };
-  return { forms: forms(made, cuda), sum: () => sumOf(sums) };
+  return { arrays: [x, sums], forms: forms(made, cuda), sum: () => sumOf(sums) };
 }
 
 const MEGA = 2 ** 20;

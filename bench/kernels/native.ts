@@ -21,7 +21,7 @@ export class NativeKernels {
   constructor(backend: 'cpu' | 'cuda', ordinal: string) {
     mkdirSync(BUILT, { recursive: true });
     const program = `${BUILT}kernels_${backend}`;
-    if (backend === 'cuda') execFileSync('nvcc', ['-std=c++17', '-O3', '-arch=native', `${SOURCES}kernels_cuda.cu`, '-o', program]);
+    if (backend === 'cuda') execFileSync('nvcc', ['-std=c++20', '-O3', '-arch=native', `${SOURCES}kernels_cuda.cu`, '-o', program]);
     else execFileSync(process.env['CXX'] ?? 'g++', [...OPENMP, `${SOURCES}kernels_openmp.cpp`, '-o', program]);
     // Threads that spin between loops would take the cores from the other side.
     const env = { ...process.env, OMP_WAIT_POLICY: 'passive' };
