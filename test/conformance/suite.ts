@@ -6,6 +6,7 @@ import { badArguments } from './arguments.js';
 import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
+import { checkedLoops } from './checked-loops.js';
 import { copies } from './copies.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaTexts } from './cuda-text.js';
@@ -50,6 +51,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   kernelLimits,
   typescriptKernels,
   blockKernels,
+  checkedLoops,
   typescriptValues,
   randomKernels,
   cudaTexts,

@@ -1,6 +1,7 @@
 // Ranges of integers, with which a region is asked whether any of its threads can leave the bounds of an array
 // (src/compiler/emission/ranges.ts). A range holds at least the values that occur; one that might not is unknown, and
 // so is what is made of it. Values are those of i32 and u32: where a result might have wrapped, nothing is known.
+// Text for CUDA has these functions too, by scripts/gen-ranges.mjs: `npm run gen` after a change.
 #pragma once
 
 #include "index.h"
@@ -70,13 +71,24 @@ static MR_INLINE mr_range mr_product(mr_range a, mr_range b) {
   return {mr_smaller(mr_smaller(p, q), mr_smaller(r, s)), mr_larger(mr_larger(p, q), mr_larger(r, s)),
           a.is_known && b.is_known};
 }
-#define MR_RANGE_ARITHMETIC(name)                                                                \
-  static MR_INLINE mr_range name##_i32(mr_range a, mr_range b) { return mr_to_i32(name(a, b)); } \
-  static MR_INLINE mr_range name##_u32(mr_range a, mr_range b) { return mr_to_u32(name(a, b)); }
-MR_RANGE_ARITHMETIC(mr_sum)
-MR_RANGE_ARITHMETIC(mr_difference)
-MR_RANGE_ARITHMETIC(mr_product)
-#undef MR_RANGE_ARITHMETIC
+static MR_INLINE mr_range mr_sum_i32(mr_range a, mr_range b) {
+  return mr_to_i32(mr_sum(a, b));
+}
+static MR_INLINE mr_range mr_sum_u32(mr_range a, mr_range b) {
+  return mr_to_u32(mr_sum(a, b));
+}
+static MR_INLINE mr_range mr_difference_i32(mr_range a, mr_range b) {
+  return mr_to_i32(mr_difference(a, b));
+}
+static MR_INLINE mr_range mr_difference_u32(mr_range a, mr_range b) {
+  return mr_to_u32(mr_difference(a, b));
+}
+static MR_INLINE mr_range mr_product_i32(mr_range a, mr_range b) {
+  return mr_to_i32(mr_product(a, b));
+}
+static MR_INLINE mr_range mr_product_u32(mr_range a, mr_range b) {
+  return mr_to_u32(mr_product(a, b));
+}
 
 static MR_INLINE mr_range mr_idiv(mr_range a, mr_range b) {
   if (b.low <= 0 || mr_is_empty(a) || mr_is_empty(b)) return mr_unknown;

@@ -1,18 +1,21 @@
 // What a kernel with barriers stands on. The CPU device's side is regions.h of the shim: these are CUDA's.
-import type { BarrierScope } from '../ir/ir.js';
+import type { BarrierScope, KernelIr } from '../ir/ir.js';
 
 export const BARRIER_MACROS: Readonly<Record<Exclude<BarrierScope, 'grid'>, string>> = {
   warp: 'MR_SYNCWARP()',
   block: 'MR_SYNCTHREADS()',
 };
 
-export const BLOCK_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE
+/** `indexRank`: a launch has as many dimensions as the kernel has indices; where it has none, any. */
+export function blockPrelude(indexRank: KernelIr['indexRank']): string[] {
+  const axes = indexRank === 0 ? 3 : indexRank;
+  const outside = ['x', 'y', 'z'].slice(0, axes).map((axis, n) => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis}) >= n${n}`);
+  return `#ifdef MILLRACE_CPU_DEVICE
 #include <regions.h>
 #else
 #define MR_BLOCK_FORM
 #define MR_BEGIN_BLOCK(n0, n1, n2) \\
-  if (int(blockIdx.x * blockDim.x + threadIdx.x) >= n0 || int(blockIdx.y * blockDim.y + threadIdx.y) >= n1 || \\
-      int(blockIdx.z * blockDim.z + threadIdx.z) >= n2) return;
+  if (${outside.join(' || ')}) return;
 #define MR_BEGIN_BLOCK_OF_LEAVING MR_BEGIN_BLOCK
 #define MR_CROSSING(type, name) type name;
 #define MR_CROSSING_ARRAY(type, name, elements) type name[elements];
@@ -27,3 +30,4 @@ export const BLOCK_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE
 #define MR_SYNCTHREADS() __syncthreads()
 #define MR_SYNCWARP() __syncwarp()
 #endif`.split('\n');
+}

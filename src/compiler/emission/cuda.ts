@@ -3,9 +3,9 @@
 // Arguments follow the 'shaped' convention: an array is its pointer and one int a dimension; three extents come last,
 // then, in kernels that report, the launch's fault slot and word. Threads beyond the extents leave at once.
 import type { Params } from '../../core/kernels/kernel.js';
-import { BLOCK_PRELUDE } from './block-prelude.js';
+import { blockPrelude } from './block-prelude.js';
 import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regions.js';
-import { Names } from './names.js';
+import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
 import { CPP_TYPE, funcName, generated, indented, type Line, nested, sanitized, storageType } from './text.js';
 import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType } from '../ir/ir.js';
@@ -13,6 +13,7 @@ import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js'
 import { rangeTest } from './ranges.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
 import { statementsIn } from '../ir/walk.js';
+import { rangePrelude, withTwin } from './twins.js';
 
 export interface EmitOptions {
   readonly isChecked: boolean;
@@ -45,9 +46,10 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   const bounds = options.maxThreadsPerBlock === undefined ? '' : ` __launch_bounds__(${options.maxThreadsPerBlock})`;
   const isSized = ir.arrays.some((array) => array.space === 'dynamic shared');
   const lines: Line[] = [
-    ...generated(plan === undefined ? [] : BLOCK_PRELUDE),
+    ...generated(plan === undefined ? [] : blockPrelude(ir.indexRank)),
     ...generated(isReporting ? FAULT_PRELUDE : []),
     ...generated(isSized ? DYNAMIC_BYTES_PRELUDE : []),
+    ...generated(rangePrelude(emitter.rangeText)),
     ...generated(helperLines(helpers)),
     ...generated(funcs.flat()),
     ...generated([`extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${list.join(', ')}) {`]),
@@ -108,7 +110,7 @@ function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitt
 /** What one thread does from start to end. */
 function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
   const arrays = ir.arrays.filter((array) => array.space === 'local').map((array) => localArray(array, emitter.expressions));
-  return [...generated([...guard(ir.indexRank), ...arrays]), ...emitter.block(ir.body)];
+  return [...generated([...guard(ir.indexRank), ...arrays]), ...withTwin(ir.body, ir, new Set(), emitter)];
 }
 
 /** The launch indices in array order (the last is x), and the tail guard. */
@@ -116,7 +118,7 @@ function guard(rank: KernelIr['indexRank']): string[] {
   const global = (axis: string): string => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis})`;
   if (rank === 0) return [`if (${global('x')} >= mr_n0 || ${global('y')} >= mr_n1 || ${global('z')} >= mr_n2) return;`];
   const axes = ([0, 1, 2] as const).slice(0, rank);
-  const tests = axes.map((axis) => `${['mr_i', 'mr_j', 'mr_k'][rank - 1 - axis]} >= mr_n${axis}`);
+  const tests = axes.map((axis) => `${INDEX_NAMES[rank - 1 - axis]} >= mr_n${axis}`);
   return [...axes.map((axis: Axis) => indexDeclaration(rank, axis)), `if (${tests.join(' || ')}) return;`];
 }
 

@@ -4,13 +4,12 @@
 // whose result is used, the arm of a `?:` that must not run. `before` collects them in the order of evaluation.
 import { BUILTINS } from '../ir/builtins.js';
 import type { DType } from '../../core/elements/dtype.js';
-import { Names } from './names.js';
+import { INDEX_NAMES, Names } from './names.js';
 import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt, type ThreadVector, type ValueType } from '../ir/ir.js';
 import { someExpr } from '../ir/walk.js';
 
 const AXES = ['x', 'y', 'z'] as const;
-const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
 const ATOMIC_NAMES = {
   add: 'atomicAdd',
   sub: 'atomicSub',

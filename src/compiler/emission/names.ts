@@ -3,6 +3,9 @@
 import { sanitized } from './text.js';
 import type { ArrayRef, Variable } from '../ir/ir.js';
 
+/** Of the launch's indices, in array order. */
+export const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
+
 export class Names {
   readonly #variables = new Map<Variable, string>();
   readonly #parameters = new Map<string, string>();

@@ -5,7 +5,7 @@
 // of such values; conditions around an access narrow it. An index without a range leaves the region with its checks.
 import { BOUND, conjuncts, counterOf, endsIn, mirrored, negated } from '../analysis/conditions.js';
 import type { DType } from '../../core/elements/dtype.js';
-import type { Names } from './names.js';
+import { INDEX_NAMES, type Names } from './names.js';
 import type { ArrayRef, Expr, Stmt, Variable } from '../ir/ir.js';
 import { bodiesOf, expressionsOf, operands, statementsIn } from '../ir/walk.js';
 
@@ -34,9 +34,18 @@ const NARROW: Readonly<Partial<Record<DType, string>>> = {
   i16: 'mr_between(-32768, 32767)',
 };
 
-/** Undefined where an index has no range. `shared`: what the block has one of. */
-export function rangeTest(body: readonly Stmt[], names: Names, shared: ReadonlySet<Variable>, indexRank: number): RangeTest | undefined {
-  const ranges = new Ranges(body, names, shared, indexRank);
+/** Who asks: a block for all its threads, or a thread for itself, which has its indices declared. */
+export type Asking = 'block' | 'thread';
+
+/** Undefined where an index has no range. `shared`: variables that whoever asks has one of. */
+export function rangeTest(
+  body: readonly Stmt[],
+  names: Names,
+  shared: ReadonlySet<Variable>,
+  indexRank: number,
+  asking: Asking = 'block',
+): RangeTest | undefined {
+  const ranges = new Ranges(body, names, shared, indexRank, asking);
   ranges.list(body);
   return ranges.isKnown ? { makes: ranges.makes, holds: [...ranges.holds] } : undefined;
 }
@@ -48,14 +57,16 @@ class Ranges {
   readonly #names: Names;
   readonly #shared: ReadonlySet<Variable>;
   readonly #indexRank: number;
+  readonly #asking: Asking;
   readonly #assigned = new Set<Variable>();
   readonly #ranges = new Map<Variable, string>();
   #narrowings: readonly Narrowing[] = [];
 
-  constructor(body: readonly Stmt[], names: Names, shared: ReadonlySet<Variable>, indexRank: number) {
+  constructor(body: readonly Stmt[], names: Names, shared: ReadonlySet<Variable>, indexRank: number, asking: Asking) {
     this.#names = names;
     this.#shared = shared;
     this.#indexRank = indexRank;
+    this.#asking = asking;
     for (const stmt of statementsIn(body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
   }
 
@@ -206,10 +217,11 @@ class Ranges {
       case 'extent':
         return `mr_value(${this.#names.extent(expr.array, expr.dimension)})`;
       case 'thread':
-        return expr.vector === 'threadIdx'
+        return expr.vector === 'threadIdx' && this.#asking === 'block'
           ? `mr_threads(mr_box_of_block.${BOX[expr.axis]})`
           : `mr_value((int)${expr.vector}.${AXES[expr.axis]})`;
       case 'index': {
+        if (this.#asking === 'thread') return `mr_value(${INDEX_NAMES[expr.axis]})`;
         const axis = this.#indexRank - 1 - expr.axis;
         const name = AXES[axis]!;
         return `mr_indices(blockIdx.${name}, blockDim.${name}, mr_box_of_block.${BOX[axis]!})`;

@@ -2,6 +2,7 @@
 // threads of the block (regions.h of the shim), and the text outside the regions runs once for the block.
 import { BARRIER_MACROS } from './block-prelude.js';
 import type { ExpressionEmitter } from './expression.js';
+import { INDEX_NAMES } from './names.js';
 import { loopText } from './loop.js';
 import type { StatementEmitter } from './statement.js';
 import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './text.js';
@@ -9,9 +10,9 @@ import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from '../ir
 import { type RangeTest, rangeTest } from './ranges.js';
 import type { Piece, Plan, Region } from '../analysis/regions.js';
 import { placeVariables, type Storage } from '../analysis/storage.js';
-import { expressionsOf, someExpr, someStmt } from '../ir/walk.js';
+import { expressionsOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
+import { withTwin } from './twins.js';
 
-const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
 const CUDA_AXES = ['x', 'y', 'z'] as const;
 
 /** `const int mr_i = ...`: an index of the launch, in array order, of which the last is x. */
@@ -148,6 +149,13 @@ export class RegionEmitter {
     return isLosing ? generated(['MR_SOME_LEFT']) : [];
   }
 
+  /** What a thread has when the region begins, and keeps. */
+  #known(body: readonly Stmt[], crossing: readonly Variable[]): Set<Variable> {
+    const known = new Set([...this.#plan.shared, ...crossing]);
+    for (const stmt of statementsIn(body)) if (stmt.kind === 'declare' || stmt.kind === 'assign') known.delete(stmt.variable);
+    return known;
+  }
+
   #threads(region: Region, label: string, begin: string, isChecked: boolean): Line[] {
     const { body } = region;
     const expressions = this.#expressions;
@@ -160,7 +168,9 @@ export class RegionEmitter {
     ];
     expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
     expressions.isChecked = isChecked;
-    const lines = this.#statements.block([...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))]);
+    const own = [...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))];
+    const lines =
+      begin === 'MR_THREADS' ? withTwin(own, this.#ir, this.#known(own, storage.crossing), this.#statements) : this.#statements.block(own);
     expressions.isChecked = this.#isChecked;
     this.#onceMode();
     const { at } = body[0]!;

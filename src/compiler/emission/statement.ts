@@ -11,6 +11,8 @@ export class StatementEmitter {
   readonly declared: Set<Variable> = new Set();
   /** The conditions of assertions so far: a report names one by its place here. */
   readonly assertions: string[] = [];
+  /** Where functions on ranges are used on CUDA. */
+  readonly rangeText: string[] = [];
 
   constructor(isChecked: boolean, names: Names = new Names()) {
     this.expressions = new ExpressionEmitter(isChecked, names);
