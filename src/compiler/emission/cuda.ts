@@ -8,7 +8,7 @@ import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regio
 import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
 import { CPP_TYPE, funcName, generated, indented, type Line, nested, sanitized, storageType } from './text.js';
-import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType } from '../ir/ir.js';
+import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
 import { rangeTest } from './ranges.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
@@ -40,6 +40,7 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   const isReporting = isChecked || hasAssertion(ir);
   const list = parameterList(params, isReporting, emitter);
   const memory = declaredMemory(ir, emitter);
+  emitter.cuda.parameters.push(...list.map(parameterOf), ...sharedParameters(ir, emitter));
   const body = plan === undefined ? threadBody(ir, emitter) : new RegionEmitter(ir, plan, isChecked, emitter).body();
   const { helpers } = emitter.expressions;
   const funcs = ir.funcs.map((func) => emitFunc(func, helpers));
@@ -49,9 +50,10 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
     ...generated(plan === undefined ? [] : blockPrelude(ir.indexRank)),
     ...generated(isReporting ? FAULT_PRELUDE : []),
     ...generated(isSized ? DYNAMIC_BYTES_PRELUDE : []),
-    ...generated(rangePrelude(emitter.rangeText)),
+    ...generated(rangePrelude(emitter.cuda.rangeText)),
     ...generated(helperLines(helpers)),
     ...generated(funcs.flat()),
+    ...emitter.cuda.outlined,
     ...generated([`extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${list.join(', ')}) {`]),
     ...generated(indented(memory)),
     ...nested(body),
@@ -88,6 +90,21 @@ function parameterList(params: Params, isReporting: boolean, { expressions: { na
   return list;
 }
 
+/** `const float* x` as type and name. */
+function parameterOf(text: string): { type: string; name: string } {
+  const end = text.lastIndexOf(' ');
+  return { type: text.slice(0, end), name: text.slice(end + 1) };
+}
+
+/** Shared memory as another function takes it. */
+function sharedParameters(ir: KernelIr, { expressions: { names } }: StatementEmitter): { type: string; name: string }[] {
+  return ir.arrays.flatMap((array) => {
+    if (array.space === 'local') return [];
+    const own = { type: `${storageType(array.dtype)}*`, name: names.array(array) };
+    return array.space === 'dynamic shared' ? [own, { type: 'int', name: names.extent(array, 0) }] : [own];
+  });
+}
+
 /** Shared memory. Every array of the size that the launch gives is a view of the same bytes. */
 function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter): string[] {
   const lines: string[] = [];
@@ -110,7 +127,10 @@ function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitt
 /** What one thread does from start to end. */
 function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
   const arrays = ir.arrays.filter((array) => array.space === 'local').map((array) => localArray(array, emitter.expressions));
-  return [...generated([...guard(ir.indexRank), ...arrays]), ...withTwin(ir.body, ir, new Set(), emitter)];
+  const { indexRank } = ir;
+  const indices = ([0, 1, 2] as const).slice(0, indexRank).map((axis) => indexDeclaration(indexRank, axis));
+  const place = { indexRank, known: new Set<Variable>(), head: [...indices, ...arrays], isClosed: true };
+  return [...generated([...guard(indexRank), ...arrays]), ...withTwin(ir.body, place, emitter)];
 }
 
 /** The launch indices in array order (the last is x), and the tail guard. */

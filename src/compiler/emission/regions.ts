@@ -9,9 +9,9 @@ import { CPP_TYPE, generated, indented, type Line, nested, storageType } from '.
 import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { type RangeTest, rangeTest } from './ranges.js';
 import type { Piece, Plan, Region } from '../analysis/regions.js';
-import { placeVariables, type Storage } from '../analysis/storage.js';
+import { placeVariables, type RegionStorage, type Storage } from '../analysis/storage.js';
 import { expressionsOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
-import { withTwin } from './twins.js';
+import { type Place, withTwin } from './twins.js';
 
 const CUDA_AXES = ['x', 'y', 'z'] as const;
 
@@ -149,11 +149,19 @@ export class RegionEmitter {
     return isLosing ? generated(['MR_SOME_LEFT']) : [];
   }
 
-  /** What a thread has when the region begins, and keeps. */
-  #known(body: readonly Stmt[], crossing: readonly Variable[]): Set<Variable> {
-    const known = new Set([...this.#plan.shared, ...crossing]);
+  #place(region: Region, body: readonly Stmt[]): Place {
+    const storage = this.#storage.of.get(region)!;
+    const known = new Set([...this.#plan.shared, ...storage.crossing]);
     for (const stmt of statementsIn(body)) if (stmt.kind === 'declare' || stmt.kind === 'assign') known.delete(stmt.variable);
-    return known;
+    const isClosed = storage.crossingArrays.length === 0 && storage.crossing.every((variable) => known.has(variable));
+    return { indexRank: this.#ir.indexRank, known, head: this.#own(storage), isClosed };
+  }
+
+  /** What only the region has. */
+  #own({ indices, ownArrays }: RegionStorage): string[] {
+    const axes = ([0, 1, 2] as const).filter((axis) => indices.has(axis));
+    const arrays = ownArrays.map((array) => localArray(array, this.#expressions));
+    return [...axes.map((axis) => indexDeclaration(this.#ir.indexRank, axis)), ...arrays];
   }
 
   #threads(region: Region, label: string, begin: string, isChecked: boolean): Line[] {
@@ -161,16 +169,14 @@ export class RegionEmitter {
     const expressions = this.#expressions;
     const storage = this.#storage.of.get(region)!;
     const head = [
-      ...([0, 1, 2] as const).filter((axis) => storage.indices.has(axis)).map((axis) => indexDeclaration(this.#ir.indexRank, axis)),
+      ...this.#own(storage),
       ...storage.crossing.map((variable) => `MR_OWN(${this.#declarator(variable)})`),
       ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
-      ...storage.ownArrays.map((array) => localArray(array, expressions)),
     ];
     expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
     expressions.isChecked = isChecked;
     const own = [...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))];
-    const lines =
-      begin === 'MR_THREADS' ? withTwin(own, this.#ir, this.#known(own, storage.crossing), this.#statements) : this.#statements.block(own);
+    const lines = begin === 'MR_THREADS' ? withTwin(own, this.#place(region, own), this.#statements) : this.#statements.block(own);
     expressions.isChecked = this.#isChecked;
     this.#onceMode();
     const { at } = body[0]!;

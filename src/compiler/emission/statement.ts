@@ -5,14 +5,24 @@ import { Names } from './names.js';
 import { CPP_TYPE, type Line, nested, storageType } from './text.js';
 import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 
+/** What stands before a kernel on CUDA alone (twins.ts). */
+export interface CudaText {
+  /** The kernel's parameters and shared memory, as another function takes them. */
+  readonly parameters: { readonly type: string; readonly name: string }[];
+  /** Text that uses functions on ranges. */
+  readonly rangeText: string[];
+  /** Functions that the kernel calls, and how many. */
+  readonly outlined: Line[];
+  functions: number;
+}
+
 export class StatementEmitter {
   readonly expressions: ExpressionEmitter;
   /** Variables that exist before their declaration is reached. */
   readonly declared: Set<Variable> = new Set();
   /** The conditions of assertions so far: a report names one by its place here. */
   readonly assertions: string[] = [];
-  /** Where functions on ranges are used on CUDA. */
-  readonly rangeText: string[] = [];
+  readonly cuda: CudaText = { parameters: [], rangeText: [], outlined: [], functions: 0 };
 
   constructor(isChecked: boolean, names: Names = new Names()) {
     this.expressions = new ExpressionEmitter(isChecked, names);

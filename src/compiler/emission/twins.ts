@@ -4,12 +4,12 @@
 // The second form also takes rows for as wide as the constants that index them suggest, where they are: in
 // `bodies[k][0]` to `bodies[k][3]` four. Then places within a row and the way to the next one are part of the
 // instruction, and loads of several turns are under way at once.
-import type { ArrayRef, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
-import { bodiesOf, expressionsOf, someExpr, statementsIn } from '../ir/walk.js';
+import type { ArrayRef, Expr, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import { bodiesOf, expressionsOf, someExpr, someExprOf, statementsIn } from '../ir/walk.js';
 import { rangeTest } from './ranges.js';
 import { RANGE_PARTS, RANGE_TYPE } from './ranges.gen.js';
 import type { StatementEmitter } from './statement.js';
-import { generated, type Line, nested } from './text.js';
+import { CPP_TYPE, generated, indented, type Line, nested } from './text.js';
 
 interface Twin {
   readonly makes: readonly string[];
@@ -17,29 +17,79 @@ interface Twin {
   readonly widths: ReadonlyMap<ArrayRef, number>;
 }
 
-/** What one thread does with `body`, in one form or in two. `known`: variables that have their values before it and keep them. */
-export function withTwin(
-  body: readonly Stmt[],
-  { indexRank }: KernelIr,
-  known: ReadonlySet<Variable>,
-  statements: StatementEmitter,
-): Line[] {
+/** Where the text stands. */
+export interface Place {
+  readonly indexRank: KernelIr['indexRank'];
+  /** Variables that have their values before it and keep them. */
+  readonly known: ReadonlySet<Variable>;
+  /** Declares indices and local memory of its own. */
+  readonly head: readonly string[];
+  /** Nothing of a thread's own comes into it, other than by `known`, nor out of it. */
+  readonly isClosed: boolean;
+}
+
+/** What one thread does with `body`, in one form or in two. */
+export function withTwin(body: readonly Stmt[], place: Place, statements: StatementEmitter): Line[] {
   const { expressions } = statements;
   const { names, isChecked } = expressions;
-  const twin = planTwin(body, statements, known, indexRank);
+  const twin = planTwin(body, statements, place);
   if (twin === undefined) return statements.block(body);
-  for (const text of [...twin.makes, ...twin.holds]) statements.rangeText.push(text);
+  statements.cuda.rangeText.push(...twin.makes, ...twin.holds);
   expressions.isChecked = false;
   const widths = [...twin.widths].map(([array, width]) => `const int ${names.extent(array, array.rank - 1)} = ${width};`);
   const twinLines = [...generated(widths), ...statements.block(body)];
   expressions.isChecked = isChecked;
+  const first = generated([...twin.makes, `if (${twin.holds.join(' && ')}) {`]);
+  const plain = statements.block(body);
+  if (!isChecked || !place.isClosed) {
+    return [
+      ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
+      ...first,
+      ...nested(twinLines),
+      ...generated(['} else', '#endif', '{']),
+      ...nested(plain),
+      ...generated(['}']),
+    ];
+  }
+  const call = asFunction(body, place, statements);
   return [
-    ...generated(['#ifndef MILLRACE_CPU_DEVICE', ...twin.makes, `if (${twin.holds.join(' && ')}) {`]),
+    ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
+    ...first,
     ...nested(twinLines),
-    ...generated(['} else', '#endif', '{']),
-    ...nested(statements.block(body)),
-    ...generated(['}']),
+    ...generated([`} else if (!${call}) {`, `  ${expressions.exit.leave}`, '}', '#else']),
+    ...plain,
+    ...generated(['#endif']),
   ];
+}
+
+/**
+ * The checked form as a function of its own, and the call of it: false when the thread leaves. Beside it in one function
+ * the other form gets a worse schedule from ptxas (n-body on an H200: 3.5 ms in place of 2.6).
+ */
+function asFunction(body: readonly Stmt[], { known, head }: Place, statements: StatementEmitter): string {
+  const { expressions, cuda } = statements;
+  const used = [...known].filter((variable) =>
+    body.some((stmt) => someExprOf(stmt, (expr) => expr.kind === 'variable' && expr.variable === variable)),
+  );
+  const name = `mr_checked_${++cuda.functions}`;
+  const parameters = [
+    ...cuda.parameters,
+    ...used.map((variable) => ({ type: CPP_TYPE[variable.type as ScalarType], name: expressions.names.variable(variable) })),
+  ];
+  const { exit } = expressions;
+  expressions.exit = { report: 'MR_FAULT', leave: 'return false;' };
+  const lines = statements.block(body);
+  expressions.exit = exit;
+  cuda.outlined.push(
+    ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
+    ...generated([
+      `static __device__ __noinline__ bool ${name}(${parameters.map((one) => `${one.type} ${one.name}`).join(', ')}) {`,
+      ...indented(head),
+    ]),
+    ...nested(lines),
+    ...generated(['  return true;', '}', '#endif']),
+  );
+  return `${name}(${parameters.map((one) => one.name).join(', ')})`;
 }
 
 /** The functions on ranges that pieces of text use, for CUDA: the CPU device has a header of them. */
@@ -62,8 +112,7 @@ export function rangePrelude(texts: readonly string[]): string[] {
 function planTwin(
   body: readonly Stmt[],
   { expressions: { names, isChecked } }: StatementEmitter,
-  known: ReadonlySet<Variable>,
-  indexRank: number,
+  { known, indexRank }: Place,
 ): Twin | undefined {
   const inLoops = arraysInLoops(body);
   const widths = guessedWidths(body, inLoops);
