@@ -1,0 +1,112 @@
+// Which loops get a second form without checks on CUDA, and that nvcc takes both. What they compute and report is
+// chapter 4's: test/conformance/checked-loops.ts.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { f32, func, i32, inout, input, kernel, output, u32, u8, type Kernel } from '../../../src/index.js';
+
+const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
+const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
+const directory = mkdtempSync(join(tmpdir(), 'millrace-twins-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const rows = kernel('rows', { x: input(f32, 2), out: output(f32) }, ({ x, out }, { i }) => {
+  let sum = 0;
+  for (let k = 0; k < x.shape[0]; k++) sum += x[k]![0]! + x[k]![2]!;
+  out[i] = sum;
+});
+const uncheckedRows = kernel(
+  'unchecked_rows',
+  { x: input(f32, 2), out: output(f32) },
+  ({ x, out }, { i }) => {
+    let sum = 0;
+    for (let k = 0; k < x.shape[0]; k++) sum += x[k]![0]! + x[k]![2]!;
+    out[i] = sum;
+  },
+  { bounds: 'unchecked' },
+);
+const crossing = kernel('crossing', { x: input(i32), n: i32, out: inout(i32) }, ({ x, n, out }, t) => {
+  const bins = t.shared(i32, 64);
+  let sum = t.i;
+  bins[t.threadIdx.x & 63] = sum;
+  t.syncthreads();
+  for (let k = 0; k < n; k++) sum += x[t.i + k]! + bins[k & 63]!;
+  t.syncthreads();
+  out[t.i] = sum;
+});
+const square = func([f32], f32, (v) => v * v);
+const closed = kernel(
+  'closed',
+  { x: input(f32), most: u32, y: inout(f32) },
+  ({ x, most, y }, t) => {
+    const all = t.sharedDynamic(f32);
+    const mine = t.local(f32, 4);
+    const turns = t.idiv(x.length, 2);
+    t.syncthreads();
+    for (let k = t.u32(0); k < most; k++) mine[t.i32(k) & 3] = x[t.i32(k)]! + t.square(all[t.threadIdx.x]!);
+    for (let k = turns - 1; k >= 0; k -= 2) mine[k & 3]! += x[k]!;
+    t.syncthreads();
+    y[t.i] = mine[0]! + mine[3]!;
+  },
+  { functions: { square } },
+);
+
+describe('a second form', () => {
+  test('without checks, of a loop over an array whose size the launch knows', () => {
+    expect(rows.source).toContain('mr_is_within');
+    expect(rows.source).toContain('static __device__ __noinline__ bool mr_checked_1(');
+    expect(rows.source.match(/for \(int k_/g)).toHaveLength(4);
+  });
+
+  test('with the width that the constants suggest, also unchecked', () => {
+    for (const { source } of [rows, uncheckedRows]) {
+      expect(source).toMatch(/if \(x_n1 == 3\b/);
+      expect(source).toContain('const int x_n1 = 3;');
+    }
+    expect(uncheckedRows.source).not.toContain('mr_range');
+  });
+
+  test('in its place, where variables of the thread come in and out', () => {
+    expect(crossing.source).toContain('mr_is_within');
+    expect(crossing.source).not.toContain('mr_checked_1');
+  });
+
+  test('not of what has no loop, nor of a loop over sizes in the text', () => {
+    const once = kernel('once', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => {
+      y[i] = x[i]!;
+    });
+    const fixed = kernel('fixed', { y: output(i32) }, ({ y }, { i, local }) => {
+      const mine = local(i32, 8);
+      for (let k = 0; k < 8; k++) mine[k] = i + k;
+      y[i] = mine[i & 7]!;
+    });
+    const wild = kernel('wild', { x: input(i32), y: output(i32) }, ({ x, y }, { i }) => {
+      let at = 0;
+      for (let k = 0; k < 8; k++) at = x[at]!;
+      y[i] = at;
+    });
+    for (const { source } of [once, fixed, wild]) expect(source).not.toContain('struct mr_range');
+  });
+
+  test('of rows that a variable indexes too, with the width they have', () => {
+    const mixed = kernel('mixed', { x: input(u8, 2), y: output(i32) }, ({ x, y }, { i }) => {
+      let sum = 0;
+      for (let k = 0; k < x.shape[0]; k++) sum += x[k]![0]! + x[k]![i & 3]!;
+      y[i] = sum;
+    });
+    expect(mixed.source).not.toMatch(/const int x_n1 =/);
+  });
+});
+
+test.skipIf(!hasNvcc)('nvcc takes them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
+  const kernels: readonly Kernel[] = [rows, uncheckedRows, crossing, closed];
+  for (const { name, source } of kernels) {
+    const text = join(directory, `${name}.cu`);
+    writeFileSync(text, source);
+    const { status, stderr } = spawnSync(nvcc, ['--ptx', '-o', join(directory, 'text.ptx'), text], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+  }
+});
