@@ -109,6 +109,15 @@ MR_INLINE bool operator<=(T a, mr_index b) {
   return !mr_is_less(b.value, a);
 }
 
+/// A subscript below 2^31 (src/build/threads/places.ts): as an int, that the compiler sees elements side by side.
+template <class T>
+MR_INLINE T mr_subscript(T at) {
+  return at;
+}
+MR_INLINE int mr_subscript(mr_index at) {
+  return at.value;
+}
+
 struct mr_index3 {
   mr_index x, y, z;
   MR_INLINE operator uint3() const { return {x, y, z}; }

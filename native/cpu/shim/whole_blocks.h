@@ -48,3 +48,14 @@ struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
   alignas(64) T of[1024];
 };
+
+/// The same address, of which the compiler knows nothing any more: it keeps it in a register, where it would ask for
+/// that of a thread-local variable again and again, or address the stack, where counting in an array is slower by half.
+template <class T>
+MR_INLINE T* mr_kept(T* address) {
+  asm("" : "+r"(address));
+  return address;
+}
+
+/// What CUDA has as the limit of a block's arrays of shared memory. They are on the stack: nothing else points to them.
+static constexpr size_t mr_most_shared_bytes = 48 << 10;

@@ -25,7 +25,7 @@ export class BodyText {
       const second = this.#tokens[i + 2]!;
       const isDeclared = before.kind === 'name' || before.text === '*' || before.text === ',';
       if (after.text === '=' && second.text !== '=' && !isDeclared) return true;
-      if (after.text === '=' && second.text !== '=' && !this.#isDeclaratorAt(i)) return true;
+      if (after.text === '=' && second.text !== '=' && !this.isDeclaratorAt(i)) return true;
       if ('+-*/%&|^'.includes(after.text) && second.text === '=' && second.start === after.end) return true;
       if ('<>'.includes(after.text) && second.text === after.text && this.#tokens[i + 3]!.text === '=') return true;
       if ((after.text === '+' || after.text === '-') && second.text === after.text && second.start === after.end) return true;
@@ -38,7 +38,7 @@ export class BodyText {
   }
 
   /** The initialiser of a declaration is no assignment. */
-  #isDeclaratorAt(i: number): boolean {
+  isDeclaratorAt(i: number): boolean {
     for (let at = i - 1; at > this.#fn.bodyOpen; at--) {
       if (';{}('.includes(this.#tokens[at]!.text)) {
         const end = this.#tokens.findIndex(({ text }, n) => n > i && text === ';');

@@ -5,47 +5,16 @@
 // branch around one decided by what all threads of a block share, so that it may be decided once. Whatever is not
 // understood leaves the kernel to coroutines (coroutines.ts).
 import { BodyText } from '../text/body.js';
+import type { Edit } from '../text/edits.js';
 import type { FunctionText } from '../text/functions.js';
+import { CutText, find } from './cut-text.js';
+import { constantsOf, roundsOf, unrollEdits, type Constants } from './loops.js';
+import type { Around, List, Part, Role, Variable } from './parts.js';
+import { placeEdits } from './places.js';
 import { elementType } from './rewrite.js';
-import { declarationOf, statementsOf, type Declarator, type Statement } from '../text/statements.js';
-import { namespaceScope, type Token } from '../text/text.js';
-
-/** What a local variable is to the parts of the kernel. */
-type Role =
-  /** Used in one part only: stays where it is. */
-  | 'local'
-  /** The same for all threads, and never assigned: declared once, outside the loops over threads. */
-  | 'uniform'
-  /** Made of indices and parameters, and never assigned: declared anew in each part, or indexing by it could not be vectorised. */
-  | 'recomputed'
-  /** Outlives the part that declares it: an array with an element for each thread. */
-  | 'crossing';
-
-interface Variable extends Declarator {
-  readonly id: number;
-  readonly type: string;
-  role: Role;
-  readonly declaredIn: Part;
-  readonly usedIn: Set<Part>;
-}
-/** Statements between two barriers. */
-interface Part {
-  readonly kind: 'part';
-  readonly statements: Statement[];
-}
-/** A statement around barriers. */
-interface Around {
-  readonly kind: 'around';
-  /** `for (...)`, `if (...)`, or nothing for a block. */
-  readonly head: string;
-  readonly bodies: readonly List[];
-}
-interface List {
-  readonly outer: List | undefined;
-  readonly shared: string[];
-  readonly variables: Map<string, Variable>;
-  readonly items: (Part | Around)[];
-}
+import { atomicsOn, sharedBy, sharedIn, withoutSpecifiers, type SharedVariable } from './shared.js';
+import { declarationOf, statementsOf, type Statement } from '../text/statements.js';
+import type { Token } from '../text/text.js';
 
 /** Thrown by what is not understood; never leaves this file. */
 class NotUnderstood extends Error {}
@@ -60,6 +29,9 @@ const PURE_WORDS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
+/** A loop of so few rounds is unrolled where it stands. */
+const MOST_UNTURNED_ROUNDS = 8;
+
 /** The kernel as a function of whole blocks (whole_blocks.h), or undefined. */
 export function cutKernel(source: string, tokens: readonly Token[], fn: FunctionText): string | undefined {
   try {
@@ -77,7 +49,10 @@ class Cutter {
   readonly #body: BodyText;
   readonly #params: ReadonlySet<string>;
   /** Constants of the text. */
-  readonly #constants: ReadonlySet<string>;
+  readonly #constants: Constants;
+  readonly #shared: ReadonlyMap<string, SharedVariable>;
+  /** Tokens of atomic functions that work on shared memory. */
+  readonly #atomics: readonly number[];
   readonly #declared: Variable[] = [];
   /** Variables of loops around barriers. */
   readonly #counters = new Set<string>();
@@ -90,6 +65,8 @@ class Cutter {
     this.#body = new BodyText(tokens, fn);
     this.#params = this.#parameters();
     this.#constants = constantsOf(tokens);
+    this.#shared = sharedIn(tokens, fn);
+    this.#atomics = atomicsOn(tokens, fn, this.#shared);
   }
 
   text(): string {
@@ -104,9 +81,43 @@ class Cutter {
     this.#assignRoles(list);
     const params = this.#slice(open + 1, close - 1);
     const indices = 'mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
-    const head = `static MR_INLINE mr_whole_block ${name}(${indices}${params === '' ? '' : `, ${params}`})`;
-    const after = this.#tokens[bodyEnd]!.line;
-    return `${head} {\n${this.#written(list)}return {};\n}\n#line ${after} "kernel.cu"\n`;
+    const head = (of: string): string => `static MR_INLINE mr_whole_block ${of}(${indices}${params === '' ? '' : `, ${params}`})`;
+    const text = `{\n${new CutText(this.#source, this.#tokens, this.#edits(), this.#declared).of(list)}return {};\n}\n`;
+    const after = `#line ${this.#tokens[bodyEnd]!.line} "kernel.cu"\n`;
+    const tile = this.#tile();
+    if (tile === undefined) return `${head(name)} ${text}${after}`;
+    const args = [...this.#params].map((param) => `, ${param}`).join('');
+    return `${head(`mr_cut_${name}`)} ${text}${head(name)} {
+constexpr int mr_width = ${tile[1]}, mr_height = ${tile[0]};
+if (blockDim.x.value == mr_width && blockDim.y.value == mr_height && blockDim.z.value == 1)
+return mr_cut_${name}(blockIdx, mr_index3{mr_index(mr_width), mr_index(mr_height), mr_index(1)}, gridDim${args});
+return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
+}\n${after}`;
+  }
+
+  #edits(): Edit[] {
+    const { bodyOpen, bodyEnd } = this.#fn;
+    return [
+      ...placeEdits(this.#tokens, this.#fn, new Set(this.#shared.keys())),
+      ...unrollEdits(this.#tokens, bodyOpen + 1, bodyEnd - 1, this.#constants),
+      ...this.#atomics.map((at) => ({ start: this.#tokens[at]!.end, end: this.#tokens[at]!.end, text: '_block' })),
+    ];
+  }
+
+  /**
+   * The shape of the blocks that a kernel is most likely launched in, rows first: that of a tile in its shared memory, whose
+   * rows may have one more element against bank conflicts. A loop over rows of known length is a third faster.
+   */
+  #tile(): readonly [string, string] | undefined {
+    const isOfRows = this.#tokens
+      .slice(this.#fn.bodyOpen, this.#fn.bodyEnd)
+      .some(({ text }, i, all) => text === 'y' && all[i - 2]?.text === 'threadIdx');
+    for (const { sizes, isPlain } of isOfRows ? this.#shared.values() : []) {
+      const [rows, columns] = sizes;
+      if (!isPlain || sizes.length !== 2 || rows === undefined || columns === undefined) continue;
+      return [rows, columns === `${rows} + 1` || Number(columns) === Number(rows) + 1 ? rows : columns];
+    }
+    return undefined;
   }
 
   #require(condition: boolean): asserts condition {
@@ -139,7 +150,7 @@ class Cutter {
     let part: Part | undefined;
     for (const one of statements) {
       if (one.kind === 'shared') {
-        list.shared.push(this.#shared(one));
+        list.shared.push(this.#sharedText(one, outer === undefined));
       } else if (one.kind === 'barrier') {
         this.#barriers++;
         part = undefined;
@@ -147,6 +158,12 @@ class Cutter {
         part = undefined;
         list.items.push(this.#around(one, list));
       } else {
+        const turned = this.#turned(one, list);
+        if (turned) {
+          part = undefined;
+          list.items.push(turned);
+          continue;
+        }
         if (part === undefined) list.items.push((part = { kind: 'part', statements: [] }));
         part.statements.push(one);
         if (one.kind === 'declaration') this.#declare(one, list, part);
@@ -168,13 +185,58 @@ class Cutter {
     else this.#require(!['break', 'continue'].includes(this.#tokens[one.from]!.text));
   }
 
-  #shared({ from, to }: Statement): string {
+  /** On the stack, where the kernel's own braces hold it: what no other address leads to can stay in registers. */
+  #sharedText({ from, to }: Statement, isOutermost: boolean): string {
     const tokens = this.#tokens.slice(from, to);
-    if (tokens[0]!.text !== 'extern') return `${this.#slice(from, to)}\n`;
-    const bracket = tokens.findIndex(({ text }) => text === '[');
-    this.#require(bracket > 1);
-    const type = elementType(tokens.slice(0, bracket - 1));
-    return `${type}* const ${tokens[bracket - 1]!.text} = reinterpret_cast<${type}*>(mr_dynamic_shared);\n`;
+    if (tokens.some(({ text }) => text === 'extern')) {
+      const bracket = tokens.findIndex(({ text }) => text === '[');
+      this.#require(bracket > 1);
+      const type = elementType(tokens.slice(0, bracket - 1));
+      return `${type}* const ${tokens[bracket - 1]!.text} = reinterpret_cast<${type}*>(mr_dynamic_shared);\n`;
+    }
+    const variables = sharedBy(this.#tokens, from, to - 1);
+    if (!isOutermost || variables.length === 0 || variables.some(({ isPlain }) => !isPlain)) return `${this.#slice(from, to)}\n`;
+    const type = withoutSpecifiers(this.#tokens, from, to - 1);
+    const end = type.findIndex(({ text }) => text === variables[0]!.name);
+    const isCounted = new Set(this.#atomics.flatMap((at) => [this.#tokens[at + 2]!.text, this.#tokens[at + 3]!.text]));
+    return variables
+      .map(({ name, sizes }) => {
+        const dimensions = sizes.map((size) => `[${size}]`).join('');
+        const element = type
+          .slice(0, end)
+          .map(({ text }) => text)
+          .join(' ');
+        const own = isCounted.has(name) ? `mr_shared_${name}` : name;
+        const kept = own === name ? '' : `auto& ${name} = *mr_kept(&${own});\n`;
+        return `alignas(64) ${element} ${own}${dimensions};\nstatic_assert(sizeof(${own}) <= mr_most_shared_bytes);\n${kept}`;
+      })
+      .join('');
+  }
+
+  /**
+   * A loop that all threads go through alike, without a barrier, around the loop over the threads: where what it does in a
+   * round reads and writes memory, threads side by side are there element by element.
+   */
+  #turned(one: Statement, list: List): Around | undefined {
+    if (one.kind !== 'for' || (roundsOf(this.#tokens, one.from, this.#constants) ?? Infinity) <= MOST_UNTURNED_ROUNDS) return undefined;
+    const declared = this.#declared.length;
+    const counters = [...this.#counters];
+    for (let i = one.from; i <= one.to; i++) {
+      const role = this.#body.isMember(i) ? undefined : find(this.#tokens[i]!.text, list)?.role;
+      // What a thread adds up stays in a register.
+      if (role !== undefined && role !== 'uniform' && role !== 'recomputed') return undefined;
+    }
+    try {
+      const around = this.#around(one, list);
+      const own = this.#declared.slice(declared);
+      if (own.every(({ name, suffix }) => suffix === '' && !this.#body.isPointedTo(name))) return around;
+    } catch (error) {
+      if (!(error instanceof NotUnderstood)) throw error;
+    }
+    this.#declared.length = declared;
+    this.#counters.clear();
+    for (const name of counters) this.#counters.add(name);
+    return undefined;
   }
 
   #around(one: Statement, list: List): Around {
@@ -213,14 +275,6 @@ class Cutter {
   #isKnown(name: string, list: List | undefined): boolean {
     for (let at = list; at !== undefined; at = at.outer) if (at.variables.has(name)) return true;
     return false;
-  }
-
-  #find(name: string, list: List): Variable | undefined {
-    for (let at: List | undefined = list; at !== undefined; at = at.outer) {
-      const found = at.variables.get(name);
-      if (found) return found;
-    }
-    return undefined;
   }
 
   #declare(one: Statement & { kind: 'declaration' }, list: List, part: Part): void {
@@ -272,7 +326,7 @@ class Cutter {
       }
       if (PURE_WORDS.has(text) && text.length > 1) continue;
       if (INDICES.has(text) || this.#counters.has(text) || (ofThreads && text === 'threadIdx')) continue;
-      const variable = this.#find(text, list);
+      const variable = find(text, list);
       if (variable) {
         if (variable.role !== 'uniform' && !(ofThreads && variable.role === 'recomputed')) return false;
       } else if (this.#params.has(text)) {
@@ -304,7 +358,7 @@ class Cutter {
         for (const body of item.bodies) this.#noteUses(body);
         continue;
       }
-      for (const name of this.#namesIn(item)) this.#find(name, list)?.usedIn.add(item);
+      for (const name of this.#namesIn(item)) find(name, list)?.usedIn.add(item);
     }
   }
 
@@ -315,64 +369,4 @@ class Cutter {
     }
     return names;
   }
-
-  #written(list: List): string {
-    let text = list.shared.join('');
-    for (const variable of list.variables.values()) {
-      const { id, name, type, prefix, suffix, role, initializer } = variable;
-      if (role === 'uniform') text += `${type} ${prefix} ${name} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
-      if (role !== 'crossing') continue;
-      text += `typedef ${type.replace(/\bconst\b(?=[^*]*$)/, prefix === '' ? '' : 'const')} ${prefix} mr_type_${id} ${suffix};\nstatic thread_local mr_of_threads<mr_type_${id}> mr_values_${id};\n`;
-    }
-    for (const item of list.items) {
-      if (item.kind === 'part') text += this.#writtenPart(item, list);
-      else text += `${item.head} {\n${item.bodies.map((body) => this.#written(body)).join('} else {\n')}}\n`;
-    }
-    return text;
-  }
-
-  #writtenPart(part: Part, list: List): string {
-    let text = `for (int mr_z = 0; mr_z < blockDim.z.value; ++mr_z)
-for (int mr_y = 0; mr_y < blockDim.y.value; ++mr_y)
-for (int mr_x = 0; mr_x < blockDim.x.value; ++mr_x) {
-const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};
-::threadIdx = threadIdx;
-const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
-`;
-    for (const { name, id, role, type, prefix, initializer } of this.#declared) {
-      const variable = this.#find(name, list);
-      if (variable?.id !== id) continue;
-      if (role === 'crossing' && variable.usedIn.has(part)) text += `auto& ${name} = mr_values_${id}.of[mr_thread_number];\n`;
-      if (role === 'recomputed') text += `${type} ${prefix} ${name} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
-    }
-    for (const one of part.statements) {
-      text += `#line ${this.#tokens[one.from]!.line} "kernel.cu"\n`;
-      text += one.kind === 'declaration' ? this.#writtenDeclaration(one, list) : `${this.#slice(one.from, one.to)}\n`;
-    }
-    return `${text}}\n`;
-  }
-
-  #writtenDeclaration(one: Statement & { kind: 'declaration' }, list: List): string {
-    let text = '';
-    for (const { name, prefix, suffix, initializer } of one.declaration.declarators) {
-      const { role } = list.variables.get(name)!;
-      const value = initializer === undefined ? '' : ` = ${this.#slice(initializer.from, initializer.to)}`;
-      if (role === 'local')
-        text += `${this.#slice(one.declaration.type.from, one.declaration.type.to)} ${prefix} ${name} ${suffix}${value};\n`;
-      if (role === 'crossing' && value !== '') text += `${name}${value};\n`;
-    }
-    return text;
-  }
-}
-
-/** Names of `const int N = 16;` and `constexpr int N = 16;` at namespace scope. */
-function constantsOf(tokens: readonly Token[]): Set<string> {
-  const names = new Set<string>();
-  for (const [i, isOutside] of namespaceScope(tokens).entries()) {
-    if (!isOutside || (tokens[i]!.text !== 'const' && tokens[i]!.text !== 'constexpr')) continue;
-    const equals = tokens.findIndex(({ text }, at) => at > i && !/^\w+$/.test(text));
-    const words = tokens.slice(i, equals).map(({ text }) => text);
-    if (tokens[equals]?.text === '=' && words.some((word) => /^(?:int|unsigned|size_t|u?int\d+_t)$/.test(word))) names.add(words.at(-1)!);
-  }
-  return names;
 }

@@ -1,6 +1,7 @@
 // The changes that a CUDA text needs before a C++ compiler takes it for the CPU device. Line numbers stay.
 import { applyEdits, type Edit, type EditedText } from '../text/edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../text/text.js';
+import { sharedAtomics } from './shared.js';
 
 /** One `__global__ ... name(params)`, declared or defined. Token indices. */
 interface KernelText {
@@ -59,7 +60,7 @@ export function rewriteForCpu(
   others: readonly Edit[] = [],
 ): EditedText {
   const isOutside = namespaceScope(tokens);
-  const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside)];
+  const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside), ...sharedAtomics(tokens)];
   // Not where a whole kernel is written anew.
   const isFree = (edit: Edit): boolean => !others.some(({ start, end }) => edit.start > start && edit.end < end);
   return applyEdits(source, tokens, [...exportBounds(source, tokens, isOutside), ...others, ...own.filter(isFree)]);

@@ -11,7 +11,7 @@ import { tokenize } from '../../../src/build/text/text.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 
 const SOURCE = readFileSync(fileURLToPath(new URL('./parts.cu', import.meta.url)), 'utf8');
-const NAMES = ['tree', 'crossing', 'nested', 'shadows', 'inside', 'memory'];
+const NAMES = ['tree', 'crossing', 'nested', 'shadows', 'inside', 'memory', 'turning', 'counting', 'tiles'];
 const SHAPES: readonly (readonly [number, number, number])[] = [
   [1, 1, 1],
   [33, 1, 1],
@@ -19,6 +19,7 @@ const SHAPES: readonly (readonly [number, number, number])[] = [
   [4, 3, 9],
   [1, 1, 64],
   [1024, 1, 1],
+  [32, 32, 1],
 ];
 
 let runner: ImageRunner;

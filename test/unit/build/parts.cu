@@ -150,3 +150,78 @@ extern "C" __global__ void __launch_bounds__(1024) memory(const float* __restric
   const int i = BLOCK * COUNT + t;
   if (i < n) y[i] = raw[COUNT - 1 - t] + behind[(t + 1) % COUNT] * 10 + bins[t % 8] * 1000 + most;
 }
+
+// Loops without a barrier that all threads go through alike: around the loop over the threads, or unrolled in it.
+extern "C" __global__ void turning(const float* x, float* y, int n) {
+  __shared__ float s[8 * 1024];
+  const int t = RANK, i = BLOCK * COUNT + t;
+  for (int k = 0; k < 8; k++) s[k * COUNT + t] = k < n && t < n ? x[t] * k : 1.0f;
+  __syncthreads();
+  float sum = 0;
+  for (int k = 0; k < 16; ++k) sum += s[k % 8 * COUNT + (t + k) % COUNT];
+  __syncthreads();
+  for (int round = 0, last = ROUNDS * 4; round < last; round++) {
+    float more = round;
+    for (int k = 0; k < ROUNDS; k++) {
+      if (k == 2) continue;
+      more += s[k * COUNT + t] * round;
+    }
+    s[(7 - round % 8) * COUNT + t] += more;
+  }
+  for (int k = 0; k < 12; k++) {
+    if (s[k % 8 * COUNT + t] > 100) break;
+    sum += s[k % 8 * COUNT + t];
+  }
+  __syncthreads();
+  for (int k = 0; k < 4; k += 2)
+    for (int m = 0; m < 4; m++) sum += s[(2 * k + m) * COUNT + COUNT - 1 - t] * m;
+  if (i < n) y[i] = sum;
+}
+
+// Atomic functions on shared memory in every spelling, and on memory that only looks like it.
+extern "C" __global__ void counting(const float* x, float* y, int n) {
+  extern __shared__ int dynamic[];
+  __shared__ int bins[4][8], flat[8];
+  __shared__ int total;
+  __shared__ unsigned most;
+  __shared__ float sum;
+  __shared__ int* elsewhere;
+  const unsigned int t = RANK;
+  const int i = BLOCK * COUNT + t;
+  if (t == 0) {
+    for (int k = 0; k < 8; k++) flat[k] = 0;
+    for (int k = 0; k < 8; k++)
+      for (int m = 0; m < 4; m++) bins[m][k] = 0;
+    total = 0, most = 0, sum = 0, elsewhere = flat;
+  }
+  dynamic[t] = 0;
+  __syncthreads();
+  const int kind = t < n ? (int)x[t] & 7 : 7;
+  atomicAdd(&bins[kind & 3][kind], 1);
+  atomicAdd(&flat[kind], 2);
+  atomicAdd(flat + (kind + 1) % 8, 3);
+  atomicAdd(flat, 1);
+  atomicMax(&most, t * 3 % 17);
+  atomicAdd(&sum, 1.0f);
+  atomicSub(&dynamic[COUNT - 1 - t], kind);
+  atomicOr(dynamic + t, 64);
+  __syncthreads();
+  atomicAdd(&elsewhere[kind], 5);
+  atomicAdd(elsewhere, 1);
+  if (atomicCAS(&total, 0, 7) == 7) atomicInc((unsigned*)&total, 100u);
+  __syncthreads();
+  if (i < n) y[i] = bins[kind & 3][kind] + flat[kind] * 10 + most + sum + total + (dynamic[t] & 63);
+}
+
+// A tile with padded rows, in blocks of its shape and in others; subscripts of every type that an index may have.
+extern "C" __global__ void tiles(const float* x, float* y, int n) {
+  __shared__ float tile[32][32 + 1];
+  unsigned column = threadIdx.x;
+  size_t row = threadIdx.y;
+  auto i = BLOCK * COUNT + RANK;
+  const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
+  const int wide = blockDim.x, high = blockDim.y;
+  if (row < 32 && column < 32 && threadIdx.z == 0) tile[row][column] = at < n ? x[at] : -1.0f;
+  __syncthreads();
+  if (i < n) y[i] = row < 32 && column < 32 ? tile[(row + 1) % min(high, 32)][(threadIdx.x + 1) % min(wide, 32)] + at + threadIdx.z : 0.5f;
+}
