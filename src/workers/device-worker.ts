@@ -67,6 +67,11 @@ class ControlledDevice {
     send({ type: 'opened', channel: this.channel, info: binding.deviceInfo(this.channel), timeline, arena });
   }
 
+  prepare(): void {
+    // What it cannot find out now it finds out again, and says, when there is something to build.
+    this.#builder.prepare().catch(() => {});
+  }
+
   /** Launches of the kernel wait on the device meanwhile. */
   async build(handle: number, spec: BuildSpec): Promise<void> {
     this.#building.add(handle);
@@ -201,6 +206,8 @@ function asUnopened(error: unknown): unknown {
 function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
   try {
     device = new ControlledDevice(message.backend, message.info, message.maxPending);
+    // After what the owner asks for at once.
+    setImmediate(() => device?.prepare());
   } catch (error) {
     const what = `Device ${message.backend}:${message.info.ordinal} does not open`;
     send({ type: 'openFailed', error: encodeError(asMillraceError(error, what)) });

@@ -53,7 +53,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     text: ['base'],
     threads: ['base', 'text'],
     compilers: ['base', 'text', 'threads'],
-    images: ['text', 'compilers'],
+    images: ['base', 'text', 'compilers'],
   },
 };
 

@@ -1,10 +1,8 @@
 // CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
-import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { InternalError, MillraceError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
@@ -13,13 +11,12 @@ import { formsOf } from '../threads/forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
 import type { EditedText } from '../text/edits.js';
 import { rewriteForCpu } from '../threads/rewrite.js';
+import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
-import { findCxx, type Toolchain } from './toolchain.js';
+import type { Facts } from '../base/stamp.js';
+import { findCxx, recallCxx, type Toolchain } from './toolchain.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
-
-/** Beside the package's root, from src as from dist. */
-export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 
 /**
  * -O3: at -O2 g++ 12 vectorises next to nothing. No strict aliasing, for CUDA texts reinterpret freely; it costs
@@ -52,29 +49,6 @@ const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unu
 /** Directives that change no word that the rewriting looks for: it can do without the preprocessor, which moves columns. */
 const PLAIN_DIRECTIVE =
   /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
-
-let ownDigest: string | undefined;
-
-/** Changes with what the package brings to an image: any file of the shim, and any of this directory, which rewrites texts. */
-export function packageIdentity(): string {
-  return (ownDigest ??= identityOf([SHIM_DIRECTORY, fileURLToPath(new URL('..', import.meta.url))]));
-}
-
-/** Changes with any file of the directories, by its name or its content. */
-export function identityOf(directories: readonly string[]): string {
-  const hash = createHash('sha256');
-  for (const directory of directories) {
-    for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()) {
-      const path = join(directory, name);
-      // Maps and declarations do nothing.
-      if (/\.map$|\.d\.ts$/.test(name) || !statSync(path).isFile()) continue;
-      const content = readFileSync(path);
-      hash.update(`${name}\0${content.length}\0`).update(content);
-    }
-    hash.update('\0');
-  }
-  return hash.digest('hex').slice(0, 16);
-}
 
 interface HostOptions {
   /** Directives for the head of the text: on the command line, a macro named T would reach into the shim. */
@@ -158,8 +132,14 @@ export class CpuCompiler implements KernelCompiler {
     ]);
   }
 
-  static async open(env?: NodeJS.ProcessEnv): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env));
+  static async open(env?: NodeJS.ProcessEnv, facts?: Facts): Promise<CpuCompiler> {
+    return new CpuCompiler(await findCxx(env, facts));
+  }
+
+  /** The one that would be opened, if `facts` knows it. */
+  static async recall(env: NodeJS.ProcessEnv, facts: Facts): Promise<CpuCompiler | undefined> {
+    const known = await recallCxx(env, facts);
+    return known && new CpuCompiler(known);
   }
 
   /** `kernels`: which functions to export, the entry if not told. `form` is for tests. */

@@ -1,9 +1,8 @@
 // Which compilers this machine has.
-import { createHash } from 'node:crypto';
-import { accessSync, constants, readFileSync, statSync } from 'node:fs';
-import { arch, cpus } from 'node:os';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
+import { stampOf, type Facts } from '../base/stamp.js';
 import { runCompiler } from './run-compiler.js';
 
 export interface Toolchain {
@@ -23,22 +22,44 @@ interface Search {
   readonly isRequired: boolean;
 }
 
-export async function findCxx(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
-  const search = searchFor(env, 'MILLRACE_CXX', [
-    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
-    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
-  ]);
-  const found = await firstThatRuns(search, env, (text) => {
-    const [version = ''] = text.split('\n');
-    const number = /\d+\.\d+(?:\.\d+)?/.exec(version.replace(/\([^)]*\)/, ''))?.[0] ?? '';
-    const isClang = /clang/i.test(version);
-    return { family: isClang ? 'clang' : 'gcc', version, label: `${isClang ? 'clang++' : 'g++'} ${number}`.trim() };
-  });
+/** A compiler's own program. Any other that stands for it may find another one tomorrow: a script, a compiler cache. */
+const COMPILER_NAME = /^(?:[\w.]+-)*(?:g\+\+|gcc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?$/;
+const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
+
+/** `facts`: keeps what a compiler said of itself, for as long as it is the same file. */
+export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<Toolchain> {
+  const search = searchForCxx(env);
+  const found = await firstThatRuns(search, env, describeCxx, facts);
   if (found) return found;
   throw missing('C++ compiler', search, [
     'Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).',
     'Or name one: MILLRACE_CXX=/path/to/g++.',
   ]);
+}
+
+/** What `findCxx` finds, if `facts` says so: nothing is run. */
+export async function recallCxx(env: NodeJS.ProcessEnv, facts: Facts): Promise<Toolchain | undefined> {
+  const { candidates } = searchForCxx(env);
+  const first = candidates
+    .map((one) => ({ parts: one.words, command: which(one.words[0] ?? '', env) }))
+    .find(({ command }) => command !== undefined);
+  const stamp = first?.parts.length === 1 ? stampOfCompiler(first.command!) : undefined;
+  const known = stamp === undefined ? undefined : await facts.recall('compiler', stamp);
+  return known === undefined ? undefined : { command: first!.command!, prefix: [], ...describeCxx(known) };
+}
+
+function searchForCxx(env: NodeJS.ProcessEnv): Search {
+  return searchFor(env, 'MILLRACE_CXX', [
+    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
+    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
+  ]);
+}
+
+function describeCxx(versionText: string): Pick<Toolchain, 'family' | 'version' | 'label'> {
+  const [version = ''] = versionText.split('\n');
+  const number = /\d+\.\d+(?:\.\d+)?/.exec(version.replace(/\([^)]*\)/, ''))?.[0] ?? '';
+  const isClang = /clang/i.test(version);
+  return { family: isClang ? 'clang' : 'gcc', version, label: `${isClang ? 'clang++' : 'g++'} ${number}`.trim() };
 }
 
 export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
@@ -58,21 +79,6 @@ export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<To
   ]);
 }
 
-/** What -march=native depends on: a cache directory may be shared by machines with different processors. */
-export function cpuIdentity(): string {
-  let facts: string;
-  try {
-    const [first = ''] = readFileSync('/proc/cpuinfo', 'utf8').split('\n\n');
-    facts = first
-      .split('\n')
-      .filter((line) => /^(?:vendor_id|cpu family|model|stepping|flags|Features)\b/.test(line))
-      .join('\n');
-  } catch {
-    facts = cpus()[0]?.model ?? '';
-  }
-  return createHash('sha256').update(`${arch()}\n${facts}`).digest('hex').slice(0, 16);
-}
-
 function words(value: string): string[] {
   return value.trim().split(/\s+/);
 }
@@ -87,6 +93,7 @@ async function firstThatRuns(
   search: Search,
   env: NodeJS.ProcessEnv,
   describe: (versionText: string) => Pick<Toolchain, 'family' | 'version' | 'label'>,
+  facts?: Facts,
 ): Promise<Toolchain | undefined> {
   for (const {
     words: [program = '', ...prefix],
@@ -94,13 +101,33 @@ async function firstThatRuns(
     const command = which(program, env);
     if (command === undefined) continue;
     try {
+      const stamp = facts && prefix.length === 0 ? stampOfCompiler(command) : undefined;
+      const known = stamp === undefined ? undefined : await facts!.recall('compiler', stamp);
+      if (known !== undefined) return { command, prefix, ...describe(known) };
       const run = await runCompiler(command, [...prefix, '--version'], { timeoutMs: 10_000 });
-      if (run.exitCode === 0) return { command, prefix, ...describe(run.stdout) };
+      if (run.exitCode !== 0) continue;
+      if (stamp !== undefined) await facts!.remember('compiler', stamp, run.stdout);
+      return { command, prefix, ...describe(run.stdout) };
     } catch {
       // Not a program of this machine: the next one may be.
     }
   }
   return undefined;
+}
+
+/** Changes when the compiler does; undefined where that cannot be told from its file. */
+function stampOfCompiler(command: string): string | undefined {
+  const program = realpathSync(command);
+  if (!COMPILER_NAME.test(basename(program))) return undefined;
+  const head = Buffer.alloc(ELF.length);
+  const file = openSync(program, 'r');
+  try {
+    readSync(file, head);
+  } finally {
+    closeSync(file);
+  }
+  const stamp = head.equals(ELF) ? stampOf([program]) : undefined;
+  return stamp && `${command}\n${stamp}`;
 }
 
 function which(program: string, env: NodeJS.ProcessEnv): string | undefined {

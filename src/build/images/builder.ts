@@ -6,13 +6,14 @@ import { createHash } from 'node:crypto';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { KernelCache } from './cache.js';
+import { cpuIdentity, packageIdentity } from '../base/identity.js';
+import { CachedFacts } from './cached-facts.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
-import { CpuCompiler, packageIdentity } from '../compilers/cpu-compiler.js';
+import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
 import { refuseEndlessIncludes } from '../text/includes.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { tokenize } from '../text/text.js';
-import { cpuIdentity } from '../compilers/toolchain.js';
 
 export type BuildTarget =
   | { readonly backend: 'cpu' }
@@ -32,6 +33,7 @@ export class KernelBuilder {
   readonly #target: BuildTarget;
   readonly #env: NodeJS.ProcessEnv;
   readonly #cache: KernelCache;
+  readonly #facts: CachedFacts;
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<Omit<BuildResult, 'ms'>>>();
 
@@ -39,20 +41,33 @@ export class KernelBuilder {
     this.#target = target;
     this.#env = env;
     this.#cache = new KernelCache(env);
+    this.#facts = new CachedFacts(this.#cache);
   }
 
   /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
   async build(spec: BuildSpec): Promise<BuildResult> {
     const startMs = performance.now();
-    if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
-    refuseEndlessIncludes(spec);
-    const key = this.#sourceKey(spec);
+    // A text of the package's own has neither.
+    if (spec.identity === undefined) {
+      if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
+      refuseEndlessIncludes(spec);
+    }
+    const key = await this.#sourceKey(spec);
     let flight = this.#flights.get(key);
     if (!flight) {
       flight = this.#build(spec, key).finally(() => this.#flights.delete(key));
       this.#flights.set(key, flight);
     }
     return { ...(await flight), ms: performance.now() - startMs };
+  }
+
+  /** Finds out what the first build needs to know, as far as the cache has it: then that takes some milliseconds less. */
+  async prepare(): Promise<void> {
+    if (this.#target.backend !== 'cpu' || !this.#cache.isThere()) return;
+    cpuIdentity();
+    await packageIdentity(this.#facts);
+    const known = await CpuCompiler.recall(this.#env, this.#facts);
+    if (known) this.#compiler ??= Promise.resolve(known);
   }
 
   async #build(spec: BuildSpec, key: string): Promise<Omit<BuildResult, 'ms'>> {
@@ -87,7 +102,7 @@ export class KernelBuilder {
   }
 
   async #findCompiler(): Promise<KernelCompiler> {
-    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env);
+    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts);
     const { nvrtc, computeCapability } = this.#target;
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability) : NvccCompiler.open(computeCapability, this.#env);
   }
@@ -97,8 +112,8 @@ export class KernelBuilder {
   }
 
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
-  #sourceKey(spec: BuildSpec): string {
-    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), packageIdentity()] : this.#target.computeCapability;
+  async #sourceKey(spec: BuildSpec): Promise<string> {
+    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), await packageIdentity(this.#facts)] : this.#target.computeCapability;
     const { source, identity = source, entry, options, fmad } = spec;
     return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, entry, options, fmad]));
   }

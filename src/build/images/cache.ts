@@ -5,7 +5,7 @@
 // could put code into this process. Where no such directory can be had (read-only, mounted noexec, foreign), a
 // temporary one of this process stands in, and nothing is remembered between runs.
 import { createHash, randomBytes } from 'node:crypto';
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import {
   access,
   chmod,
@@ -50,6 +50,16 @@ export class KernelCache {
       env['MILLRACE_CACHE'] === 'off'
         ? undefined
         : resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
+  }
+
+  /** Whether what is added is there for the next process. */
+  get isKept(): boolean {
+    return this.#wanted !== undefined;
+  }
+
+  /** Whether something may have been kept. */
+  isThere(): boolean {
+    return this.#wanted !== undefined && existsSync(this.#wanted);
   }
 
   /** The directory in use. */

@@ -17,6 +17,8 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:labeled_partition|binary_partition)$/, 'groups made by value'],
   [/^(?:__barrier_sync\w*|__named_barrier\w*)$/, 'named barriers'],
 ];
+/** Any of them. */
+const IS_ABSENT = new RegExp(ABSENT.map(([pattern]) => `(?:${pattern.source})`).join('|'));
 /** Headers of CUDA's own that device code may include and the shim does not have. */
 const ABSENT_HEADER =
   /^#\s*include\s*[<"]((?:cuda|cub|thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp16|cuda_bf16|cuda_fp8|cuda_pipeline|cuda_awbarrier|curand_kernel|cooperative_groups\/(?:memcpy_async|scan))\.h)[>"]/;
@@ -32,9 +34,11 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
   }
   for (const [i, token] of tokens.entries()) {
     if (token.kind === 'name') {
-      const absent = ABSENT.find(([pattern]) => pattern.test(token.text))?.[1];
-      if (absent) throw lacks(spec, token, `${absent} ('${token.text}')`);
-      if (LIBRARIES.test(token.text) && tokens[i + 1]?.text === ':') throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
+      if (IS_ABSENT.test(token.text)) {
+        const [, absent] = ABSENT.find(([pattern]) => pattern.test(token.text))!;
+        throw lacks(spec, token, `${absent} ('${token.text}')`);
+      }
+      if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (token.text === '<' && isLaunch(tokens, i)) {
       throw lacks(spec, token, "launches from kernels ('<<<')");
     }

@@ -32,6 +32,7 @@ export interface Tokens {
  */
 const PIECE =
   /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\\r?\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
+const [QUOTE, APOSTROPHE, UNDERSCORE, DOLLAR, POINT] = [0x22, 0x27, 0x5f, 0x24, 0x2e];
 const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 
 /** Directives yield no tokens; line markers, which a preprocessor leaves, set the count of lines. */
@@ -69,10 +70,15 @@ export function tokenize(source: string): Tokens {
   return { tokens, directives };
 }
 
+/** By its ends alone: the pattern of pieces did the rest. */
 function kindOf(text: string): Token['kind'] {
-  if (/^[A-Za-z_$][\w$]*$/.test(text)) return 'name';
-  if (text.length > 1 && /["']$/.test(text)) return 'string';
-  return /^\.?\d/.test(text) ? 'number' : 'punctuation';
+  const last = text.charCodeAt(text.length - 1);
+  if (text.length > 1 && (last === QUOTE || last === APOSTROPHE)) return 'string';
+  const first = text.charCodeAt(0);
+  const isLetter = (first >= 97 && first <= 122) || (first >= 65 && first <= 90) || first === UNDERSCORE || first === DOLLAR;
+  if (isLetter) return 'name';
+  const digit = first === POINT ? text.charCodeAt(1) : first;
+  return digit >= 48 && digit <= 57 ? 'number' : 'punctuation';
 }
 
 /** The index of the bracket that closes the one at `open`, or the number of tokens. */

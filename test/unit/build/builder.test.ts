@@ -88,7 +88,9 @@ test('the directory and its files are for this user alone', async () => {
   const { image } = await cpu().build(specOf(SAXPY, 'saxpy'));
   expect(statSync(directory).mode & 0o777).toBe(0o700);
   expect(statSync(Buffer.from(image).toString()).mode & 0o777).toBe(0o700);
-  expect(readdirSync(directory)).toHaveLength(1);
+  const files = readdirSync(directory);
+  expect(files.filter((file) => file.endsWith('.so'))).toHaveLength(1);
+  expect(files.map((file) => statSync(join(directory, file)).mode & 0o777)).toEqual(files.map(() => 0o700));
 });
 
 test('source, entry, options and fmad each make another image', async () => {
@@ -148,6 +150,22 @@ test('a text that includes headers is built anew, for they may have changed', as
     runner.run(image, 'add', { grid: [1, 1, 1], block: [1, 1, 1] }, [y]);
   }
   expect(y[0]).toBe(21);
+});
+
+test('an image of one compiler is not taken for that of another in its place', async () => {
+  const version = (number: number): string =>
+    script('changing-cxx', `[ "$1" = --version ] && echo "g++ (Some) ${number}.0.0" && exit\nexec g++ "$@"`);
+  for (const number of [1, 2]) {
+    const cxx = version(number);
+    const built = [
+      await cpu({ MILLRACE_CXX: cxx }).build(specOf(SAXPY, 'saxpy')),
+      await cpu({ MILLRACE_CXX: cxx }).build(specOf(SAXPY, 'saxpy')),
+    ];
+    expect(built.map(({ fromCache, compiler }) => [fromCache, compiler])).toEqual([
+      [false, `g++ ${number}.0.0`],
+      [true, `g++ ${number}.0.0`],
+    ]);
+  }
 });
 
 test('two builds of one text at once are one', async () => {

@@ -1,21 +1,51 @@
 // Images are remembered by what the package brings to them too: a new release must not load what an old one built.
-import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { identityOf, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/compilers/cpu-compiler.js';
+import { stampOf, type Facts } from '../../../src/build/base/stamp.js';
+import { findCxx, recallCxx } from '../../../src/build/compilers/toolchain.js';
+import { cpuIdentity, identityOf, identityOfCpu, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/base/identity.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/build/', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-identity-'));
 const [shim, build] = [join(scratch, 'shim'), join(scratch, 'build')];
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-test('the identity of the package is that of its shim and of the code that rewrites texts', () => {
+/** Keeps what it is told, and counts. */
+class Notes implements Facts {
+  readonly known = new Map<string, string>();
+  recalled = 0;
+  async recall(what: string, from: string): Promise<string | undefined> {
+    const found = this.known.get(what + from);
+    if (found !== undefined) this.recalled++;
+    return found;
+  }
+  async remember(what: string, from: string, found: string): Promise<void> {
+    this.known.set(what + from, found);
+  }
+}
+/** When what was written just now has settled. */
+const later = (): number => Date.now() + 5000;
+
+test('the identity of the package is that of its shim and of the code that rewrites texts', async () => {
   cpSync(SHIM_DIRECTORY, shim, { recursive: true });
   cpSync(BUILD, build, { recursive: true });
-  expect(packageIdentity()).toBe(identityOf([shim, build]));
-  const seen = new Set([packageIdentity()]);
+  expect(await packageIdentity()).toBe(await identityOf([shim, build]));
+  const seen = new Set([await packageIdentity()]);
+  const notes = new Notes();
   const changes: readonly (() => void)[] = [
     () => writeFileSync(join(shim, 'index.h'), '// another'),
     () => writeFileSync(join(build, 'fission.ts'), '// another'),
@@ -26,10 +56,75 @@ test('the identity of the package is that of its shim and of the code that rewri
   ];
   for (const change of changes) {
     change();
-    seen.add(identityOf([shim, build]));
+    const identity = await identityOf([shim, build]);
+    seen.add(identity);
+    // Remembered or not.
+    expect(await identityOf([shim, build], notes, later())).toBe(identity);
+    expect(await identityOf([shim, build], notes, later())).toBe(identity);
   }
   expect(seen.size).toBe(1 + changes.length);
+  expect(notes.recalled).toBe(changes.length);
+  expect(notes.known.size).toBe(changes.length);
   writeFileSync(join(build, 'fission.d.ts'), 'declarations');
   writeFileSync(join(build, 'fission.js.map'), 'a map');
-  expect(seen.has(identityOf([shim, build]))).toBe(true);
+  expect(seen.has(await identityOf([shim, build]))).toBe(true);
+});
+
+test('the stamp of a file changes with all that may have changed it', () => {
+  const path = join(scratch, 'stamped');
+  writeFileSync(path, 'one');
+  const time = new Date(2020, 1, 1);
+  utimesSync(path, time, time);
+  const stamps = new Set([stampOf([path], later())]);
+  const changes: readonly (() => void)[] = [
+    () => writeFileSync(path, 'longer'),
+    // The same size and the same time of change, as archives write them.
+    () => (writeFileSync(path, 'latest'), utimesSync(path, time, time)),
+    () => (writeFileSync(`${path}.new`, 'newest'), utimesSync(`${path}.new`, time, time), renameSync(`${path}.new`, path)),
+    () => chmodSync(path, 0o600),
+  ];
+  for (const change of changes) {
+    // The clock of the file system has ticks.
+    for (const before = statSync(path).ctimeMs; statSync(path).ctimeMs === before; ) change();
+    stamps.add(stampOf([path], later()));
+  }
+  expect(stamps.size).toBe(1 + changes.length);
+  expect(stampOf([path])).toBe(undefined);
+  expect(stampOf([path, join(scratch, 'absent')], later())).toBe(undefined);
+  expect(stampOf([path], later())).toBe([...stamps].at(-1));
+});
+
+test('a compiler is asked once for as long as it is the same program', async () => {
+  const notes = new Notes();
+  const found = await findCxx(process.env, notes);
+  expect(await recallCxx(process.env, new Notes())).toBe(undefined);
+  expect(await recallCxx(process.env, notes)).toEqual(found);
+  expect(await findCxx(process.env, notes)).toEqual(found);
+  expect(notes.recalled).toBe(2);
+  // Another path to it may be another compiler.
+  symlinkSync(found.command, join(scratch, 'g++'));
+  expect(await recallCxx({ MILLRACE_CXX: join(scratch, 'g++') }, notes)).toBe(undefined);
+});
+
+test('what stands for a compiler is asked each time', async () => {
+  const scripted = join(scratch, 'clang++');
+  writeFileSync(scripted, '#!/bin/sh\nexec g++ "$@"\n');
+  chmodSync(scripted, 0o755);
+  symlinkSync('/usr/bin/env', join(scratch, 'c++'));
+  const notes = new Notes();
+  for (const named of [scripted, `/usr/bin/env g++`, `${join(scratch, 'c++')} g++`]) {
+    await findCxx({ ...process.env, MILLRACE_CXX: named }, notes);
+    expect(await recallCxx({ ...process.env, MILLRACE_CXX: named }, notes)).toBe(undefined);
+  }
+  expect(notes.known.size).toBe(0);
+});
+
+test('the identity of the processor changes with its model and with what it can do', () => {
+  const own = readFileSync('/proc/cpuinfo', 'utf8');
+  expect(cpuIdentity()).toBe(identityOfCpu(own));
+  const described = 'vendor_id : A\nmodel : 1\nflags : fpu avx2\nbogomips : 3\n\nvendor_id : A\nbogomips : 4\n';
+  const same = described.replace('bogomips : 3', 'bogomips : 5').replace('bogomips : 4', 'bogomips : 6');
+  expect(identityOfCpu(same)).toBe(identityOfCpu(described));
+  const others = [described.replace('avx2', 'avx2 avx512f'), described.replace('model : 1', 'model : 2'), 'a name', 'another name'];
+  expect(new Set([described, ...others].map(identityOfCpu)).size).toBe(5);
 });
