@@ -23,6 +23,7 @@ import { observation } from './observation.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { ownStreams } from './own-streams.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { pickedKernels } from './picked-kernels.js';
 import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
 import { stridedCopies } from './strided-copies.js';
@@ -53,6 +54,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   blockKernels,
   checkedLoops,
   typescriptValues,
+  pickedKernels,
   randomKernels,
   cudaTexts,
   cudaAssertions,

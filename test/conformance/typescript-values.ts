@@ -2,6 +2,7 @@
 // computation in JavaScript.
 import { describe, expect } from 'vitest';
 import { f16, f32, i32, i64, inout, input, kernel, output, u32, u64 } from 'millrace';
+import { philox } from '../support/oracle/philox.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
@@ -294,23 +295,10 @@ function spring(point: Float32Array, a: Float32Array): number[] {
   return p.map((part) => Math.min(Math.max(part, -8), most));
 }
 
-/** The first words of a sequence of Philox 4x32-10. */
+/** The first words of a sequence. */
 function philoxWords(seed: number, sequence: number, count: number): number[] {
-  const words: number[] = [];
-  for (let block = 0; words.length < count; block++) {
-    let [a, b, c, d] = [block, 0, sequence, 0];
-    let [key, more] = [seed, 0];
-    for (let round = 0; round < 10; round++) {
-      const first = 0xd251_1f53n * BigInt(a);
-      const second = 0xcd9e_8d57n * BigInt(c);
-      [a, b] = [(Number(second >> 32n) ^ b ^ key) >>> 0, Number(second & 0xffff_ffffn)];
-      [c, d] = [(Number(first >> 32n) ^ d ^ more) >>> 0, Number(first & 0xffff_ffffn)];
-      key = (key + 0x9e37_79b9) >>> 0;
-      more = (more + 0xbb67_ae85) >>> 0;
-    }
-    words.push(a, b, c, d);
-  }
-  return words.slice(0, count);
+  const next = philox(seed, sequence);
+  return Array.from({ length: count }, next);
 }
 
 function splitMix(seed: bigint): bigint {

@@ -7,8 +7,11 @@ export interface Named {
   readonly isLet: boolean;
 }
 
+/** A whole number from 0 to below the given one. */
+export type RandomNumber = (below: number) => number;
+
 export abstract class RandomText<Local extends Named> {
-  protected readonly random: (below: number) => number;
+  protected readonly random: RandomNumber;
   protected readonly scopes: Local[][] = [[]];
   #names = 0;
 
@@ -20,6 +23,11 @@ export abstract class RandomText<Local extends Named> {
 
   protected pick<T>(of: readonly T[]): T {
     return of[this.random(of.length)]!;
+  }
+
+  /** One of several ways, of which no other is taken. */
+  protected choose<T>(of: readonly (() => T)[]): T {
+    return this.pick(of)();
   }
 
   /** A name that the text has not had. */
@@ -41,7 +49,7 @@ export abstract class RandomText<Local extends Named> {
 }
 
 /** The same numbers from the same seed: a multiplicative generator with a mixed output. */
-export function randomFrom(seed: number): (below: number) => number {
+export function randomFrom(seed: number): RandomNumber {
   let state = Math.imul(seed + 1, 0x9e37_79b1) >>> 0;
   return (below) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

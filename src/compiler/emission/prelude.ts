@@ -19,12 +19,24 @@ const RANGES = {
   'unsigned long long': ['0.0', '18446744073709551616.0', '0ull', '18446744073709551615ull'],
 } as const;
 
-/** Truncates, saturates, and takes NaN to 0: what the device does by itself, spelt out for the others. */
+/**
+ * Truncates, saturates, and takes NaN to 0: what the device does by itself, spelt out for the others. There the sign is
+ * taken off and put back, because g++ 12 makes a rounding of (float)(int)x, which gives -0 for -0.5.
+ */
 function toInteger(from: 'float' | 'double', to: keyof typeof RANGES, name: string): string {
   const [low, high, lowest, highest] = RANGES[to];
   const suffix = from === 'float' ? 'f' : '';
-  const below = low === '0.0' ? `x <= ${low}${suffix}` : `x < ${low}${suffix}`;
-  return inline(`${to} ${name}(${from} x)`, `return x != x ? 0 : ${below} ? ${lowest} : x >= ${high}${suffix} ? ${highest} : (${to})x;`);
+  const held = (truncated: string): string =>
+    `return x != x ? 0 : x <= ${low}${suffix} ? ${lowest} : x >= ${high}${suffix} ? ${highest} : ${truncated};`;
+  // What is at most 0 is done with.
+  if (low === '0.0') return inline(`${to} ${name}(${from} x)`, held(`(${to})x`));
+  return `static __device__ __forceinline__ ${to} ${name}(${from} x) {
+#ifdef __CUDA_ARCH__
+  ${held(`(${to})x`)}
+#else
+  ${held(`-(${to})-x`)}
+#endif
+}`;
 }
 
 function extreme(which: 'min' | 'max', type: string, suffix: string): string {

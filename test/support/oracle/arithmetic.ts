@@ -2,6 +2,7 @@
 // compilers'. Values are booleans, numbers (i32, u32, f32, f64) and bigints (i64, u64).
 import type { ArithmeticOp, ComparisonOp, ScalarType } from '../../../src/compiler/ir/ir.js';
 import { F32, F64, fused, nearest } from './rounding.js';
+import { INEXACT, inexact } from './tolerance.js';
 
 export type Value = boolean | number | bigint;
 
@@ -221,8 +222,11 @@ export function builtin(name: string, type: ScalarType, args: readonly Value[]):
       return fit(Math.sqrt(a));
     case 'fma':
       return fused(a, b, c, type === 'f32' ? F32 : F64);
-    default:
-      throw new Error(`The oracle does not know ${name}.`);
+    default: {
+      const value = Object.hasOwn(INEXACT, name) ? inexact(name, type === 'f32' ? 'f32' : 'f64', a, b) : undefined;
+      if (value === undefined) throw new Unspecified(`${name}(${a}, ${b})`);
+      return value;
+    }
   }
 }
 

@@ -1,31 +1,50 @@
 // Runs a kernel's typed IR in plain JavaScript: every thread as a generator that stops at barriers. Arrays are typed
-// arrays, changed in place. Throws Unspecified for a program whose result the language leaves open.
+// arrays, changed in place. A thread that leaves an array or fails an assertion stops, as on a device, and is among the
+// faults. Throws Unspecified for a program whose result the language leaves open.
 import type { ArrayRef, Axis, Expr, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../../../src/compiler/ir/ir.js';
 import { arithmetic, builtin, cast, compare, inverted, negated, Unspecified, type Value } from './arithmetic.js';
-import { halfFromBits, halfToBits } from './rounding.js';
+import { afterAtomic, loaded, MADE, type Memory, memoryFor, stored } from './memory.js';
+import { philox } from './philox.js';
 
-export type Memory = Exclude<NodeJS.TypedArray, Uint8ClampedArray>;
+export type { Memory } from './memory.js';
+type Triple = readonly [number, number, number];
 export interface Launched {
   readonly arrays: Readonly<Record<string, { readonly data: Memory; readonly shape: readonly number[] }>>;
   readonly scalars: Readonly<Record<string, Value>>;
   /** The launch indices' extents, x first; beyond them no thread runs. */
-  readonly extent: readonly [number, number, number];
-  readonly grid: readonly [number, number, number];
-  readonly block: readonly [number, number, number];
+  readonly extent: Triple;
+  readonly grid: Triple;
+  readonly block: Triple;
+  readonly sharedBytes?: number;
 }
+/** Why a thread stopped, and which: what BoundsError and LaunchError say. */
+export interface Fault {
+  readonly array: string;
+  readonly dimension: number;
+  readonly index: number;
+  readonly limit: number;
+  readonly block: Triple;
+  readonly thread: Triple;
+}
+/** Stands for the array where a condition did not hold. */
+export const ASSERTION = 'assertion';
 
 type Flow = 'break' | 'continue' | 'return' | undefined;
-type Triple = readonly [number, number, number];
 /** A statement list may loop for ever only by a mistake of the generator. */
 const MOST_STEPS = 200_000;
 
-export function interpret(ir: KernelIr, launch: Launched): void {
+/** The threads that stopped. */
+export function interpret(ir: KernelIr, launch: Launched): readonly Fault[] {
+  const faults: Fault[] = [];
   const [columns, rows, layers] = launch.grid;
-  for (let z = 0; z < layers; z++) for (let y = 0; y < rows; y++) for (let x = 0; x < columns; x++) runBlock(ir, launch, [x, y, z]);
+  for (let z = 0; z < layers; z++) for (let y = 0; y < rows; y++) for (let x = 0; x < columns; x++) runBlock(ir, launch, [x, y, z], faults);
+  return faults;
 }
 
-function runBlock(ir: KernelIr, launch: Launched, block: Triple): void {
-  const shared = memoryOf(ir.arrays.filter(({ space }) => space === 'shared'));
+function runBlock(ir: KernelIr, launch: Launched, block: Triple, faults: Fault[]): void {
+  const shared = memoryFor(ir.arrays.filter(({ space }) => space === 'shared'));
+  const dynamic = new ArrayBuffer(launch.sharedBytes ?? 0);
+  for (const { name, space, dtype } of ir.arrays) if (space === 'dynamic shared') shared.push([name, new MADE[dtype](dynamic)]);
   const [width, height, depth] = launch.block;
   let threads: Generator<void, void>[] = [];
   for (let z = 0; z < depth; z++) {
@@ -33,8 +52,8 @@ function runBlock(ir: KernelIr, launch: Launched, block: Triple): void {
       for (let x = 0; x < width; x++) {
         const global = [x, y, z].map((at, axis) => block[axis as Axis] * launch.block[axis as Axis] + at);
         if (global.some((at, axis) => at >= launch.extent[axis as Axis])) continue;
-        const own = memoryOf(ir.arrays.filter(({ space }) => space === 'local'));
-        threads.push(new Thread(ir, launch, block, [x, y, z], new Map([...shared, ...own])).run());
+        const own = memoryFor(ir.arrays.filter(({ space }) => space === 'local'));
+        threads.push(new Thread(ir, launch, block, [x, y, z], new Map([...shared, ...own]), faults).run());
       }
     }
   }
@@ -42,19 +61,8 @@ function runBlock(ir: KernelIr, launch: Launched, block: Triple): void {
   while (threads.length > 0) threads = threads.filter((thread) => thread.next().done !== true);
 }
 
-const MADE: Readonly<Record<string, new (length: number) => Memory>> = {
-  i32: Int32Array,
-  u32: Uint32Array,
-  i64: BigInt64Array,
-  u64: BigUint64Array,
-  f32: Float32Array,
-  f64: Float64Array,
-  u8: Uint8Array,
-};
-
-function memoryOf(arrays: readonly ArrayRef[]): [string, Memory][] {
-  return arrays.map(({ name, dtype, extents }) => [name, new MADE[dtype]!(extents.reduce((a, b) => a * b, 1))]);
-}
+/** Ends its thread. */
+class Stopped extends Error {}
 
 class Thread {
   readonly #ir: KernelIr;
@@ -62,20 +70,32 @@ class Thread {
   readonly #block: Triple;
   readonly #thread: Triple;
   readonly #memory: ReadonlyMap<string, Memory>;
+  readonly #faults: Fault[];
   #values = new Map<Variable, Value>();
+  readonly #generators = new Map<string, () => number>();
   #steps = 0;
   #result: Value | undefined;
 
-  constructor(ir: KernelIr, launch: Launched, block: Triple, thread: Triple, memory: ReadonlyMap<string, Memory>) {
+  constructor(ir: KernelIr, launch: Launched, block: Triple, thread: Triple, memory: ReadonlyMap<string, Memory>, faults: Fault[]) {
     this.#ir = ir;
     this.#launch = launch;
     this.#block = block;
     this.#thread = thread;
     this.#memory = memory;
+    this.#faults = faults;
   }
 
   *run(): Generator<void, void> {
-    yield* this.#list(this.#ir.body);
+    try {
+      yield* this.#list(this.#ir.body);
+    } catch (error) {
+      if (!(error instanceof Stopped)) throw error;
+    }
+  }
+
+  #stop(why: Pick<Fault, 'array' | 'dimension' | 'index' | 'limit'>): never {
+    this.#faults.push({ ...why, block: this.#block, thread: this.#thread });
+    throw new Stopped();
   }
 
   *#list(body: readonly Stmt[]): Generator<void, Flow> {
@@ -122,6 +142,12 @@ class Thread {
       case 'continue':
         return stmt.kind;
       case 'fence':
+        return undefined;
+      case 'assert':
+        if (this.#value(stmt.test) !== true) this.#stop({ array: ASSERTION, dimension: 0, index: 0, limit: 0 });
+        return undefined;
+      case 'seed':
+        this.#generators.set(stmt.array.name, philox(this.#value(stmt.seed) as number, this.#value(stmt.sequence) as number));
         return undefined;
       default:
         throw new Error(`The oracle does not run ${stmt.kind}.`);
@@ -192,7 +218,7 @@ class Thread {
       case 'atomic':
         return this.#atomic(expr);
       case 'draw':
-        throw new Error('The oracle draws no numbers.');
+        return this.#drawn(expr);
     }
   }
 
@@ -205,31 +231,37 @@ class Thread {
   }
 
   #shapeOf(array: ArrayRef): readonly number[] {
-    return array.space === 'parameter' ? this.#launch.arrays[array.name]!.shape : array.extents;
+    if (array.space === 'parameter') return this.#launch.arrays[array.name]!.shape;
+    return array.extents.length > 0 ? array.extents : [this.#memory.get(array.name)!.length];
   }
 
   #memoryOf(array: ArrayRef): Memory {
     return array.space === 'parameter' ? this.#launch.arrays[array.name]!.data : this.#memory.get(array.name)!;
   }
 
+  /** All indices are computed before the first is held to its limit. */
   #offset(array: ArrayRef, indices: readonly Expr[]): number {
     const shape = this.#shapeOf(array);
-    return indices.reduce((offset, index, dimension) => {
-      const at = this.#value(index) as number;
-      if (at < 0 || at >= shape[dimension]!) throw new Error(`The generator leaves ${array.name}: ${at} of ${shape[dimension]}.`);
-      return offset * shape[dimension]! + at;
+    const places = indices.map((index) => this.#value(index) as number);
+    return places.reduce((offset, at, dimension) => {
+      const limit = shape[dimension]!;
+      if (at < 0 || at >= limit) this.#stop({ array: array.name, dimension, index: at, limit });
+      return offset * limit + at;
     }, 0);
   }
 
   #load(array: ArrayRef, at: number): Value {
-    const value = this.#memoryOf(array)[at]!;
-    return array.dtype === 'f16' ? halfFromBits(value as number) : value;
+    return loaded(this.#memoryOf(array), array.dtype, at);
   }
 
   #store(array: ArrayRef, at: number, value: Value): void {
-    const stored = array.dtype === 'f16' ? halfToBits(value as number) : value;
-    if (stored === undefined) throw new Unspecified('bits of what is no number');
-    (this.#memoryOf(array) as unknown as Value[])[at] = stored;
+    stored(this.#memoryOf(array), array.dtype, at, value);
+  }
+
+  #drawn({ array, draw }: Extract<Expr, { kind: 'draw' }>): Value {
+    const word = this.#generators.get(array.name)!();
+    if (draw === 'normal') throw new Error('The oracle knows no normal distribution.');
+    return draw === 'u32' ? word : (word >>> 8) * 2 ** -24;
   }
 
   #call(func: FuncIr, args: readonly Value[]): Value {
@@ -242,19 +274,9 @@ class Thread {
 
   #atomic({ op, array, indices, args, type }: Extract<Expr, { kind: 'atomic' }>): Value {
     const at = this.#offset(array, indices);
+    const given = args.map((arg) => this.#value(arg));
     const old = this.#load(array, at);
-    const value = this.#value(args[0]!);
-    const bits = type === 'i32' ? (of: Value): Value => Number(of) | 0 : (of: Value): Value => Number(of) >>> 0;
-    const made: Readonly<Record<string, () => Value>> = {
-      add: () => bits((old as number) + (value as number)),
-      sub: () => bits((old as number) - (value as number)),
-      min: () => (value < old ? value : old),
-      max: () => (value > old ? value : old),
-      and: () => bits((old as number) & (value as number)),
-      or: () => bits((old as number) | (value as number)),
-      xor: () => bits((old as number) ^ (value as number)),
-    };
-    this.#store(array, at, made[op]!());
+    this.#store(array, at, afterAtomic(op, type, old, given));
     return old;
   }
 }

@@ -183,7 +183,7 @@ test('casts saturate, and take NaN to 0', () => {
     u_[mr_i] = (mr_f32_to_u32(x_[mr_i]) + (unsigned)n_[mr_i]) + 4294967295u;
     f_[mr_i] = (float)d_[mr_i] + (float)((double)n_[mr_i] / 3.0);"
   `);
-  expect(made.source).toContain('return x != x ? 0 : x < -2147483648.0f ? (-2147483647 - 1) : x >= 2147483648.0f ? 2147483647 : (int)x;');
+  expect(made.source).toContain('return x != x ? 0 : x <= -2147483648.0f ? (-2147483647 - 1) : x >= 2147483648.0f ? 2147483647 : (int)x;');
 });
 
 test('bits', () => {

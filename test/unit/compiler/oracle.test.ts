@@ -1,0 +1,50 @@
+// Are the random kernels of test/conformance/random-kernels.ts good for anything? Every mistake of a list, made in the
+// typed form of each, must come to something else in one of the first of them.
+import { describe, expect, test } from 'vitest';
+import { type Decided, decided, type Outcome, outcomeOf } from '../../support/oracle/cases.js';
+import { MUTATIONS, mutated } from '../../support/oracle/mutations.js';
+import { MATHS } from '../../support/oracle/typed-kernel.js';
+
+const PROGRAMS = 100;
+const taken: Decided[] = [];
+const source = decided(1);
+function program(at: number): Decided {
+  while (taken.length <= at) taken.push(source.next().value);
+  return taken[at]!;
+}
+
+/** As a device's result is compared: what is not exact counts for nothing here. */
+function isOther(outcome: Outcome | undefined, wanted: Outcome): boolean {
+  if (outcome === undefined) return true;
+  if (JSON.stringify(outcome.faults) !== JSON.stringify(wanted.faults)) return true;
+  return Object.entries(wanted.arrays).some(([name, values]) => {
+    if (MATHS.some(([inexact]) => inexact === name)) return false;
+    return values.some((value, at) => !Object.is(value, outcome.arrays[name]![at]));
+  });
+}
+
+describe('a mistake is noticed', () => {
+  test.each(Object.entries(MUTATIONS))('%s', { timeout: 60_000 }, (_name, change) => {
+    const notices = Array.from({ length: PROGRAMS }, (_, at) => at).find((at) => {
+      const { one, data, outcome } = program(at);
+      return isOther(outcomeOf(mutated(one.ir, change), one.text.plan, data), outcome);
+    });
+    expect(notices, `none of ${PROGRAMS} programs`).toBeDefined();
+  });
+});
+
+test('what is not changed is noticed by none', () => {
+  for (let at = 0; at < 10; at++) {
+    const { one, data, outcome } = program(at);
+    expect(
+      isOther(
+        outcomeOf(
+          mutated(one.ir, (node) => node),
+          one.text.plan,
+          data,
+        ),
+        outcome,
+      ),
+    ).toBe(false);
+  }
+});
