@@ -24,7 +24,7 @@ Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRe
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
   auto core = std::make_shared<StreamCore>(request, pool_);
   streams_.push_back(core);
-  return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_));
+  return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_, block_threads_));
 }
 
 Result<std::shared_ptr<hal::Kernel>> CpuDevice::LoadKernel(const hal::KernelRequest& request) {
@@ -79,6 +79,7 @@ void CpuDevice::Close() {
     if (auto core = stream.lock()) core->WaitUntilIdle();
   }
   streams_.clear();
+  block_threads_->Join();
   pool_->Join();
 }
 

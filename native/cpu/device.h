@@ -64,6 +64,7 @@ class CpuDevice final : public hal::Device {
 
   const hal::DeviceInfo info_;
   const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
   std::vector<std::weak_ptr<StreamCore>> streams_;  // Thread: channel. For Close.
 };

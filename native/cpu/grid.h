@@ -2,32 +2,23 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "cpu/module.h"
+#include "cpu/grid_call.h"
 #include "cpu/spread.h"
-#include "hal/hal.h"
 
 namespace millrace::cpu {
 
 class Grid final : public Spread {
  public:
-  /// Copies the parameters. `request.params` has as many entries as the kernel takes.
   Grid(const hal::LaunchRequest& request, int32_t priority);
 
   [[nodiscard]] bool IsLight() const override;
 
  private:
-  void RunBlocks(uint64_t first, uint64_t end) override;
+  Grid(GridCall call, int32_t priority) : Spread(call.block_count(), priority), call_(std::move(call)) {}
+  void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end); }
 
-  const std::shared_ptr<Image> image_;  // Stays loaded while its code runs.
-  const EntryFunction function_;
-  const bool is_bounded_;
-  const uint64_t block_threads_;
-  std::vector<uint64_t> values_;
-  std::vector<void*> params_;
-  CpuLaunch launch_;
+  const GridCall call_;
 };
 
 }  // namespace millrace::cpu

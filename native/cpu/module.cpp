@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/block_threads.h"
+
 namespace millrace::cpu {
 
 Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
@@ -40,7 +42,8 @@ Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& r
     }
   }
   hal::KernelLimits limits{.max_threads_per_block = device.max_threads_per_block,
-                           .max_dynamic_shared_bytes = device.max_shared_bytes};
+                           .max_dynamic_shared_bytes = device.max_shared_bytes,
+                           .max_blocks_together = kMostBlocksTogether};
   if (const void* bound = image.value()->Find("mr_max_threads_" + request.entry); bound != nullptr) {
     limits.max_threads_per_block = std::min(limits.max_threads_per_block, *static_cast<const unsigned*>(bound));
   }

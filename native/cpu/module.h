@@ -23,6 +23,9 @@ struct CpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
+  /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
+  void (*wait_for_grid)(void* grid_barrier);
+  void* grid_barrier;
 };
 
 using EntryFunction = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
@@ -59,6 +62,9 @@ class CpuKernel final : public hal::Kernel {
         limits_(limits) {}
 
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
+  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t, uint32_t) override {
+    return uint64_t{limits_.max_blocks_together};
+  }
 
   [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }
   [[nodiscard]] EntryFunction function() const { return function_; }

@@ -32,6 +32,23 @@ void RelaxCore() {
 
 }  // namespace
 
+int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument) {
+  // The process's signals belong to its main thread; new threads inherit the mask of their maker.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(thread, nullptr, entry, argument);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
+void EnterPoolThread(const char* name) {
+  pthread_setname_np(pthread_self(), name);
+  // On Linux "the calling process" of this call is the calling thread.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+}
+
 Pool::~Pool() {
   MR_CHECK(threads_.empty());
 }
@@ -41,19 +58,13 @@ Status Pool::Start(uint32_t count) {
   starts_.resize(count);
   threads_.reserve(count);
 
-  // The process's signals belong to its main thread; new threads inherit the mask of their maker.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = 0;
   for (uint32_t index = 0; index < count && error == 0; ++index) {
     starts_[index] = {this, index};
     pthread_t thread;
-    error = pthread_create(&thread, nullptr, &Pool::ThreadEntry, &starts_[index]);
+    error = StartQuietThread(&thread, &Pool::ThreadEntry, &starts_[index]);
     if (error == 0) threads_.push_back(thread);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 
   if (error == 0) return {};
   Join();
@@ -114,9 +125,7 @@ void* Pool::ThreadEntry(void* start) {
   const auto [pool, index] = *static_cast<const ThreadStart*>(start);
   char name[16];  // The kernel's limit, with the terminator.
   std::snprintf(name, sizeof name, "mr-cpu-%u", index % 1000);
-  pthread_setname_np(pthread_self(), name);
-  // On Linux "the calling process" of this call is the calling thread.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  EnterPoolThread(name);
   pool->ThreadMain();
   return nullptr;
 }

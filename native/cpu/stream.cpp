@@ -131,6 +131,7 @@ bool StreamCore::IsLight() const {
                         [](const Wait&) { return true; },
                         [](const Stamp&) { return true; },
                         [](const Parts& parts) { return parts->IsLight(); },
+                        [](const Together&) { return false; },
                     },
                     current_.work);
 }
@@ -161,6 +162,7 @@ bool StreamCore::RunItem(Driver driver) {
                           return true;
                         },
                         [this, driver](Parts&) { return RunParts(driver); },
+                        [this](Together&) { return RunTogether(); },
                     },
                     current_.work);
 }
@@ -178,6 +180,14 @@ bool StreamCore::RunParts(Driver driver) {
   if (driver == Driver::kPoolThread) return parts->RunOn(*pool_, shared_from_this());
   parts->RunHere();
   return true;
+}
+
+// The thread of the last block passes the stream on to the pool, which comes here again.
+bool StreamCore::RunTogether() {
+  const Together together = std::get<Together>(current_.work);
+  if (together.grid->IsFinished()) return true;
+  together.threads->Run(together.grid, *pool_, shared_from_this());
+  return false;
 }
 
 // The item's effects are published by the word, before anybody is told.
@@ -228,7 +238,16 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   if (static_cast<const CpuKernel*>(request.kernel)->param_bytes().size() != request.params.size()) {
     return {StatusCode::kLaunchFailed, "launching a kernel whose text takes another number of parameters"};
   }
+  if (request.is_cooperative) return LaunchTogether(ticket, request);
   core_->Submit(ticket, std::make_shared<Grid>(request, core_->priority()));
+  return {};
+}
+
+Status CpuStream::LaunchTogether(Ticket ticket, const hal::LaunchRequest& request) {
+  auto grid = std::make_shared<CooperativeGrid>(request, core_->disorder());
+  MR_TRY(threads_->Grow(most_together_, grid->block_count()));
+  most_together_ = std::max(most_together_, grid->block_count());
+  core_->Submit(ticket, StreamCore::Together{std::move(grid), threads_});
   return {};
 }
 

@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "cpu/block_threads.h"
 #include "cpu/mark.h"
 #include "cpu/memory.h"
 #include "cpu/pool.h"
@@ -47,15 +48,21 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   using Stamp = std::shared_ptr<Timestamp>;
   /// A launch, and copies and fills that are large or strided.
   using Parts = std::shared_ptr<Spread>;
+  /// A cooperative launch, and the threads of its blocks.
+  struct Together {
+    std::shared_ptr<CooperativeGrid> grid;
+    std::shared_ptr<BlockThreads> threads;
+  };
   /// Apart from other copies, since few have so much to say.
   using OfHost = std::unique_ptr<const HostCopy>;
-  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts>;
+  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, Together>;
 
   StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
 
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
   [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
+  [[nodiscard]] Disorder* disorder() const { return disorder_; }
   /// Waits until nobody drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` was accepted already. Thread: any.
@@ -85,6 +92,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool RunItem(Driver driver);
   [[nodiscard]] bool RunWait(const Wait& wait);
   [[nodiscard]] bool RunParts(Driver driver);
+  [[nodiscard]] bool RunTogether();
   void Report();
   [[nodiscard]] bool TakeNext(Cores& released);
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
@@ -112,10 +120,13 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
 class CpuStream final : public hal::Stream {
  public:
-  CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap)
-      : core_(std::move(core)), heap_(std::move(heap)) {}
+  CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap, std::shared_ptr<BlockThreads> threads)
+      : core_(std::move(core)), heap_(std::move(heap)), threads_(std::move(threads)) {}
   /// The stream was drained. Its last driver may still be telling the sink, which ends with the stream.
-  ~CpuStream() override { core_->WaitUntilIdle(); }
+  ~CpuStream() override {
+    core_->WaitUntilIdle();
+    threads_->Shrink(most_together_);
+  }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
@@ -143,8 +154,12 @@ class CpuStream final : public hal::Stream {
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(core_.get()); }
 
  private:
+  Status LaunchTogether(hal::Ticket ticket, const hal::LaunchRequest& request);
+
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;
+  const std::shared_ptr<BlockThreads> threads_;
+  uint32_t most_together_ = 0;  // Blocks of the largest cooperative launch. Thread: channel.
 };
 
 }  // namespace millrace::cpu

@@ -78,17 +78,35 @@ Status Kernel::Find(const std::string& entry) {
   MR_TRY(allowed.status());
   allowed_shared_ = allowed.value();
 
-  int most_shared = 0;
-  MR_TRY(context.Check(Cuda().cuDeviceGetAttribute(&most_shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-                                                   context.device()),
-                       "reading the device's shared memory limit"));
-  const auto most = static_cast<uint32_t>(most_shared);
-  Result<std::vector<uint32_t>> at_once = BlocksAtOnce(threads.value());
-  MR_TRY(at_once.status());
-  limits_ = {.max_threads_per_block = threads.value(),
-             .max_dynamic_shared_bytes = most - std::min(most, own_shared.value()),
-             .blocks_at_once = std::move(at_once).value()};
+  Result<int> most_shared = DeviceAttribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  MR_TRY(most_shared.status());
+  Result<int> multiprocessors = DeviceAttribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  MR_TRY(multiprocessors.status());
+  multiprocessors_ = static_cast<uint32_t>(multiprocessors.value());
+  Result<int> can_cooperate = DeviceAttribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+  MR_TRY(can_cooperate.status());
+
+  const auto most = static_cast<uint32_t>(most_shared.value());
+  limits_.max_threads_per_block = threads.value();
+  limits_.max_dynamic_shared_bytes = most - std::min(most, own_shared.value());
+  for (uint32_t size = kWarpThreads; size <= threads.value(); size += kWarpThreads) {
+    Result<uint32_t> blocks = BlocksAtOnce(size, 0);
+    MR_TRY(blocks.status());
+    limits_.blocks_at_once.push_back(blocks.value());
+    if (can_cooperate.value() == 0) continue;
+    limits_.max_blocks_together = std::max(limits_.max_blocks_together, blocks.value() * multiprocessors_);
+  }
   return {};
+}
+
+Result<uint64_t> Kernel::BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) {
+  const ContextScope scope(module_->context().handle());
+  MR_TRY(module_->context().Check(scope.code(), "making the context current"));
+  // None has room before.
+  MR_TRY(AllowShared(shared_bytes));
+  Result<uint32_t> blocks = BlocksAtOnce(block_threads, shared_bytes);
+  MR_TRY(blocks.status());
+  return uint64_t{blocks.value()} * multiprocessors_;
 }
 
 Result<uint32_t> Kernel::Attribute(CUfunction_attribute attribute) const {
@@ -98,16 +116,20 @@ Result<uint32_t> Kernel::Attribute(CUfunction_attribute attribute) const {
   return static_cast<uint32_t>(value);
 }
 
-Result<std::vector<uint32_t>> Kernel::BlocksAtOnce(uint32_t max_threads) const {
-  std::vector<uint32_t> at_once;
-  for (uint32_t threads = kWarpThreads; threads <= max_threads; threads += kWarpThreads) {
-    int blocks = 0;
-    MR_TRY(module_->context().Check(
-        Cuda().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, static_cast<int>(threads), 0),
-        "asking how many blocks of a kernel run at once"));
-    at_once.push_back(static_cast<uint32_t>(blocks));
-  }
-  return at_once;
+Result<int> Kernel::DeviceAttribute(CUdevice_attribute attribute) const {
+  int value = 0;
+  Context& context = module_->context();
+  MR_TRY(
+      context.Check(Cuda().cuDeviceGetAttribute(&value, attribute, context.device()), "reading the device's limits"));
+  return value;
+}
+
+Result<uint32_t> Kernel::BlocksAtOnce(uint32_t threads, uint32_t shared_bytes) const {
+  int blocks = 0;
+  MR_TRY(module_->context().Check(
+      Cuda().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, static_cast<int>(threads), shared_bytes),
+      "asking how many blocks of a kernel run at once"));
+  return static_cast<uint32_t>(blocks);
 }
 
 Status Kernel::AllowShared(uint32_t bytes) {

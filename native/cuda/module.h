@@ -45,6 +45,7 @@ class Kernel final : public hal::Kernel {
 
   [[nodiscard]] CUfunction function() const { return function_; }
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
+  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override;
   [[nodiscard]] Context* context() const { return &module_->context(); }
 
   /// More dynamic shared memory than a function may use by default has to be asked for. Thread: channel.
@@ -54,11 +55,14 @@ class Kernel final : public hal::Kernel {
   explicit Kernel(std::shared_ptr<Module> module) : module_(std::move(module)) {}
   Status Find(const std::string& entry);
   Result<uint32_t> Attribute(CUfunction_attribute attribute) const;
-  Result<std::vector<uint32_t>> BlocksAtOnce(uint32_t max_threads) const;
+  Result<int> DeviceAttribute(CUdevice_attribute attribute) const;
+  /// Of one multiprocessor.
+  Result<uint32_t> BlocksAtOnce(uint32_t threads, uint32_t shared_bytes) const;
 
   const std::shared_ptr<Module> module_;
   CUfunction function_ = nullptr;
-  hal::KernelLimits limits_;     // Set while it is loaded.
+  hal::KernelLimits limits_;  // Set while it is loaded.
+  uint32_t multiprocessors_ = 0;
   uint32_t allowed_shared_ = 0;  // Bytes. Thread: channel, once it is loaded.
 };
 

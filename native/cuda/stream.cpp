@@ -101,9 +101,16 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   MR_CHECK(kernel->context() == &context_);
   return Submit(ticket, [&]() -> Status {
     MR_TRY(kernel->AllowShared(request.shared_bytes));
-    return context_.Check(Cuda().cuLaunchKernel(kernel->function(), request.grid.x, request.grid.y, request.grid.z,
-                                                request.block.x, request.block.y, request.block.z, request.shared_bytes,
-                                                handle_, const_cast<void**>(request.params.data()), nullptr),
+    const auto& [x, y, z] = request.grid;
+    const hal::Dim3& block = request.block;
+    void** const params = const_cast<void**>(request.params.data());
+    if (request.is_cooperative) {
+      return context_.Check(Cuda().cuLaunchCooperativeKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
+                                                             request.shared_bytes, handle_, params),
+                            "launching a kernel whose blocks all run at once");
+    }
+    return context_.Check(Cuda().cuLaunchKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
+                                                request.shared_bytes, handle_, params, nullptr),
                           "launching a kernel");
   });
 }

@@ -70,6 +70,8 @@ struct KernelLimits {
   uint32_t max_threads_per_block = 0;
   /// Dynamic shared memory of a block: what the kernel's own leaves of the device's.
   uint32_t max_dynamic_shared_bytes = 0;
+  /// Blocks of a cooperative launch, however small they are. 0: the device makes none.
+  uint32_t max_blocks_together = 0;
   /// Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty
   /// where a block's size decides nothing.
   std::vector<uint32_t> blocks_at_once;
@@ -81,6 +83,9 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Thread: any.
   [[nodiscard]] virtual const KernelLimits& limits() const = 0;
+  /// Blocks of a cooperative launch of this shape, at most: cuOccupancyMaxActiveBlocksPerMultiprocessor times the
+  /// multiprocessors. Thread: channel.
+  [[nodiscard]] virtual Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) = 0;
 };
 
 struct Dim3 {
@@ -96,6 +101,8 @@ struct LaunchRequest {
   uint32_t shared_bytes = 0;
   /// One pointer to each parameter's value, as cuLaunchKernel takes them. Valid during the call only.
   std::span<void* const> params;
+  /// All blocks run at once and may wait for each other. There are no more than Kernel::BlocksTogether.
+  bool is_cooperative = false;
 };
 
 struct StreamRequest {

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "bcb61e954bda27bf";
+inline constexpr char kHash[] = "bad8d13ff821d830";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -80,6 +80,11 @@ enum class Access : uint8_t {
   kRead = 1,  // Reads it.
   kWrite = 2,  // Writes it.
   kReadWrite = 3,  // Both.
+};
+
+/// How a launch runs. Bits.
+enum class LaunchFlag : uint16_t {
+  kCooperative = 1,  // All blocks of the grid at once, so that they can wait for each other; refused where there is no room for that.
 };
 
 /// The handle tables of a device.
@@ -338,7 +343,7 @@ struct LaunchRecord {
   uint32_t block_y;
   uint32_t block_z;
   uint32_t shared_bytes;
-  uint32_t reserved;
+  uint32_t flags;
 };
 static_assert(sizeof(LaunchRecord) == 56);
 static_assert(offsetof(LaunchRecord, header) == 0);
@@ -351,7 +356,7 @@ static_assert(offsetof(LaunchRecord, block_x) == 36);
 static_assert(offsetof(LaunchRecord, block_y) == 40);
 static_assert(offsetof(LaunchRecord, block_z) == 44);
 static_assert(offsetof(LaunchRecord, shared_bytes) == 48);
-static_assert(offsetof(LaunchRecord, reserved) == 52);
+static_assert(offsetof(LaunchRecord, flags) == 52);
 
 /// `size` is the scalar's size in bytes; `access` is zero for scalars.
 struct LaunchArg {

@@ -19,8 +19,13 @@ constexpr bool Writes(uint8_t access) {
   return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
 }
 
+bool IsCooperative(const protocol::LaunchRecord& record) {
+  return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
+}
+
 /// What the owner could not refuse, because the kernel was not built yet when it was launched.
-std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, const hal::KernelLimits& limits) {
+std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::Kernel& kernel) {
+  const hal::KernelLimits& limits = kernel.limits();
   const auto beyond = [&](const char* what, uint64_t requested, uint64_t limit) -> std::optional<Failure> {
     if (requested <= limit) return std::nullopt;
     return Failure{.status = Status(StatusCode::kLaunchFailed, what),
@@ -30,7 +35,16 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, const 
   };
   const uint64_t threads = uint64_t{record.block_x} * record.block_y * record.block_z;
   if (auto failure = beyond("threads of a block", threads, limits.max_threads_per_block)) return failure;
-  return beyond("bytes of dynamic shared memory", record.shared_bytes, limits.max_dynamic_shared_bytes);
+  if (auto failure = beyond("bytes of dynamic shared memory", record.shared_bytes, limits.max_dynamic_shared_bytes)) {
+    return failure;
+  }
+  if (!IsCooperative(record)) return std::nullopt;
+  const auto refused = [&](Status status) { return Failure{.status = status, .kernel = record.kernel}; };
+  if (limits.max_blocks_together == 0) return refused({StatusCode::kUnsupported, "cooperative launches"});
+  Result<uint64_t> together = kernel.BlocksTogether(static_cast<uint32_t>(threads), record.shared_bytes);
+  if (!together.ok()) return refused(together.status());
+  const uint64_t blocks = uint64_t{record.grid_x} * record.grid_y * record.grid_z;
+  return beyond("blocks of a cooperative launch", blocks, together.value());
 }
 
 }  // namespace
@@ -69,7 +83,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
 
-  if (const auto beyond = BeyondLimits(record, kernel.kernel->limits())) return Fail(stream, ticket, *beyond, outputs);
+  if (const auto beyond = BeyondLimits(record, *kernel.kernel)) return Fail(stream, ticket, *beyond, outputs);
 
   uint32_t count = record.arg_count;
   protocol::FaultSlot* slot = nullptr;
@@ -88,6 +102,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       .block = {record.block_x, record.block_y, record.block_z},
       .shared_bytes = record.shared_bytes,
       .params = {params, count},
+      .is_cooperative = IsCooperative(record),
   };
   for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
   // Watched before it can run: a report may come while the backend still returns.

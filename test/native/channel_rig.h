@@ -135,8 +135,10 @@ class Rig {
   struct Block {
     uint32_t threads = 1;
     uint32_t shared_bytes = 0;
+    /// Not 0: a cooperative launch of so many.
+    uint32_t together = 0;
   };
-  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access, Block block = {1, 0}) {
+  Ticket Launch(uint32_t stream, uint32_t kernel, uint32_t memory, protocol::Access access, Block block = {1, 0, 0}) {
     struct {
       protocol::LaunchRecord launch;
       protocol::LaunchArg arg;
@@ -149,6 +151,10 @@ class Rig {
     record.launch.block_x = block.threads;
     record.launch.block_y = record.launch.block_z = 1;
     record.launch.shared_bytes = block.shared_bytes;
+    if (block.together > 0) {
+      record.launch.grid_x = block.together;
+      record.launch.flags = static_cast<uint32_t>(protocol::LaunchFlag::kCooperative);
+    }
     record.arg.kind = static_cast<uint8_t>(protocol::ArgKind::kMemory);
     record.arg.size = 8;
     record.arg.access = static_cast<uint8_t>(access);

@@ -152,6 +152,41 @@ MR_TEST(a_launch_beyond_its_kernels_limits_fails_with_both_numbers) {
   MR_EXPECT(backend.controls.log.Find("a0 6 launch") >= 0 && backend.controls.log.Find("a0 5 launch") < 0);
 }
 
+MR_TEST(a_cooperative_launch_fails_where_its_blocks_cannot_run_at_once) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  // The backend says: 20 blocks of one warp, 10 of more, half as many with shared memory.
+  backend.controls.kernel_limits.max_blocks_together = 10;
+  rig.Alloc(a, Handle(0), 16);
+  constexpr auto kWrites = protocol::Access::kWrite;
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 32, .together = 21});
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 33, .together = 11});
+  rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 32, .shared_bytes = 8, .together = 12});
+  const Ticket allowed = rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 32, .together = 20});
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  MR_EXPECT(rig.Completes(a, allowed));
+  const auto failures = rig.Failures(a);
+  MR_REQUIRE(failures.size() == 3);
+  for (const Failure& failure : failures) MR_EXPECT(failure.status.code() == StatusCode::kLaunchFailed);
+  MR_EXPECT(failures[0].requested == 21 && failures[0].limit == 20);
+  MR_EXPECT(failures[1].requested == 11 && failures[1].limit == 10);
+  MR_EXPECT(failures[2].requested == 12 && failures[2].limit == 10);
+  MR_EXPECT(backend.controls.log.Find("a0 6 cooperative launch") >= 0);
+}
+
+MR_TEST(a_device_without_cooperative_launches_says_so) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  rig.Alloc(a, Handle(0), 16);
+  const Ticket refused = rig.Launch(a, Handle(0), Handle(0), protocol::Access::kWrite, {.threads = 1, .together = 1});
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  MR_EXPECT(rig.Completes(a, refused));
+  const auto failures = rig.Failures(a);
+  MR_EXPECT(failures.size() == 1 && failures[0].status.code() == StatusCode::kUnsupported);
+}
+
 MR_TEST(out_of_memory_waits_for_pending_frees_and_then_fails) {
   RecordingBackend backend;
   Rig rig(backend);

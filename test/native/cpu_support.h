@@ -31,6 +31,8 @@ struct MrCpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
+  void (*wait_for_grid)(void*);
+  void* grid_barrier;
 };
 #define KERNEL(name, ...)                                      \
   extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
@@ -76,6 +78,33 @@ KERNEL(shared, 1, 8) {
   uint32_t aligned = reinterpret_cast<uintptr_t>(launch->dynamic_shared) % 256 == 0;
   for (unsigned i = 0; i < launch->shared_bytes; ++i) launch->dynamic_shared[i] = char(i);
   *Param<uint32_t*>(launch, 0) = aligned;
+}
+// A cooperative launch: each block writes its number, and after each barrier adds what its neighbour had before it. A
+// block ends after as many turns as its number says, if `leaves`.
+KERNEL(circle, 4, 8, 8, 4, 4) {
+  auto* words = Param<uint32_t*>(launch, 0);
+  auto* counts = Param<Flag>(launch, 1);
+  const uint32_t turns = Param<uint32_t>(launch, 2), leaves = Param<uint32_t>(launch, 3), blocks = launch->grid[0];
+  thread_local uint32_t own;  // Shared memory: the block's own for as long as it lives.
+  for (auto block = first; block < end; ++block) {
+    own = block;
+    words[block] = block;
+    for (uint32_t turn = 0; turn < turns && (!leaves || turn < block); ++turn) {
+      launch->wait_for_grid(launch->grid_barrier);
+      const uint32_t theirs = words[(block + 1) % blocks];
+      launch->wait_for_grid(launch->grid_barrier);
+      words[block] += own == block ? theirs : 1000000;
+    }
+    counts[block].fetch_add(1);
+  }
+}
+// A cooperative launch without a barrier: every block waits for what the next one writes, the last begins.
+KERNEL(handed, 1, 8) {
+  auto flags = Param<Flag>(launch, 0);
+  for (auto block = first; block < end; ++block) {
+    while (block + 1 < launch->grid[0] && flags[block + 1].load() == 0) usleep(10);
+    flags[block].store(1);
+  }
 }
 KERNEL(wide, 1, 16) {}
 extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
@@ -155,6 +184,13 @@ struct Lane {
     std::array<void*, sizeof...(Params)> pointers{&params...};
     MR_EXPECT(stream->Launch(++last, {kernel.get(), grid, {1, 1, 1}, shared_bytes, pointers}).ok());
     return last;
+  }
+  template <typename... Params>
+  Status LaunchTogether(const std::shared_ptr<hal::Kernel>& kernel, hal::Dim3 grid, Params... params) {
+    std::array<void*, sizeof...(Params)> pointers{&params...};
+    const Status status = stream->Launch(last + 1, {kernel.get(), grid, {1, 1, 1}, shared_bytes, pointers, true});
+    if (status.ok()) ++last;
+    return status;
   }
   Ticket Nop() {
     MR_EXPECT(stream->Nop(++last).ok());

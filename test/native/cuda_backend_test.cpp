@@ -119,6 +119,34 @@ MR_TEST(LaunchesPassTheirParameters) {
   MR_EXPECT(Finish(*stream, 3));
 }
 
+MR_TEST(BlocksOfACooperativeLaunchWaitForEachOther) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Pinned host(*opened.device, 4);
+  auto* count = host.As<unsigned>();
+  *count = 0;
+  auto kernel = opened.Load("meet");
+  auto most = kernel->BlocksTogether(1024, 0);
+  MR_REQUIRE(most.ok());
+  MR_EXPECT(most.value() >= opened.device->info().multiprocessors);
+  auto with_shared = kernel->BlocksTogether(1024, 200 << 10);
+  MR_EXPECT(with_shared.ok() && with_shared.value() == opened.device->info().multiprocessors);
+  auto small = kernel->BlocksTogether(1, 0);
+  MR_EXPECT(small.ok() && small.value() == kernel->limits().max_blocks_together);
+
+  const auto blocks = static_cast<uint32_t>(most.value());
+  void* params[] = {&count};
+  hal::LaunchRequest request = {.kernel = kernel.get(), .grid = {blocks + 1, 1, 1}, .block = {1024, 1, 1}};
+  request.params = params;
+  request.is_cooperative = true;
+  MR_EXPECT_EQ(static_cast<int>(stream->Launch(1, request).code()), static_cast<int>(StatusCode::kLaunchFailed));
+  request.grid.x = blocks;
+  request.block.x = 1;
+  MR_EXPECT(stream->Launch(1, request).ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  MR_EXPECT_EQ(*count, blocks);
+}
+
 MR_TEST(AKernelTellsItsLimits) {
   Opened opened(0);
   const hal::DeviceInfo& info = opened.device->info();

@@ -6,6 +6,7 @@
 //   hold(gate)          runs until the host makes *gate other than zero
 //   axpy(y, x, a, n)    y[i] += a * x[i]
 //   bounded(out)        out[0] = blockDim.x, in blocks of at most 64 threads that share 1024 bytes
+//   meet(count)         count becomes the number of blocks; each block waits for that
 //   shared_sum(out, n)  out[0] = 0 + 1 + ... + n - 1, through n unsigned ints of dynamic shared memory
 #if defined(__CUDACC__)
 
@@ -24,6 +25,12 @@ extern "C" __global__ void __launch_bounds__(64) bounded(unsigned* out) {
   numbers[threadIdx.x] = blockDim.x;
   __syncthreads();
   out[0] = numbers[0];
+}
+
+extern "C" __global__ void meet(unsigned* count) {
+  atomicAdd(count, 1);
+  while (atomicAdd(count, 0) < gridDim.x) {
+  }
 }
 
 extern "C" __global__ void shared_sum(unsigned* out, int n) {
@@ -74,6 +81,12 @@ extern "C" const int fake_own_shared_bounded = 1024;
 extern "C" const int fake_registers_bounded = 84;
 ENTRY(bounded, 1, 8) {
   if (end > 0) Param<unsigned*>(launch, 0)[0] = launch->block[0];
+}
+
+ENTRY(meet, 1, 8) {
+  auto* count = Param<unsigned*>(launch, 0);
+  __atomic_add_fetch(count, 1, __ATOMIC_ACQ_REL);
+  while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < launch->grid[0]) sched_yield();
 }
 
 ENTRY(shared_sum, 2, 8, 4) {

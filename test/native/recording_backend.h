@@ -130,12 +130,12 @@ class RecordingStream final : public hal::Stream {
     controls_.log.Add("ends " + name_);
   }
 
-  Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override {
+  Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override {
     if (controls_.refuse_launches.load() > 0) {
       controls_.refuse_launches.fetch_sub(1);
       return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     }
-    return Take(ticket, "launch");
+    return Take(ticket, request.is_cooperative ? "cooperative launch" : "launch");
   }
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
     return Take(ticket, "copy");
@@ -254,6 +254,9 @@ class RecordingKernel final : public hal::Kernel {
  public:
   explicit RecordingKernel(const hal::KernelLimits& limits) : limits_(limits) {}
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
+  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override {
+    return uint64_t{limits_.max_blocks_together} * (shared_bytes > 0 ? 1 : 2) / (block_threads > 32 ? 2 : 1);
+  }
 
  private:
   const hal::KernelLimits limits_;

@@ -27,6 +27,9 @@ struct MrCpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
+  /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
+  void (*wait_for_grid)(void* grid_barrier);
+  void* grid_barrier;
 };
 
 /// The first parameter, or the first after the indices, of a kernel that takes a whole block and holds the loops over

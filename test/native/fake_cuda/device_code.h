@@ -10,6 +10,8 @@ struct CpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
+  void (*wait_for_grid)(void* grid_barrier);
+  void* grid_barrier;
 };
 using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 

@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <barrier>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "device_code.h"
 #include "entry.h"
@@ -77,12 +80,40 @@ bool IsAllowed(const unsigned grid[3], const unsigned block[3]) {
   return block[0] * block[1] * block[2] <= 1024;
 }
 
+/// Blocks of one multiprocessor of compute capability 9.0.
+int BlocksAtOnce(const Function& function, int threads, size_t shared_bytes) {
+  constexpr int kThreads = 2048;
+  constexpr int kBlocks = 32;
+  constexpr int kRegisters = 64 << 10;
+  constexpr size_t kShared = 228 << 10;
+  constexpr size_t kSharedOfSystem = 1 << 10;  // A block.
+  if (static_cast<int>(shared_bytes) > function.allowed_shared) return 0;
+  const size_t shared = kSharedOfSystem + static_cast<size_t>(function.own_shared) + shared_bytes;
+  return std::min(
+      {kBlocks, kThreads / threads, kRegisters / (function.registers * threads), static_cast<int>(kShared / shared)});
+}
+
+/// Dynamic shared memory of a block.
+class SharedMemory {
+ public:
+  explicit SharedMemory(size_t bytes) : bytes_(bytes + 64) {}
+  [[nodiscard]] char* address() {
+    return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(bytes_.data()) + 63) / 64 * 64);
+  }
+
+ private:
+  std::vector<char> bytes_;
+};
+
 /// A launch that was accepted: its own copy of everything, as the driver makes one.
 struct Launch {
   std::shared_ptr<Module> module;
   Entry entry;
   CpuLaunch shape;
   std::vector<std::vector<char>> values;
+  bool is_cooperative;
+
+  [[nodiscard]] unsigned block_count() const { return shape.grid[0] * shape.grid[1] * shape.grid[2]; }
 
   void Run(Device& device) {
     if (const CUresult code = Injected("kernel"); code != cuda::CUDA_SUCCESS) {
@@ -91,13 +122,53 @@ struct Launch {
     }
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
-    std::vector<char> shared(shape.shared_bytes + 64);
-    const auto address = reinterpret_cast<uintptr_t>(shared.data());
     shape.params = pointers.data();
-    shape.dynamic_shared = reinterpret_cast<char*>((address + 63) / 64 * 64);
+    if (is_cooperative) return RunTogether();
+    SharedMemory shared(shape.shared_bytes);
+    shape.dynamic_shared = shared.address();
     entry(&shape, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
   }
+
+ private:
+  /// A thread for each block.
+  void RunTogether() const {
+    std::barrier<> barrier(block_count());
+    std::vector<std::thread> blocks;
+    for (unsigned block = 0; block < block_count(); ++block) {
+      blocks.emplace_back([this, block, &barrier] {
+        SharedMemory shared(shape.shared_bytes);
+        CpuLaunch launch = shape;
+        launch.dynamic_shared = shared.address();
+        launch.grid_barrier = &barrier;
+        launch.wait_for_grid = [](void* grid) { static_cast<std::barrier<>*>(grid)->arrive_and_wait(); };
+        entry(&launch, block, block + 1);
+        barrier.arrive_and_drop();
+      });
+    }
+    for (std::thread& block : blocks) block.join();
+  }
 };
+
+/// Null where the device could not run it.
+std::shared_ptr<Launch> Accept(const Function& function, const std::array<unsigned, 3>& grid,
+                               const std::array<unsigned, 3>& block, unsigned shared_bytes, void** params) {
+  auto launch = std::make_shared<Launch>(
+      Launch{function.module.lock(),
+             function.entry,
+             {nullptr, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, nullptr},
+             {},
+             false});
+  if (!IsAllowed(launch->shape.grid, launch->shape.block) ||
+      static_cast<int>(block[0] * block[1] * block[2]) > function.max_threads ||
+      static_cast<int>(shared_bytes) > function.allowed_shared) {
+    return nullptr;
+  }
+  for (unsigned i = 0; i < function.params[0]; ++i) {
+    const auto* value = static_cast<const char*>(params[i]);
+    launch->values.emplace_back(value, value + function.params[1 + i]);
+  }
+  return launch;
+}
 
 }  // namespace
 
@@ -197,16 +268,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads, size_t shared_bytes) {
   MR_ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor", std::to_string(threads));
   MR_CURRENT(device);
-  // Of compute capability 9.0.
-  constexpr int kThreads = 2048;
-  constexpr int kBlocks = 32;
-  constexpr int kRegisters = 64 << 10;
-  constexpr size_t kShared = 228 << 10;
-  constexpr size_t kSharedOfSystem = 1 << 10;  // A block.
-  const Function& function = *reinterpret_cast<Function*>(handle);
-  const size_t shared = kSharedOfSystem + static_cast<size_t>(function.own_shared) + shared_bytes;
-  *blocks = std::min(
-      {kBlocks, kThreads / threads, kRegisters / (function.registers * threads), static_cast<int>(kShared / shared)});
+  *blocks = BlocksAtOnce(*reinterpret_cast<Function*>(handle), threads, shared_bytes);
   return CUDA_SUCCESS;
 }
 
@@ -216,21 +278,30 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned int grid_x, unsigned int gri
   MR_ENTER("cuLaunchKernel", Name(stream));
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
+  if (extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Function& function = *reinterpret_cast<Function*>(handle);
-  auto launch = std::make_shared<Launch>(
-      Launch{function.module.lock(),
-             function.entry,
-             {nullptr, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, nullptr},
-             {}});
-  if (!IsAllowed(launch->shape.grid, launch->shape.block) ||
-      static_cast<int>(block_x * block_y * block_z) > function.max_threads || extra != nullptr ||
-      static_cast<int>(shared_bytes) > function.allowed_shared) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  for (unsigned i = 0; i < function.params[0]; ++i) {
-    const auto* value = static_cast<const char*>(params[i]);
-    launch->values.emplace_back(value, value + function.params[1 + i]);
-  }
+  std::shared_ptr<Launch> launch =
+      Accept(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params);
+  if (launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  PushWork(*queue, [launch, device] { launch->Run(*device); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                   unsigned int shared_bytes, CUstream stream, void** params) {
+  MR_ENTER("cuLaunchCooperativeKernel", Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  if (!GetOptions().can_cooperate) return CUDA_ERROR_NOT_SUPPORTED;
+  const Function& function = *reinterpret_cast<Function*>(handle);
+  std::shared_ptr<Launch> launch =
+      Accept(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params);
+  if (launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const int most =
+      kMultiprocessors * BlocksAtOnce(function, static_cast<int>(block_x * block_y * block_z), shared_bytes);
+  if (launch->block_count() > static_cast<unsigned>(most)) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  launch->is_cooperative = true;
   PushWork(*queue, [launch, device] { launch->Run(*device); });
   return CUDA_SUCCESS;
 }

@@ -78,6 +78,7 @@ const Options& GetOptions() {
       static_cast<int>(Number("MILLRACE_FAKE_CUDA_DELAY_US", 0)),
       Text("MILLRACE_FAKE_CUDA_MISSING"),
       Number("MILLRACE_FAKE_CUDA_PEERS", 1) != 0,
+      Number("MILLRACE_FAKE_CUDA_COOPERATION", 1) != 0,
   };
   return *options;
 }

@@ -11,6 +11,8 @@
 //                                second kernel that runs faults with 700. Sticky codes lose the current device. A
 //                                count of 0 means every call.
 //   MILLRACE_FAKE_CUDA_PEERS     0: no device can reach another's memory (1)
+//   MILLRACE_FAKE_CUDA_COOPERATION
+//                                0: no device makes cooperative launches (1)
 //   MILLRACE_FAKE_CUDA_BROKEN_PEERS
 //                                "always" or "access": peer copies report success and move zeros, or do so once either
 //                                device may reach the other's memory (never)
@@ -23,6 +25,9 @@
 
 namespace millrace::fake_cuda {
 
+/// Of every device.
+inline constexpr int kMultiprocessors = 4;
+
 struct Options {
   int devices;
   int version;
@@ -30,6 +35,7 @@ struct Options {
   int delay_us;
   std::string missing;
   bool has_peers;
+  bool can_cooperate;
 };
 
 const Options& GetOptions();

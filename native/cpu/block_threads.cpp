@@ -1,0 +1,123 @@
+#include "cpu/block_threads.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace millrace::cpu {
+
+CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, Disorder* disorder)
+    : call_(request),
+      disorder_(disorder),
+      order_(call_.block_count()),
+      barrier_(block_count()),
+      unfinished_(block_count()) {
+  MR_CHECK(block_count() > 0 && block_count() <= kMostBlocksTogether);
+  std::iota(order_.begin(), order_.end(), 0u);
+  if (disorder_ == nullptr) return;
+  for (uint32_t left = block_count(); left > 1; --left) std::swap(order_[left - 1], order_[disorder_->Below(left)]);
+}
+
+void CooperativeGrid::RunBlock(uint32_t number) {
+  if (disorder_ != nullptr) disorder_->Pause();
+  const uint32_t block = order_[number];
+  call_.RunBlocks(block, block + 1, &barrier_);
+  barrier_.Leave();
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  pool_->Schedule(std::exchange(stream_, nullptr));
+}
+
+BlockThreads::~BlockThreads() {
+  MR_CHECK(threads_.empty());
+}
+
+Status BlockThreads::Grow(uint32_t before, uint32_t blocks) {
+  if (blocks > before) wanted_ += blocks - before;
+  const uint64_t wanted = std::min<uint64_t>(kMostBlocksTogether, wanted_);
+  uint32_t made = 0;
+  int error = 0;
+  for (; threads_.size() < wanted && error == 0;) {
+    pthread_t thread;
+    error = StartQuietThread(&thread, &BlockThreads::ThreadEntry, this);
+    if (error != 0) break;
+    threads_.push_back(thread);
+    ++made;
+  }
+  uint32_t begun = 0;
+  if (made > 0) {
+    std::lock_guard lock(mutex_);
+    free_ += made;
+    begun = StartNext();
+  }
+  Notify(begun);
+  if (threads_.size() >= blocks) return {};
+  if (blocks > before) wanted_ -= blocks - before;
+  return {StatusCode::kOutOfMemory, "starting a thread for each block of a cooperative launch", error};
+}
+
+void BlockThreads::Run(std::shared_ptr<CooperativeGrid> grid, Pool& pool, std::shared_ptr<Runnable> stream) {
+  grid->pool_ = &pool;
+  grid->stream_ = std::move(stream);
+  uint32_t begun;
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(grid));
+    begun = StartNext();
+  }
+  Notify(begun);
+}
+
+void BlockThreads::Join() {
+  {
+    std::lock_guard lock(mutex_);
+    MR_CHECK(waiting_.empty() && starting_.empty());
+    is_closing_ = true;
+  }
+  wake_.notify_all();
+  for (pthread_t thread : threads_) pthread_join(thread, nullptr);
+  threads_.clear();
+}
+
+void* BlockThreads::ThreadEntry(void* threads) {
+  EnterPoolThread("mr-block");
+  static_cast<BlockThreads*>(threads)->ThreadMain();
+  return nullptr;
+}
+
+void BlockThreads::ThreadMain() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return is_closing_ || !starting_.empty(); });
+    if (starting_.empty()) return;
+    std::shared_ptr<CooperativeGrid> grid = starting_.front();
+    const uint32_t number = grid->begun_++;
+    if (grid->begun_ == grid->block_count()) starting_.pop_front();
+    lock.unlock();
+    grid->RunBlock(number);
+    grid.reset();
+    lock.lock();
+    ++free_;
+    if (const uint32_t begun = StartNext(); begun > 0) {
+      lock.unlock();
+      Notify(begun);
+      lock.lock();
+    }
+  }
+}
+
+uint32_t BlockThreads::StartNext() {
+  uint32_t begun = 0;
+  while (!waiting_.empty() && waiting_.front()->block_count() <= free_) {
+    free_ -= waiting_.front()->block_count();
+    begun += waiting_.front()->block_count();
+    starting_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return begun;
+}
+
+void BlockThreads::Notify(uint32_t blocks) {
+  for (; blocks > 0; --blocks) wake_.notify_one();
+}
+
+}  // namespace millrace::cpu
