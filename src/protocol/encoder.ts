@@ -237,6 +237,7 @@ export class Encoder {
     blockY: number,
     blockZ: number,
     sharedBytes: number,
+    flags: number,
   ): number {
     const u32 = this.#u32;
     u32[LaunchRecord.KERNEL >> WORD] = kernel;
@@ -248,6 +249,7 @@ export class Encoder {
     u32[LaunchRecord.BLOCK_Y >> WORD] = blockY;
     u32[LaunchRecord.BLOCK_Z >> WORD] = blockZ;
     u32[LaunchRecord.SHARED_BYTES >> WORD] = sharedBytes;
+    u32[LaunchRecord.FLAGS >> WORD] = flags;
     return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE, stream);
   }
 

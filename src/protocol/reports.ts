@@ -64,6 +64,8 @@ export interface KernelLimits {
   readonly maxThreadsPerBlock: number;
   /** Dynamic shared memory of a block. */
   readonly maxSharedBytes: number;
+  /** Blocks of a cooperative launch, however small they are; 0 where the device makes none. */
+  readonly maxBlocksTogether: number;
   /**
    * Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty where a block's
    * size decides nothing.

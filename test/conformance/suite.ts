@@ -7,6 +7,7 @@ import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
 import { checkedLoops } from './checked-loops.js';
+import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaTexts } from './cuda-text.js';
@@ -58,6 +59,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   randomKernels,
   cudaTexts,
   cudaAssertions,
+  cooperative,
   waiting,
   hostFunctions,
   badArguments,
@@ -75,6 +77,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   randomPrograms,
   events,
   arrays,
+  cooperative,
   hostFunctions,
 ];
 

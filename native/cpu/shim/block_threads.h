@@ -1,8 +1,8 @@
 // Runs the blocks of a kernel whose threads wait: one coroutine a thread, gone on with in the order of the threads.
 //
 // A warp runs until all of its lanes have returned or are at a barrier of the block, then the next one does; when all
-// threads that have not returned are at a barrier, they go on. Threads that have returned are not waited for, and all
-// barriers of a block are one.
+// threads that have not returned are at a barrier, they go on, where one of them is at a barrier of the grid when the
+// other blocks are there too. Threads that have returned are not waited for, and all barriers of a block are one.
 #pragma once
 
 #include "launch.h"
@@ -63,6 +63,7 @@ static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long 
   const int rows = static_cast<int>(launch->grid[1]);
   const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(static_cast<int>(launch->block[2]))};
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_launch_of_block = launch;
   mr_dynamic_shared = launch->dynamic_shared;
   blockDim = block_dim;
   gridDim = grid_dim;
@@ -97,6 +98,7 @@ static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long 
       for (unsigned from = 0; from < count; from += 32) {
         alive += mr_run_warp(threads + from, count - from < 32 ? count - from : 32);
       }
+      if (barrier.is_of_grid) mr_wait_for_grid();
       barrier.release();
     }
   }

@@ -1,5 +1,5 @@
-// Cooperative groups: the block, tiles of a warp, and the lanes that are together. Included where a text names them.
-// The whole grid, clusters, and groups made by value are not here.
+// Cooperative groups: the grid, the block, tiles of a warp, and the lanes that are together. Included where a text
+// names them. Clusters, and groups made by value, are not here.
 #pragma once
 
 #include "block_threads.h"
@@ -26,6 +26,66 @@ class thread_block {
   static MR_INLINE dim3 group_dim() { return blockDim; }
 };
 MR_INLINE thread_block this_thread_block() {
+  return {};
+}
+
+/// A barrier of the block at which the block waits for the others.
+struct [[nodiscard]] mr_sync_grid : mr_syncthreads {
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+    mr_syncthreads::await_suspend(self);
+    self.promise().thread->barrier->is_of_grid = true;
+  }
+};
+/// Blocks that do not run at once cannot wait for each other: the launch fails as by an assertion on line 0.
+MR_INLINE mr_sync_grid mr_await_grid() {
+  if (mr_launch_of_block->wait_for_grid == nullptr) {
+#if defined(MR_ASSERTING)
+    mr_assertion_failed(0, blockIdx, threadIdx);
+#else
+    __builtin_trap();
+#endif
+  }
+  return {};
+}
+
+class grid_group {
+ public:
+  struct arrival_token {};
+  static MR_INLINE bool is_valid() { return mr_launch_of_block->wait_for_grid != nullptr; }
+  static MR_INLINE mr_sync_grid sync() { return mr_await_grid(); }
+  /// It is waiting that counts here: nobody passes before all have come to it.
+  static MR_INLINE arrival_token barrier_arrive() { return {}; }
+  static MR_INLINE mr_sync_grid barrier_wait(arrival_token&&) { return mr_await_grid(); }
+  static MR_INLINE unsigned long long num_blocks() {
+    return 1ull * static_cast<unsigned>(gridDim.x) * static_cast<unsigned>(gridDim.y) *
+           static_cast<unsigned>(gridDim.z);
+  }
+  static MR_INLINE unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
+  static MR_INLINE unsigned long long size() { return num_threads(); }
+  /// x fastest.
+  static MR_INLINE unsigned long long block_rank() {
+    const unsigned long long layer = static_cast<unsigned>(blockIdx.z);
+    return (layer * static_cast<unsigned>(gridDim.y) + static_cast<unsigned>(blockIdx.y)) *
+               static_cast<unsigned>(gridDim.x) +
+           static_cast<unsigned>(blockIdx.x);
+  }
+  /// Blocks one after the other, x fastest in each.
+  static MR_INLINE unsigned long long thread_rank() {
+    return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+  }
+  static MR_INLINE dim3 dim_blocks() { return gridDim; }
+  static MR_INLINE dim3 group_dim() { return gridDim; }
+  static MR_INLINE dim3 dim_threads() {
+    return dim3(gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z);
+  }
+  static MR_INLINE dim3 block_index() { return blockIdx; }
+  static MR_INLINE dim3 thread_index() {
+    return dim3(blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
+                blockIdx.z * blockDim.z + threadIdx.z);
+  }
+};
+MR_INLINE grid_group this_grid() {
   return {};
 }
 

@@ -32,6 +32,15 @@ struct MrCpuLaunch {
   void* grid_barrier;
 };
 
+/// The launch of the blocks that this thread runs.
+static thread_local const MrCpuLaunch* mr_launch_of_block;
+
+/// Of a cooperative launch: returns when all blocks that have not ended are here. The call is of code that the compiler
+/// does not see, so that no memory is carried across.
+static inline void mr_wait_for_grid() {
+  mr_launch_of_block->wait_for_grid(mr_launch_of_block->grid_barrier);
+}
+
 /// The first parameter, or the first after the indices, of a kernel that takes a whole block and holds the loops over
 /// its threads itself (regions.h).
 struct mr_block {};
@@ -48,6 +57,7 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   const int rows = static_cast<int>(launch->grid[1]);
   const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(depth)};
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_launch_of_block = launch;
   mr_dynamic_shared = launch->dynamic_shared;
   mr_dynamic_shared_bytes = launch->shared_bytes;
   blockDim = block_dim;

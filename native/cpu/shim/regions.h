@@ -122,3 +122,5 @@ struct mr_thread_memory {
 // The threads of a block are one thread here: only the compiler may not carry memory across.
 #define MR_SYNCTHREADS() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define MR_SYNCWARP() MR_SYNCTHREADS()
+#define MR_BEGIN_GRID(stream)
+#define MR_SYNC_GRID() mr_wait_for_grid()

@@ -27,11 +27,14 @@ struct mr_block_barrier {
   unsigned arrived = 0, voters = 0, votes = 0;
   /// Of the last time that all had arrived.
   unsigned last_voters = 0, last_votes = 0;
+  /// Somebody waits for the whole grid.
+  bool is_of_grid = false;
 
   void release() {
     last_voters = voters;
     last_votes = votes;
     arrived = voters = votes = 0;
+    is_of_grid = false;
   }
 };
 

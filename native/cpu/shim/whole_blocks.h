@@ -16,6 +16,7 @@ static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned lo
   const int columns = static_cast<int>(launch->grid[0]);
   const int rows = static_cast<int>(launch->grid[1]);
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_launch_of_block = launch;
   mr_dynamic_shared = launch->dynamic_shared;
   blockDim = block_dim;
   gridDim = grid_dim;

@@ -8,6 +8,7 @@ import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
 import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';
 import { findNvcc, type Toolchain } from './toolchain.js';
+import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
 
 /** NVRTC as the addon offers it: `binding.nvrtc()` with `binding.compileNvrtc`. */
 export interface Nvrtc {
@@ -41,7 +42,11 @@ export class NvrtcCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     // Functions without __device__ count as device functions, as they do on the CPU device.
-    const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, [...commonOptions(spec, this.#capability), '-default-device']);
+    const options = [...commonOptions(spec, this.#capability), '-default-device'];
+    // Behind the user's own folders.
+    const headers = includesHeaders(spec.source) ? toolkitHeaders(this.#nvrtc.path) : undefined;
+    if (headers !== undefined) options.push(`-I${headers}`);
+    const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, options);
     if (!image) throw rejectedBy(this.label, spec, log);
     return image;
   }

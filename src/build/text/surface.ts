@@ -13,7 +13,7 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:nvcuda|wmma|__pipeline_\w+|__nv_fp8_\w+|memcpy_async)$/, 'tensor-core and asynchronous-copy intrinsics'],
   [/^(?:__half2?|__nv_bfloat162?)$/, 'half-precision types'],
   [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
-  [/^(?:this_grid|grid_group|this_multi_grid|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of the grid and of clusters'],
+  [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [/^(?:labeled_partition|binary_partition)$/, 'groups made by value'],
   [/^(?:__barrier_sync\w*|__named_barrier\w*)$/, 'named barriers'],
 ];

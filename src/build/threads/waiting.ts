@@ -10,7 +10,7 @@ import { closing, type Token } from '../text/text.js';
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
 /** Of cooperative groups, in texts that name them: members, and functions of the namespace. */
-const GROUP_CALLS = /^(?:sync|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads)$/;
+const GROUP_CALLS = /^(?:sync|barrier_wait|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads)$/;
 
 export interface Waiting {
   readonly functions: readonly FunctionText[];

@@ -4,7 +4,7 @@
 // kernel is refused.
 //
 // docs/decisions/0015 says why. Where each variable lives is decided in storage.ts.
-import { brokenBarrier, gridBarrier, hasBarrier } from './barriers.js';
+import { brokenBarrier, hasBarrier, hasGridBarrier } from './barriers.js';
 import type { BarrierScope, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { analyse, type Uniformity } from './uniformity.js';
 import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn, writtenArrays } from '../ir/walk.js';
@@ -20,7 +20,7 @@ export type Piece =
   | Region
   /** A declaration or an assignment of what the block has one of; or `break`, `continue`, `return` of all threads. */
   | { readonly kind: 'once'; readonly stmt: Stmt }
-  | { readonly kind: 'barrier'; readonly at: number; readonly scope: Exclude<BarrierScope, 'grid'> }
+  | { readonly kind: 'barrier'; readonly at: number; readonly scope: BarrierScope }
   | { readonly kind: 'if'; readonly at: number; readonly test: Expr; readonly then: readonly Piece[]; readonly otherwise: readonly Piece[] }
   | {
       readonly kind: 'loop';
@@ -38,12 +38,16 @@ export interface Plan {
   readonly shared: ReadonlySet<Variable>;
 }
 
-/** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach, K405 for one of the grid. */
+/** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach. */
 export function planRegions(ir: KernelIr): Plan | undefined {
   if (!ir.body.some(hasBarrier)) return undefined;
   const uniformity = analyse(ir);
   const [broken] = uniformity.brokenBarriers;
-  if (broken !== undefined) throw brokenBarrier(broken);
+  if (broken !== undefined) throw brokenBarrier(broken, 'block');
+  if (hasGridBarrier(ir)) {
+    const parted = analyse(ir, 'grid').brokenBarriers.find(({ barrier }) => barrier.scope === 'grid');
+    if (parted !== undefined) throw brokenBarrier(parted, 'grid');
+  }
   return new Planner(ir, uniformity).plan();
 }
 
@@ -178,7 +182,6 @@ class Planner {
   #piece(stmt: Stmt): Piece {
     switch (stmt.kind) {
       case 'barrier':
-        if (stmt.scope === 'grid') throw gridBarrier(stmt.at);
         return { kind: 'barrier', at: stmt.at, scope: stmt.scope };
       case 'if': {
         const { at, test } = stmt;

@@ -1,4 +1,5 @@
-// What is the same for all threads of a block, among those that have not left the kernel, and so where they may meet.
+// What is the same for all threads of a block, or of the grid, among those that have not left the kernel, and so where
+// they may meet.
 //
 // A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared
 // or local memory, from an atomic, or from another such value. A variable differs too if it is assigned where threads
@@ -6,18 +7,22 @@
 // times. Threads that return are gone and part nobody. Everything else is the same: so is a load, at an index that is the
 // same, from an array that the kernel does not write. A launch may pass that array a second time, as one that is written:
 // then all threads still load the same, where the text has the load and nothing races. It must not be moved past a write
-// (regions.ts).
+// (regions.ts). Of the grid the same is said, but that blockIdx differs too; what is written before a load races with it
+// unless a barrier of the grid stands between.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { operands, writtenArrays } from '../ir/walk.js';
 
 const AXES = ['x', 'y', 'z'] as const;
 const INDEX_NAMES = ['i', 'j', 'k'] as const;
 
+/** Whose threads. */
+export type Group = 'block' | 'grid';
+
 export interface Uniformity {
-  /** Why the value may differ between the threads of a block, in words; undefined when it does not. */
+  /** Why the value may differ between the threads of the group, in words; undefined when it does not. */
   readonly causeOf: (expr: Expr) => string | undefined;
   readonly isUniform: (variable: Variable) => boolean;
-  /** Statements that some threads of a block may run while others do not. */
+  /** Statements that some threads of the group may run while others do not. */
   readonly divergent: ReadonlySet<Stmt>;
   /** Barriers among them, each with what parts the threads. */
   readonly brokenBarriers: readonly BrokenBarrier[];
@@ -41,8 +46,8 @@ interface Reason {
   readonly root: string;
 }
 
-export function analyse(ir: Pick<KernelIr, 'body'>): Uniformity {
-  const analysis = new Analysis(ir);
+export function analyse(ir: Pick<KernelIr, 'body'>, group: Group = 'block'): Uniformity {
+  const analysis = new Analysis(ir, group);
   return {
     causeOf: (expr) => analysis.reasonOf(expr)?.text,
     isUniform: (variable) => !analysis.isVarying(variable),
@@ -54,6 +59,7 @@ export function analyse(ir: Pick<KernelIr, 'body'>): Uniformity {
 class Analysis {
   readonly divergent: Set<Stmt> = new Set();
   brokenBarriers: BrokenBarrier[] = [];
+  readonly #group: Group;
   readonly #written: ReadonlySet<string>;
   readonly #varying = new Map<Variable, Reason>();
   /** How many partings enclose a variable's declaration. */
@@ -65,7 +71,8 @@ class Analysis {
   #loop: { readonly stmt: Stmt; readonly depth: number } | undefined;
   #hasChanged = true;
 
-  constructor({ body }: Pick<KernelIr, 'body'>) {
+  constructor({ body }: Pick<KernelIr, 'body'>, group: Group) {
+    this.#group = group;
     const arrays = [...writtenArrays(body)].filter((array) => array.space === 'parameter');
     this.#written = new Set(arrays.map((array) => array.name));
     // Reasons are only ever added, so this ends.
@@ -86,7 +93,9 @@ class Analysis {
       case 'index':
         return own(`the index ${INDEX_NAMES[expr.axis]}`);
       case 'thread':
-        return expr.vector === 'threadIdx' ? own(`threadIdx.${AXES[expr.axis]}`) : undefined;
+        if (expr.vector === 'threadIdx' || (expr.vector === 'blockIdx' && this.#group === 'grid'))
+          return own(`${expr.vector}.${AXES[expr.axis]}`);
+        return undefined;
       case 'variable':
         return this.#varying.get(expr.variable);
       case 'atomic':

@@ -4,6 +4,7 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { type Kernel, MADE, type Param, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
+import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { globalFunctions, withoutComments } from '../cuda/text.js';
 import { type CallSite, callSite, KernelTextError, placeOf, toCompileError } from '../places/diagnostics.js';
 
@@ -133,7 +134,8 @@ function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
 
 function buildSpec(name: string, params: Params, source: string, text: string, options: readonly string[], site: CallSite): BuildSpec {
   const lines = placeOf(source, source.length).line;
-  const isAsserting = /\bassert\s*\(/.test(text);
+  // Blocks that wait for each other and do not run at once are reported as an assertion is.
+  const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
   return {
     source,
     entry: name,
@@ -143,6 +145,7 @@ function buildSpec(name: string, params: Params, source: string, text: string, o
     isBounded: isBounded(text),
     isChecked: false,
     ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
+    ...(syncsGrid(text, name) && { syncsGrid: true }),
     signature: Object.values(params).map(described),
     // The text is taken to begin on the line of the call, where template literals usually do.
     mapping: {
@@ -152,10 +155,14 @@ function buildSpec(name: string, params: Params, source: string, text: string, o
   };
 }
 
+/** What line 0 asserts: the barrier of the grid, where it stands in a text. */
+const TOGETHER = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
+
 /** For each line of the text, from 1, what fails there: the condition, if it stands on the line, and the line. */
 function assertionsOf(source: string, text: string): string[] {
   const given = source.split('\n');
   return ['', ...text.split('\n')].map((line, number) => {
+    if (number === 0) return TOGETHER;
     const call = /\bassert\s*\(/.exec(line);
     if (call === null) return `on line ${number} of the text`;
     const from = call.index + call[0].length;

@@ -109,6 +109,7 @@ function compile(definition: Definition, constants: Constants): { readonly ir: K
     fmad: definition.fmad,
     isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),
     isChecked: emitted.isReporting,
+    ...(emitted.syncsGrid && { syncsGrid: true }),
     signature: [],
     arrays: ir.arrays.map((array) => array.name),
     assertions: emitted.assertions,

@@ -1,9 +1,10 @@
 // What a kernel with barriers stands on. The CPU device's side is regions.h of the shim: these are CUDA's.
 import type { BarrierScope, KernelIr } from '../ir/ir.js';
 
-export const BARRIER_MACROS: Readonly<Record<Exclude<BarrierScope, 'grid'>, string>> = {
+export const BARRIER_MACROS: Readonly<Record<BarrierScope, string>> = {
   warp: 'MR_SYNCWARP()',
   block: 'MR_SYNCTHREADS()',
+  grid: 'MR_SYNC_GRID()',
 };
 
 /** `indexRank`: a launch has as many dimensions as the kernel has indices; where it has none, any. */

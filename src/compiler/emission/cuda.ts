@@ -1,9 +1,12 @@
 // Kernel IR to CUDA C++: the one emitter, whose text both devices compile.
 //
 // Arguments follow the 'shaped' convention: an array is its pointer and one int a dimension; three extents come last,
-// then, in kernels that report, the launch's fault slot and word. Threads beyond the extents leave at once.
+// then, in kernels whose blocks wait for each other, the stream's slot, and in those that report, the launch's fault slot
+// and word. Threads beyond the extents leave at once.
 import type { Params } from '../../core/kernels/kernel.js';
+import { hasGridBarrier } from '../analysis/barriers.js';
 import { blockPrelude } from './block-prelude.js';
+import { GRID_PRELUDE } from './grid-prelude.js';
 import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regions.js';
 import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
@@ -27,6 +30,8 @@ export interface EmittedKernel {
   readonly offsets: readonly number[];
   /** It has the two hidden fault parameters. */
   readonly isReporting: boolean;
+  /** It has the hidden parameter of the stream's slot: its blocks wait for each other. */
+  readonly syncsGrid: boolean;
   /** The conditions of its assertions; a report says which. */
   readonly assertions: readonly string[];
 }
@@ -38,7 +43,8 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
   const emitter = new StatementEmitter(isChecked);
   const isReporting = isChecked || hasAssertion(ir);
-  const list = parameterList(params, isReporting, emitter);
+  const syncsGrid = hasGridBarrier(ir);
+  const list = parameterList(params, syncsGrid, isReporting, emitter);
   const memory = declaredMemory(ir, emitter);
   emitter.cuda.parameters.push(...list.map(parameterOf), ...sharedParameters(ir, emitter));
   const body = plan === undefined ? threadBody(ir, emitter) : new RegionEmitter(ir, plan, isChecked, emitter).body();
@@ -48,6 +54,7 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   const isSized = ir.arrays.some((array) => array.space === 'dynamic shared');
   const lines: Line[] = [
     ...generated(plan === undefined ? [] : blockPrelude(ir.indexRank)),
+    ...generated(syncsGrid ? GRID_PRELUDE : []),
     ...generated(isReporting ? FAULT_PRELUDE : []),
     ...generated(isSized ? DYNAMIC_BYTES_PRELUDE : []),
     ...generated(rangePrelude(emitter.cuda.rangeText)),
@@ -55,12 +62,12 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
     ...generated(funcs.flat()),
     ...emitter.cuda.outlined,
     ...generated([`extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${list.join(', ')}) {`]),
-    ...generated(indented(memory)),
+    ...generated(indented([...memory, ...(syncsGrid ? ['MR_BEGIN_GRID(mr_stream)'] : [])])),
     ...nested(body),
     ...generated(['}']),
   ];
   const source = `${lines.map((line) => line.text).join('\n')}\n`;
-  return { source, entry, offsets: lines.map((line) => line.at), isReporting, assertions: emitter.assertions };
+  return { source, entry, offsets: lines.map((line) => line.at), isReporting, syncsGrid, assertions: emitter.assertions };
 }
 
 /** Can the CPU device find out for a whole block that no thread leaves an array? Then a kernel without barriers is a region too. */
@@ -74,7 +81,7 @@ function hasAssertion(ir: KernelIr): boolean {
   return false;
 }
 
-function parameterList(params: Params, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
+function parameterList(params: Params, syncsGrid: boolean, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
   const list: string[] = [];
   for (const [key, param] of Object.entries(params)) {
     const name = names.parameter(key);
@@ -86,6 +93,7 @@ function parameterList(params: Params, isReporting: boolean, { expressions: { na
     for (let dimension = 0; dimension < param.rank; dimension++) list.push(`int ${name}n${dimension}`);
   }
   list.push('int mr_n0', 'int mr_n1', 'int mr_n2');
+  if (syncsGrid) list.push('int mr_stream');
   if (isReporting) list.push('MrFaultSlot* mr_fault', 'unsigned* mr_fault_word');
   return list;
 }

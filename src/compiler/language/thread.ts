@@ -71,7 +71,10 @@ export interface Thread {
   syncthreads(): void;
   /** Waits for the threads of the warp: `__syncwarp`. */
   syncwarp(): void;
-  /** Waits for all threads of the grid: `cooperative_groups::this_grid().sync()`. */
+  /**
+   * Waits for all threads of the grid that have not returned: `cooperative_groups::this_grid().sync()`. The kernel is launched with
+   * `cooperative`, and control flow is the same for the whole grid.
+   */
   gridSync(): void;
   /** What this thread wrote before is seen before what it writes after: `__threadfence`. */
   threadfence(): void;

@@ -31,6 +31,8 @@ export interface BuildSpec {
   readonly isChecked: boolean;
   /** CUDA C++ text of the user's that asserts: on the CPU device its image has the hidden fault parameters, and reports lines. */
   readonly isAsserting?: boolean;
+  /** Its blocks wait for each other, as far as the text tells: it is launched with `cooperative` only. */
+  readonly syncsGrid?: boolean;
   /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
   readonly signature: readonly string[];
   /** Arrays that the text declares: a fault report counts them after the parameters. */

@@ -5,7 +5,6 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
-import type { DeviceCore } from '../device/device-core.js';
 import type { StreamSite } from '../device/stream-site.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
@@ -27,7 +26,7 @@ export function submitLaunch(
   measure(shape, plan, core.info, core.name);
   uses.begin(site);
   try {
-    const entries = writeArguments(device, core, plan, args);
+    const entries = writeArguments(device, site, plan, args);
     if (geometry.isEmpty) {
       uses.abandon();
       return core.submit(timeline, core.encoder.nop(timeline.slot));
@@ -45,6 +44,7 @@ export function submitLaunch(
       block[1],
       block[2],
       geometry.sharedBytes,
+      geometry.flags,
     );
     const ticket = core.submit(timeline, bytes);
     uses.commit(ticket);
@@ -56,8 +56,8 @@ export function submitLaunch(
 }
 
 /** Writes the arguments behind the fixed part of the record; how many entries they are. */
-function writeArguments(device: Device, core: DeviceCore, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
-  const { encoder } = core;
+function writeArguments(device: Device, site: StreamSite, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
+  const { encoder } = site.core;
   const { params, isShaped } = plan;
   let at = 0;
   if (typeof args !== 'object' || args === null)
@@ -104,6 +104,7 @@ function writeArguments(device: Device, core: DeviceCore, plan: KernelPlan, args
     encoder.intArg(at++, 4, extent[0], 0);
     encoder.intArg(at++, 4, extent[1], 0);
     encoder.intArg(at++, 4, extent[2], 0);
+    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
   }
   return at;
 }

@@ -52,6 +52,13 @@ export class KernelPlan implements KernelFacts {
   maxSharedBytes: number;
   /** The default block of a launch in one, two and three dimensions. */
   blocks: readonly (readonly [x: number, y: number, z: number])[];
+  /** Its blocks wait for each other. */
+  readonly syncsGrid: boolean;
+  /** Blocks of a cooperative launch, however small they are: known when it was built. */
+  maxBlocksTogether: number = Number.POSITIVE_INFINITY;
+  /** Of blocks of one warp, of two, and so on, without dynamic shared memory. Empty before, and where their size decides nothing. */
+  #blocksTogether: readonly number[] = [];
+  readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
 
   constructor(kernel: Kernel, handle: number, device: NativeDeviceInfo, built: Promise<BuildReport>) {
@@ -67,6 +74,8 @@ export class KernelPlan implements KernelFacts {
     this.maxThreadsPerBlock = Math.min(kernel.maxThreadsPerBlock ?? device.maxThreadsPerBlock, device.maxThreadsPerBlock);
     this.maxSharedBytes = device.maxSharedBytes;
     this.blocks = defaultBlocks(DEFAULT_BLOCK, this.maxThreadsPerBlock);
+    this.syncsGrid = kernel.build.syncsGrid ?? false;
+    this.#multiprocessors = device.multiprocessors;
     this.#isOfBlocks = OF_BLOCKS.test(kernel.build.source);
   }
 
@@ -76,6 +85,13 @@ export class KernelPlan implements KernelFacts {
     this.maxSharedBytes = limits.maxSharedBytes;
     const size = this.#isOfBlocks ? DEFAULT_BLOCK : fullestBlock(limits.blocksAtOnce);
     this.blocks = defaultBlocks(size, this.maxThreadsPerBlock);
+    this.maxBlocksTogether = limits.maxBlocksTogether;
+    this.#blocksTogether = limits.blocksAtOnce.map((blocks) => blocks * this.#multiprocessors);
+  }
+
+  /** Blocks of so many threads that a cooperative launch has at most, as far as it is known before the device looks at its shared memory. */
+  blocksTogether(threads: number): number {
+    return Math.min(this.maxBlocksTogether, this.#blocksTogether[Math.ceil(threads / WARP) - 1] ?? Number.POSITIVE_INFINITY);
   }
 }
 
@@ -84,7 +100,7 @@ export function checkKernel(kernel: Kernel): void {
   if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel() or cudaKernel().`);
   }
-  let entries = kernel.abi === 'shaped' ? 3 : 0;
+  let entries = kernel.abi === 'shaped' ? (kernel.build.syncsGrid ? 4 : 3) : 0;
   for (const param of Object.values(kernel.params)) entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
   if (entries > MAX_LAUNCH_ARGS) {
     const message = `The arguments of kernel ${kernel.name} (${entries} with array dimensions) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;

@@ -31,19 +31,36 @@ export type Dim3 = number | readonly [x: number, y?: number, z?: number];
  * Without `block` the library chooses it by `cuOccupancyMaxActiveBlocksPerMultiprocessor`. Beyond the limits of the device and of the
  * built kernel (`cuFuncGetAttribute`), and for more than 2^31-1 threads in a dimension, the launch throws an ArgumentError; beyond those
  * of a kernel that is still being built, `done` rejects with a LaunchError. No threads run nothing.
+ * `cooperative`: all blocks run at once and may wait for each other (`cuLaunchCooperativeKernel`), of which there are at most
+ * `cuOccupancyMaxActiveBlocksPerMultiprocessor` times the multiprocessors; on the CPU device 1024.
  */
 export type LaunchShape =
   | Shape
   /** Threads in array order, as `wp.launch(dim=)`: one to three dimensions, tail guard included for TypeScript kernels, whose `block` has no axes beyond these. */
-  | { readonly threads: Shape; readonly block?: Dim3; readonly grid?: never; readonly sharedBytes?: number; readonly label?: string }
+  | {
+      readonly threads: Shape;
+      readonly block?: Dim3;
+      readonly grid?: never;
+      readonly sharedBytes?: number;
+      readonly cooperative?: boolean;
+      readonly label?: string;
+    }
   /** `<<<grid, block, sharedBytes, stream>>>`: blocks, and threads a block, x first. */
-  | { readonly grid: Dim3; readonly block: Dim3; readonly threads?: never; readonly sharedBytes?: number; readonly label?: string };
+  | {
+      readonly grid: Dim3;
+      readonly block: Dim3;
+      readonly threads?: never;
+      readonly sharedBytes?: number;
+      readonly cooperative?: boolean;
+      readonly label?: string;
+    };
 
 /**
  * How arguments reach the text.
  * - `plain`: one argument a parameter, arrays as pointers (CUDA C++ strings).
  * - `shaped`: an array is its pointer followed by one `int` a dimension, and after all parameters stand three `int`
- *   extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block (TypeScript kernels).
+ *   extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block (TypeScript kernels). Behind them, in a
+ *   kernel with barriers of the grid, one `int`: the stream's slot.
  */
 export type KernelAbi = 'plain' | 'shaped';
 

@@ -2,7 +2,9 @@
 //
 // `threads` is in array order, last dimension fastest, as arrays are; grid and block are x first, as CUDA has them.
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
+import { LaunchFlag } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { UnsupportedError } from '../base/errors.js';
 import type { Shape } from '../elements/shape.js';
 import type { KernelPlan } from './kernel-plan.js';
 import type { Dim3, LaunchShape } from './kernel.js';
@@ -19,6 +21,8 @@ export interface Geometry {
   /** The threads asked for, x first; MAX_EXTENT where the launch gave a grid. */
   readonly extent: Triple;
   sharedBytes: number;
+  /** Bits of LaunchFlag. */
+  flags: number;
   label: string | undefined;
   /** No threads: nothing to run. */
   isEmpty: boolean;
@@ -29,6 +33,7 @@ export const geometry: Geometry = {
   block: [1, 1, 1],
   extent: [1, 1, 1],
   sharedBytes: 0,
+  flags: 0,
   label: undefined,
   isEmpty: false,
 };
@@ -36,18 +41,47 @@ export const geometry: Geometry = {
 /** Sets `geometry`. A number costs no more than a division. */
 export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
   geometry.sharedBytes = 0;
+  geometry.flags = 0;
   geometry.label = undefined;
   if (typeof shape === 'number' || Array.isArray(shape)) {
+    if (plan.syncsGrid) throw notTogether(plan, undefined);
     measureThreads(shape as Shape, undefined, plan, info, device);
     return;
   }
   if (typeof shape !== 'object' || shape === null)
     throw badArgument('shape', shape, `The launch shape (${show(shape)}) is not a number, a list or an object.`);
-  const { threads, grid, block, sharedBytes, label } = shape as Exclude<LaunchShape, Shape>;
+  const { threads, grid, block, sharedBytes, cooperative, label } = shape as Exclude<LaunchShape, Shape>;
   if (sharedBytes !== undefined) geometry.sharedBytes = checkShared(sharedBytes, plan, info);
   geometry.label = label;
   if (threads !== undefined) measureThreads(threads, block, plan, info, device);
   else measureGrid(grid, block, plan, info, device);
+  if (cooperative !== undefined || plan.syncsGrid) checkTogether(cooperative, plan, device);
+}
+
+/** All blocks at once, if the launch says so. */
+function checkTogether(cooperative: boolean | undefined, plan: KernelPlan, device: string): void {
+  if (cooperative !== undefined && typeof cooperative !== 'boolean')
+    throw badArgument('cooperative', cooperative, `The option cooperative (${show(cooperative)}) is not true or false.`);
+  if (cooperative !== true) {
+    if (plan.syncsGrid) throw notTogether(plan, cooperative);
+    return;
+  }
+  geometry.flags = LaunchFlag.COOPERATIVE;
+  if (plan.maxBlocksTogether === 0) {
+    const message = `Device ${device} makes no cooperative launches, as kernel ${plan.name} asks for one.`;
+    throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'cooperative launches', { device });
+  }
+  const { grid, block } = geometry;
+  const limit = plan.blocksTogether(block[0] * block[1] * block[2]);
+  const blocks = grid[0] * grid[1] * grid[2];
+  if (blocks <= limit) return;
+  const message = `The blocks of a cooperative launch (${blocks}) exceed the limit of kernel ${plan.name} (${limit}).`;
+  throw badArgument('grid', [...grid], message, limit);
+}
+
+function notTogether(plan: KernelPlan, cooperative: false | undefined): Error {
+  const message = `The blocks of kernel ${plan.name} wait for each other, so that they have to run at once: launch it with { cooperative: true }.`;
+  return badArgument('cooperative', cooperative, message, true);
 }
 
 function checkShared(bytes: number, plan: KernelPlan, info: NativeDeviceInfo): number {

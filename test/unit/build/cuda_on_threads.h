@@ -38,8 +38,12 @@ struct mr_block_of_threads {
     mr_dynamic_shared = self.launch->dynamic_shared;
     mr_dynamic_shared_bytes = self.launch->shared_bytes;
     const int width = self.dim.x.value, height = self.dim.y.value, thread = static_cast<int>(number);
-    self.Call({mr_index(thread % width), mr_index(thread / width % height), mr_index(thread / width / height)},
-              mr_count_to<sizeof...(Params)>{});
+    // For device functions.
+    blockIdx = self.block;
+    blockDim = self.dim;
+    gridDim = self.grid;
+    threadIdx = {mr_index(thread % width), mr_index(thread / width % height), mr_index(thread / width / height)};
+    self.Call(threadIdx, mr_count_to<sizeof...(Params)>{});
   }
 };
 

@@ -21,6 +21,7 @@ export interface ImageLaunch {
   readonly grid: readonly [number, number, number];
   readonly block: readonly [number, number, number];
   readonly sharedBytes?: number;
+  /** 0: all blocks at once. */
   readonly threads?: number;
 }
 
@@ -52,7 +53,7 @@ export class ImageRunner {
 
   constructor() {
     const source = fileURLToPath(new URL('./run_image.cpp', import.meta.url));
-    execFileSync('g++', ['-std=c++20', '-O1', source, '-o', join(this.directory, 'run_image'), '-ldl', '-pthread']);
+    execFileSync('g++', ['-std=c++20', '-O1', '-rdynamic', source, '-o', join(this.directory, 'run_image'), '-ldl', '-pthread']);
   }
 
   /** Arrays hold what the kernel left in them afterwards. Returns what it printed. */

@@ -1,6 +1,7 @@
 // Runs one kernel of an image on bytes from files: run_image IMAGE ENTRY GX GY GZ BX BY BZ SHARED THREADS [v:HEX |
 // m:FILE]... v: an argument's bytes; m: memory, whose address is the argument and which is written back. Several
-// threads share the blocks, as the device's pool does.
+// threads share the blocks, as the device's pool does; if THREADS is 0, all blocks run at once, each on a copy of the
+// image, so that a block's shared memory may be the copy's static memory.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -19,6 +20,9 @@ struct MrCpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
+  // No launch here is cooperative.
+  void (*wait_for_grid)(void*) = nullptr;
+  void* grid_barrier = nullptr;
 };
 using Entry = void (*)(const MrCpuLaunch*, unsigned long long, unsigned long long);
 
@@ -28,6 +32,19 @@ struct Argument {
   void* address = nullptr;
   alignas(16) char value[64] = {};
 };
+
+// What copies of an image have in common.
+extern "C" {
+alignas(64) char mr_grids[65536];
+}
+
+static Entry CopyOf(const std::string& image, const std::string& entry, unsigned number) {
+  const std::string path = image + '.' + std::to_string(number);
+  std::ofstream(path, std::ios::binary) << std::ifstream(image, std::ios::binary).rdbuf();
+  void* copy = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::remove(path.c_str());
+  return copy == nullptr ? nullptr : reinterpret_cast<Entry>(dlsym(copy, entry.c_str()));
+}
 
 int main(int argc, char** argv) {
   if (argc < 11) return 2;
@@ -78,6 +95,19 @@ int main(int argc, char** argv) {
       for (unsigned long long first; (first = next.fetch_add(3)) < blocks;) {
         entry(&launch, first, first + 3 < blocks ? first + 3 : blocks);
       }
+    });
+  }
+  for (unsigned block = 0; numbers[7] == 0 && block < blocks; ++block) {
+    const Entry own = CopyOf(argv[1], "mr_entry_" + name, block);
+    if (!own) return std::fprintf(stderr, "%s\n", dlerror()), 3;
+    threads.emplace_back([&, own, block] {
+      std::vector<char> shared(numbers[6] + 16);
+      const MrCpuLaunch launch{params.data(),
+                               {numbers[0], numbers[1], numbers[2]},
+                               {numbers[3], numbers[4], numbers[5]},
+                               numbers[6],
+                               shared.data()};
+      own(&launch, block, block + 1);
     });
   }
   for (std::thread& thread : threads) thread.join();

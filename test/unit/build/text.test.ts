@@ -159,7 +159,7 @@ test.each([
   ['thrust::sort(a, b);', 'libraries'],
   ['__half h;', 'half-precision'],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
-  ['cg::this_grid().sync();', 'barriers of the grid'],
+  ['cg::this_cluster().sync();', 'barriers of clusters'],
 ])('%s is refused', (statement, what) => {
   const error = refusal(`__global__ void k() { ${statement} }`);
   expect(error.message).toContain(what);

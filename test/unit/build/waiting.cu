@@ -371,3 +371,19 @@ extern "C" __global__ void groups(int* y) {
   }
   tile.sync();
 }
+
+// The grid as a group, in a launch of which no block waits for another.
+
+extern "C" __global__ void grid_ranks(unsigned long long* y) {
+  const cg::grid_group grid = cg::this_grid();
+  const unsigned long long rank = grid.thread_rank();
+  y[rank] = rank + 1000 * grid.block_rank();
+  __syncthreads();
+  if (rank != 0) return;
+  unsigned long long* const told = y + grid.size();
+  told[0] = grid.num_threads();
+  told[1] = grid.num_blocks();
+  told[2] = grid.is_valid();
+  told[3] = grid.dim_blocks().y * 100 + grid.dim_threads().y;
+  told[4] = grid.thread_index().x + grid.block_index().x;
+}

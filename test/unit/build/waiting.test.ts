@@ -255,3 +255,10 @@ test.each([32, 64, 256])('cooperative groups, blocks of %d', (n) => {
     expect(y[3 * n + t]).toBe(t % 32 < 5 ? 500 + (t % 32) * 10 + 4 : 0);
   }
 });
+
+test('the grid as a group counts blocks and threads, x fastest', () => {
+  const y = new BigUint64Array(24 * 24 + 5);
+  run('grid_ranks', { grid: [4, 3, 2], block: [4, 3, 2] }, y);
+  const ranks = range(24 * 24, (i) => BigInt(i + 1000 * Math.floor(i / 24)));
+  expect([...y]).toEqual([...ranks, 576n, 24n, 0n, 309n, 0n]);
+});

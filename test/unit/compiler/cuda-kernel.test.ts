@@ -164,6 +164,46 @@ test('bounded only when tokens prove it', () => {
   expect(bounded('__syncthreads();')).toBe(false);
 });
 
+describe('barriers of the grid', () => {
+  const body = 'extern "C" __global__ void k(int* x)';
+  const waits = (text: string): boolean => {
+    const { syncsGrid, isAsserting } = cudaKernel('k', { x: inout(i32) }, `#include <cooperative_groups.h>\n${text}`).build;
+    if (syncsGrid) expect(isAsserting).toBe(true);
+    return syncsGrid ?? false;
+  };
+
+  test.each([
+    `${body} { cooperative_groups::this_grid().sync(); }`,
+    `${body} { auto g = cooperative_groups::this_grid(); x[0] = 1; g.sync(); }`,
+    `namespace cg = cooperative_groups; ${body} { const cg::grid_group grid = cg::this_grid(); if (x[0]) { for (;;) cg::sync(grid); } }`,
+    `using namespace cooperative_groups; ${body} { grid_group g(this_grid()); sync(g); }`,
+    `namespace cg = cooperative_groups; ${body} { auto g{cg::this_grid()}; auto t = g.barrier_arrive(); g.barrier_wait(std::move(t)); }`,
+    `namespace cg = cooperative_groups; ${body} { cg::sync(cg::this_grid()); }`,
+    `namespace cg = cooperative_groups; __device__ void meet(const cg::grid_group& g) { g.sync(); } ${body} { meet(cg::this_grid()); }`,
+    `namespace cg = cooperative_groups; template <int N> __device__ void meet() { cg::this_grid().sync(); }
+     __device__ void go() { meet<3>(); } ${body} { go(); }`,
+    `namespace cg = cooperative_groups; __launch_bounds__(64) extern "C" __global__ void k(int* x) { auto f = [&] { cg::this_grid().sync(); }; f(); }`,
+  ])('%s', (text) => expect(waits(text)).toBe(true));
+
+  test.each([
+    `${body} { x[cooperative_groups::this_grid().thread_rank()] = 1; }`,
+    `namespace cg = cooperative_groups; ${body} { auto g = cg::this_grid(); auto b = cg::this_thread_block(); x[g.size()] = 1; b.sync(); cg::sync(b); }`,
+    `namespace cg = cooperative_groups; ${body} { x[0] = 1; /* cg::this_grid().sync(); */ }`,
+    `namespace cg = cooperative_groups; ${body} { x[cg::this_grid().size()] = 1; }
+     extern "C" __global__ void other(int* x) { cg::this_grid().sync(); }`,
+    // Only the run shows.
+    `namespace cg = cooperative_groups; template <class G> __device__ void meet(G g) { g.sync(); } ${body} { meet(cg::this_grid()); }`,
+  ])('none that is seen: %s', (text) => expect(waits(text)).toBe(false));
+
+  test('are looked for in time, whatever the text holds', () => {
+    for (const piece of ['{', '(', 'f(', 'this_grid(', 'auto g = this_grid(); g.sync(', ':::', 'grid_group & ', 'a<']) {
+      const start = performance.now();
+      waits(`using namespace cooperative_groups; ${body} {} ${piece.repeat(20_000)}`);
+      expect(performance.now() - start).toBeLessThan(5000);
+    }
+  });
+});
+
 test('arguments', () => {
   expect(refused(() => cudaKernel('a b', {}, SCALE))).toMatchInlineSnapshot(
     `"The name (a b) must be a C identifier: the function in the text has it."`,

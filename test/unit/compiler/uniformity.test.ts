@@ -246,16 +246,61 @@ describe('barriers', () => {
     `);
   });
 
-  test('of the whole grid are K405, with the way round', () => {
-    const wide = (): unknown =>
-      kernel('wide', params, ({ y }, { i, gridSync }) => {
-        y[i] = 1;
-        gridSync();
+  test('of the whole grid are held to what is the same for all its blocks', () => {
+    const branch = (): unknown =>
+      kernel('wide', params, ({ y }, { i, blockIdx, gridSync, syncthreads }) => {
+        const block = blockIdx.x;
+        // Fine for a block.
+        if (block > 3) syncthreads();
+        if (block > 3) gridSync();
         y[i] = 2;
       });
-    expect(complaint(wide)).toMatchInlineSnapshot(`
-      "K405: gridSync() needs a launch whose blocks all run at once, which this version does not make.
-        End the kernel there and launch another for what follows: launches of a stream are in order."
+    expect(complaint(branch)).toMatchInlineSnapshot(`
+      "K401: gridSync() stands below a condition that differs between the blocks of the grid (it depends on blockIdx.x).
+        Let every block reach the barrier, and keep the condition around the work before and after it."
     `);
+    const loop = (): unknown =>
+      kernel('wide', params, ({ y }, { i, blockIdx, gridSync }) => {
+        for (let turn = 0; turn < blockIdx.y; turn++) gridSync();
+        y[i] = 2;
+      });
+    expect(complaint(loop)).toMatchInlineSnapshot(`
+      "K401: gridSync() stands in a loop that blocks of the grid leave at different times: its condition differs between them (it depends on blockIdx.y).
+        Let every block reach the barrier, and keep the condition around the work before and after it."
+    `);
+    const left = (): unknown =>
+      kernel('wide', params, ({ y }, { i, blockIdx, gridSync }) => {
+        for (let turn = 0; turn < 8; turn++) {
+          if (blockIdx.z === turn) break;
+          gridSync();
+        }
+        y[i] = 2;
+      });
+    expect(complaint(left)).toMatchInlineSnapshot(`
+      "K401: gridSync() stands in a loop that blocks of the grid leave at different times, by a break under a condition that differs between them (it depends on blockIdx.z).
+        Let every block reach the barrier, and keep the condition around the work before and after it."
+    `);
+    const thread = (): unknown =>
+      kernel('wide', params, ({ y }, { i, gridSync }) => {
+        if (y[i] === 1) gridSync();
+      });
+    expect(complaint(thread)).toMatchInlineSnapshot(`
+      "K401: gridSync() stands below a condition that differs between the threads of a block (it depends on the index i).
+        Let every thread reach the barrier, and keep the condition around the work before and after it."
+    `);
+  });
+
+  test('of the whole grid stand where all blocks come: behind arguments, sizes, and blocks that have returned', () => {
+    const fine = kernel('wide', { x: input(i32), y: inout(i32), turns: i32 }, ({ x, y, turns }, { i, blockIdx, gridDim, gridSync }) => {
+      if (blockIdx.x === 3 || y[i] === 9) return;
+      for (let turn = 0; turn < turns + x[0]!; turn++) {
+        if (turn === 5) continue;
+        y[i] = turn;
+        gridSync();
+      }
+      if (gridDim.x > 2) gridSync();
+    });
+    expect(fine.build.syncsGrid).toBe(true);
+    expect(fine.source.match(/MR_SYNC_GRID\(\);/g)).toHaveLength(2);
   });
 });

@@ -164,7 +164,7 @@ describe('limits of a built kernel', () => {
     const kernel = kernelOf({ x: inout(f32) });
     for (const shape of shapes) stream.launch(kernel, shape, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
-    const limits = { maxThreadsPerBlock: 32, maxSharedBytes: 1000, blocksAtOnce: [] };
+    const limits = { maxThreadsPerBlock: 32, maxSharedBytes: 1000, maxBlocksTogether: 7, blocksAtOnce: [] };
     channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
     await device.compile(kernel);
     const before = channel.records.length;
@@ -180,6 +180,75 @@ describe('limits of a built kernel', () => {
   });
 });
 
+describe('cooperative launches', () => {
+  const together = (grid: number, block: number, cooperative = true): LaunchShape => ({ grid, block, cooperative });
+  const flags = (): number => channel.records.at(-1)!.view.getUint32(LaunchRecord.FLAGS, true);
+
+  /** Built with these limits. */
+  async function built(maxBlocksTogether: number, blocksAtOnce: readonly number[], syncsGrid = false): Promise<Kernel> {
+    const plain = kernelOf({ x: inout(f32) });
+    const made = { ...plain, build: { ...plain.build, syncsGrid } };
+    stream.launch(made, { grid: 1_000_000, block: 32, cooperative: true }, { x });
+    const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
+    const limits = { maxThreadsPerBlock: 128, maxSharedBytes: 0, maxBlocksTogether, blocksAtOnce };
+    channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
+    await device.compile(made);
+    return made;
+  }
+
+  test('are a flag of their record', async () => {
+    const kernel = await built(100, []);
+    for (const [shape, flag] of [
+      [together(100, 1), 1],
+      [{ threads: 128, cooperative: true }, 1],
+      [together(100, 1, false), 0],
+      [{ grid: 1000, block: 1 }, 0],
+      [64, 0],
+    ] as const) {
+      stream.launch(kernel, shape, { x });
+      expect(flags()).toBe(flag);
+    }
+    const wrong = { grid: 1, block: 1, cooperative: 'yes' as unknown as boolean };
+    expect(facts(() => stream.launch(kernel, wrong, { x }))).toEqual({ name: 'ArgumentError', argument: 'cooperative', limit: undefined });
+  });
+
+  test('have no more blocks than run at once on all multiprocessors, by the size of the block', async () => {
+    const most = INFO.multiprocessors * 4;
+    const kernel = await built(most, [4, 2, 1, 1]);
+    stream.launch(kernel, together(most, 32), { x });
+    stream.launch(kernel, together(most / 2, 64), { x });
+    const before = channel.records.length;
+    const message = (blocks: number, limit: number): string =>
+      `The blocks of a cooperative launch (${blocks}) exceed the limit of kernel k (${limit}).`;
+    expect(refusal(() => stream.launch(kernel, together(most + 1, 1), { x })).message).toBe(message(most + 1, most));
+    expect(refusal(() => stream.launch(kernel, together(most, 33), { x })).message).toBe(message(most, most / 2));
+    expect(facts(() => stream.launch(kernel, together(most, 128), { x }))).toEqual({
+      name: 'ArgumentError',
+      argument: 'grid',
+      limit: most / 4,
+    });
+    expect(channel.records).toHaveLength(before);
+    stream.launch(kernel, { grid: 5000, block: 32 }, { x });
+  });
+
+  test('are refused by a device that makes none', async () => {
+    const kernel = await built(0, [4]);
+    expect(refusal(() => stream.launch(kernel, together(1, 1), { x }))).toMatchObject({
+      name: 'UnsupportedError',
+      capability: 'cooperative launches',
+    });
+    stream.launch(kernel, { grid: 1, block: 1 }, { x });
+  });
+
+  test('are all that a kernel takes whose blocks wait for each other', async () => {
+    const kernel = await built(10, [], true);
+    for (const shape of [64, [8, 8], { threads: 64 }, { grid: 1, block: 1 }, together(1, 1, false)]) {
+      expect(facts(() => stream.launch(kernel, shape, { x }))).toEqual({ name: 'ArgumentError', argument: 'cooperative', limit: true });
+    }
+    stream.launch(kernel, together(1, 1), { x });
+  });
+});
+
 describe('the block of a launch that names none', () => {
   /** Of compute capability 9.0: 65536 registers and 2048 threads a multiprocessor, 32 blocks. */
   const atOnce = (registers: number): number[] =>
@@ -190,7 +259,7 @@ describe('the block of a launch that names none', () => {
     const made = { ...plain, build: { ...plain.build, source } };
     stream.launch(made, 4096, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
-    const limits = { maxThreadsPerBlock, maxSharedBytes: 0, blocksAtOnce };
+    const limits = { maxThreadsPerBlock, maxSharedBytes: 0, maxBlocksTogether: 0, blocksAtOnce };
     channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
     await device.compile(made);
     return [4096, [64, 64], [16, 16, 16]].map((threads) => {

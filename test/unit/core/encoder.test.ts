@@ -69,11 +69,13 @@ describe('encoder', () => {
     encoder.f64Arg(2, Math.PI);
     encoder.intArg(3, 4, -2, 0);
     encoder.wait(1, 2, 3, 4);
-    const bytes = encoder.launch(1, 88, 4, 5, 6, 7, 8, 9, 10, 11);
+    const bytes = encoder.launch(1, 88, 4, 5, 6, 7, 8, 9, 10, 11, 12);
     expect(bytes).toBe(LaunchRecord.BYTE_SIZE + 4 * LaunchArg.BYTE_SIZE);
     header(Opcode.LAUNCH, bytes, 1);
     expect(view.getUint32(LaunchRecord.KERNEL, true)).toBe(88);
-    expect(Array.from({ length: 8 }, (_, n) => view.getUint32(LaunchRecord.ARG_COUNT + 4 * n, true))).toEqual([4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(Array.from({ length: 9 }, (_, n) => view.getUint32(LaunchRecord.ARG_COUNT + 4 * n, true))).toEqual([
+      4, 5, 6, 7, 8, 9, 10, 11, 12,
+    ]);
     const arg = (n: number): number => LaunchRecord.BYTE_SIZE + n * LaunchArg.BYTE_SIZE;
     expect([view.getUint8(arg(0)), view.getUint8(arg(0) + LaunchArg.ACCESS), view.getUint32(arg(0) + LaunchArg.HANDLE, true)]).toEqual([
       1, 3, 77,
