@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
-  compiler: ['core/kernels/kernel.ts', 'core/elements', 'core/channel/build.ts', 'core/base'],
+  compiler: ['core/kernels/kernel.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
   build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol'],
   workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'build'],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/faces', 'workers/cpu-pool.ts'],
