@@ -9,7 +9,7 @@ namespace millrace::cpu {
 /// Thread: those of the blocks, each block on its own.
 class GridBarrier {
  public:
-  explicit GridBarrier(uint32_t blocks) : blocks_(blocks) {}
+  explicit GridBarrier(uint32_t blocks);
 
   /// Returns when every block that has not ended has come.
   void Wait();
@@ -25,6 +25,7 @@ class GridBarrier {
   [[nodiscard]] bool Count(uint64_t one);
 
   const uint32_t blocks_;
+  const bool may_spin_;
   std::atomic<uint64_t> state_{0};
   std::atomic<uint32_t> turn_{0};  // Counts the times that the barrier opened.
 };

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "cpu/relax.h"
+
 namespace millrace::cpu {
 namespace {
 
@@ -21,14 +23,6 @@ constexpr int kNice = 10;
 constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
 constexpr std::chrono::microseconds kSpinTime{50};
-
-void RelaxCore() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 

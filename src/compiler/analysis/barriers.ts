@@ -1,10 +1,13 @@
 // Where threads wait for each other, and the error of a place that they do not all reach.
 import { KernelTextError } from '../places/diagnostics.js';
-import type { BarrierScope, KernelIr, Stmt } from '../ir/ir.js';
+import { DTYPES } from '../../core/elements/dtype.js';
+import { type ArrayRef, type BarrierScope, type KernelIr, MAX_SHARED_BYTES, type Stmt } from '../ir/ir.js';
 import type { BrokenBarrier, Group } from './uniformity.js';
-import { someStmt } from '../ir/walk.js';
+import { someStmt, statementsIn } from '../ir/walk.js';
 
 export const BARRIER_NAMES: Readonly<Record<BarrierScope, string>> = { warp: 'syncwarp()', block: 'syncthreads()', grid: 'gridSync()' };
+
+const GRID_BARRIER_BYTES = 16;
 
 export function hasBarrier(stmt: Stmt): boolean {
   return someStmt(stmt, (inner) => inner.kind === 'barrier');
@@ -13,6 +16,24 @@ export function hasBarrier(stmt: Stmt): boolean {
 /** Do blocks wait for each other? */
 export function hasGridBarrier({ body }: Pick<KernelIr, 'body'>): boolean {
   return body.some((stmt) => someStmt(stmt, (inner) => inner.kind === 'barrier' && inner.scope === 'grid'));
+}
+
+/** K404: the barrier of the grid counts threads in 16 bytes of the block's memory, which may be taken. */
+export function checkRoomForGrid({ arrays, body }: Pick<KernelIr, 'arrays' | 'body'>): void {
+  const bytes = arrays.filter(({ space }) => space === 'shared').reduce((sum, array) => sum + bytesOf(array), 0);
+  const limit = MAX_SHARED_BYTES - GRID_BARRIER_BYTES;
+  if (bytes <= limit) return;
+  const at = [...statementsIn(body)].find((stmt) => stmt.kind === 'barrier' && stmt.scope === 'grid')!.at;
+  throw new KernelTextError(
+    'K404',
+    { start: at, end: at + 'gridSync'.length },
+    `gridSync() and the shared memory of a block are ${bytes + GRID_BARRIER_BYTES} bytes (${MAX_SHARED_BYTES} at most).`,
+    'Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }.',
+  );
+}
+
+function bytesOf({ dtype, extents }: ArrayRef): number {
+  return extents.reduce((product, extent) => product * extent, DTYPES[dtype].byteSize);
 }
 
 /** K401, with the frame on the condition that parts the threads of the group. */

@@ -4,7 +4,7 @@
 // kernel is refused.
 //
 // docs/decisions/0015 says why. Where each variable lives is decided in storage.ts.
-import { brokenBarrier, hasBarrier, hasGridBarrier } from './barriers.js';
+import { brokenBarrier, checkRoomForGrid, hasBarrier, hasGridBarrier } from './barriers.js';
 import type { BarrierScope, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { analyse, type Uniformity } from './uniformity.js';
 import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn, writtenArrays } from '../ir/walk.js';
@@ -45,6 +45,7 @@ export function planRegions(ir: KernelIr): Plan | undefined {
   const [broken] = uniformity.brokenBarriers;
   if (broken !== undefined) throw brokenBarrier(broken, 'block');
   if (hasGridBarrier(ir)) {
+    checkRoomForGrid(ir);
     const parted = analyse(ir, 'grid').brokenBarriers.find(({ barrier }) => barrier.scope === 'grid');
     if (parted !== undefined) throw brokenBarrier(parted, 'grid');
   }

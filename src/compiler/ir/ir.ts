@@ -21,6 +21,9 @@ export interface Variable {
 /** Whose an array is: the launch's, a block's or a thread's. */
 export type ArraySpace = 'parameter' | 'shared' | 'dynamic shared' | 'local';
 
+/** What CUDA gives every block without asking; more is dynamic shared memory. */
+export const MAX_SHARED_BYTES: number = 48 * 1024;
+
 export interface ArrayRef {
   readonly name: string;
   readonly space: ArraySpace;

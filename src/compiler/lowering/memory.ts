@@ -5,10 +5,8 @@ import { MEMORY_FUNCTIONS, TYPE_NAMES } from '../ir/builtins.js';
 import { argumentsOf } from './calls.js';
 import { type Context, fail, textOf, type Value } from './context.js';
 import { evaluate, lowerExpr } from './expressions.js';
-import type { ArrayRef, ArraySpace } from '../ir/ir.js';
+import { type ArrayRef, type ArraySpace, MAX_SHARED_BYTES } from '../ir/ir.js';
 
-/** What CUDA gives every block without asking; more is dynamic shared memory. */
-const MAX_SHARED_BYTES = 48 * 1024;
 /** What CUDA gives a thread. */
 const MAX_LOCAL_BYTES = 512 * 1024;
 const MAX_RANK = 3;

@@ -290,6 +290,26 @@ describe('barriers', () => {
     `);
   });
 
+  test('of the whole grid need a little of the memory of a block', () => {
+    const made = (size: number) =>
+      kernel(
+        'wide',
+        params,
+        ({ y }, { i, n, shared, gridSync }) => {
+          const part = shared(i32, n);
+          part[0] = i;
+          gridSync();
+          y[i] = part[0]!;
+        },
+        { constants: { n: size } },
+      );
+    expect(complaint(() => made(48 * 256 - 3))).toMatchInlineSnapshot(`
+      "K404: gridSync() and the shared memory of a block are 49156 bytes (49152 at most).
+        Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }."
+    `);
+    expect(made(48 * 256 - 4).build.syncsGrid).toBe(true);
+  });
+
   test('of the whole grid stand where all blocks come: behind arguments, sizes, and blocks that have returned', () => {
     const fine = kernel('wide', { x: input(i32), y: inout(i32), turns: i32 }, ({ x, y, turns }, { i, blockIdx, gridDim, gridSync }) => {
       if (blockIdx.x === 3 || y[i] === 9) return;

@@ -1,0 +1,14 @@
+// What a thread does that looks again and again.
+#pragma once
+
+namespace millrace::cpu {
+
+inline void RelaxCore() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace millrace::cpu
