@@ -66,6 +66,8 @@ export type { CompilerDiagnostic, HazardSite, LostReason } from './core/base/err
 export { kernel } from './compiler/definitions/kernel.js';
 export { cudaKernel } from './compiler/definitions/cuda-kernel.js';
 export type { CudaOptions } from './compiler/definitions/cuda-kernel.js';
+export { cudaModule } from './cuda-module.js';
+export type { CudaModule } from './core/faces/cuda-module.js';
 export { func } from './compiler/definitions/func.js';
 export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language/language.js';
 export type { Rng, Thread } from './compiler/language/thread.js';

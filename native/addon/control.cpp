@@ -155,6 +155,11 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   napi_get_value_string_utf8(env, entry, install.request.entry.data(), entry_length + 1, &entry_length);
   install.request.is_bounded = BoolProperty(env, args[2], "isBounded");
   install.is_checked = BoolProperty(env, args[2], "isChecked");
+  napi_value module;
+  if (uint32_t number = 0; napi_get_named_property(env, args[2], "module", &module) == napi_ok &&
+                           napi_get_value_uint32(env, module, &number) == napi_ok) {
+    install.module = number;
+  }
   auto installed = controlled->channel->InstallKernel(handle, install);
   if (!installed.ok()) return ThrowStatus(env, "installKernel", installed.status());
   const hal::KernelLimits& limits = installed.value();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "addon/args.h"
 #include "addon/environment.h"
@@ -81,6 +82,39 @@ protocol::PeerWhat WhatOf(Args<N>& args, size_t n) {
   const uint32_t what = args.U32(n);
   args.Require(what <= static_cast<uint32_t>(protocol::PeerWhat::kPool));
   return static_cast<protocol::PeerWhat>(what);
+}
+
+// ── Modules ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+napi_value LoadModule(napi_env env, napi_callback_info info) {
+  Call<3> call(env, info, "loadModule");
+  const uint32_t module = call.args.U32(1);
+  const std::span<const std::byte> image = call.args.Bytes(2);
+  return call.Do([=](Channel& channel) { return channel.LoadModule(module, image); });
+}
+
+napi_value BindVariable(napi_env env, napi_callback_info info) {
+  Call<5> call(env, info, "bindVariable");
+  const uint32_t handle = call.args.U32(1);
+  const uint32_t module = call.args.U32(2);
+  const std::string name = call.args.String(3);
+  const uint64_t bytes = call.args.U53(4);
+  return call.Number([&](Channel& channel) { return channel.BindVariable(handle, module, name, bytes); });
+}
+
+napi_value FailVariable(napi_env env, napi_callback_info info) {
+  Call<4> call(env, info, "failVariable");
+  const uint32_t handle = call.args.U32(1);
+  const uint64_t bytes = call.args.U53(2);
+  const uint32_t failure = call.args.U32(3);
+  return call.Do([=](Channel& channel) -> Status {
+    channel.FailVariable(handle, bytes, failure);
+    return {};
+  });
+}
+
+napi_value ReserveFailure(napi_env env, napi_callback_info) {
+  return NumberValue(env, Channel::ReserveFailure());
 }
 
 // ── The pool ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,6 +243,10 @@ void DefineDeviceCalls(napi_env env, napi_value exports) {
     return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
   };
   const napi_property_descriptor functions[] = {
+      function("loadModule", LoadModule),
+      function("bindVariable", BindVariable),
+      function("failVariable", FailVariable),
+      function("reserveFailure", ReserveFailure),
       function("poolStats", PoolStats),
       function("setReleaseThreshold", SetReleaseThreshold),
       function("releaseThreshold", ReleaseThreshold),

@@ -27,8 +27,8 @@ Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRe
   return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_, block_threads_));
 }
 
-Result<std::shared_ptr<hal::Kernel>> CpuDevice::LoadKernel(const hal::KernelRequest& request) {
-  return CpuKernel::Load(request, info_);
+Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::byte> image) {
+  return CpuModule::Load(image, info_);
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t count) {

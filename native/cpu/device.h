@@ -25,7 +25,7 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] bool NeedsPolling() const override { return false; }
   Status BindChannelThread() override { return {}; }
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
-  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest& request) override;
+  [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
   /// Any host memory will do for a CPU: there is nothing to lock.
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }

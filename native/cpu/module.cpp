@@ -1,18 +1,52 @@
 #include "cpu/module.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "cpu/block_threads.h"
 
 namespace millrace::cpu {
 
+namespace {
+
+/// A file of its own beside the given one, which the loader does not know yet. Its name is one that whoever keeps that
+/// folder takes for unfinished, should the process end before the copy is removed.
+std::string CopyOf(const std::string& path) {
+  static std::atomic<uint64_t> copies{0};
+  std::string copy = path + '.' + std::to_string(getpid()) + '-' + std::to_string(copies.fetch_add(1)) + ".new";
+  std::error_code error;
+  const bool is_made = std::filesystem::copy_file(path, copy, error);
+  return is_made ? copy : std::string();
+}
+
+/// A part of a loaded image, which it keeps loaded.
+class Variable final : public hal::Memory {
+ public:
+  Variable(std::shared_ptr<Image> image, const CpuVariable& found) : image_(std::move(image)), found_(found) {}
+  [[nodiscard]] std::byte* address() const override { return static_cast<std::byte*>(found_.address); }
+  [[nodiscard]] uint64_t bytes() const override { return found_.bytes; }
+
+ private:
+  const std::shared_ptr<Image> image_;
+  const CpuVariable found_;
+};
+
+}  // namespace
+
 Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
+  const std::string copy = CopyOf(path);
+  if (copy.empty()) return Status(StatusCode::kInternal, "copying the shared object of a kernel");
   // Bound now: a symbol that is missing must fail the build, not the process at the first launch. Local: two images may
   // export the same entry.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // What is mapped stays, and no other file can be taken for it.
+  unlink(copy.c_str());
   if (library == nullptr) return Status(StatusCode::kInternal, "loading the shared object of a kernel");
   return std::make_shared<Image>(library);
 }
@@ -25,14 +59,19 @@ void* Image::Find(const std::string& symbol) const {
   return dlsym(library_, symbol.c_str());
 }
 
-Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& request, const hal::DeviceInfo& device) {
-  const std::string path(reinterpret_cast<const char*>(request.image.data()), request.image.size());
-  Result<std::shared_ptr<Image>> image = Image::Load(path);
-  if (!image.ok()) return image.status();
+Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> image, const hal::DeviceInfo& device) {
+  Result<std::shared_ptr<Image>> loaded =
+      Image::Load(std::string(reinterpret_cast<const char*>(image.data()), image.size()));
+  MR_TRY(loaded.status());
+  return std::shared_ptr<hal::Module>(std::make_shared<CpuModule>(
+      std::move(loaded).value(), hal::KernelLimits{.max_threads_per_block = device.max_threads_per_block,
+                                                   .max_dynamic_shared_bytes = device.max_shared_bytes}));
+}
 
-  auto function = reinterpret_cast<EntryFunction>(image.value()->Find("mr_entry_" + request.entry));
+Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded) {
+  auto function = reinterpret_cast<EntryFunction>(image_->Find("mr_entry_" + entry));
   if (function == nullptr) return Status(StatusCode::kInternal, "finding a kernel's entry in its shared object");
-  const auto* table = static_cast<const unsigned*>(image.value()->Find("mr_params_" + request.entry));
+  const auto* table = static_cast<const unsigned*>(image_->Find("mr_params_" + entry));
   if (table == nullptr) return Status(StatusCode::kInternal, "finding a kernel's parameter sizes in its shared object");
 
   std::vector<uint32_t> param_bytes(table + 1, table + 1 + table[0]);
@@ -41,14 +80,20 @@ Result<std::shared_ptr<hal::Kernel>> CpuKernel::Load(const hal::KernelRequest& r
       return Status(StatusCode::kUnsupported, "passing a kernel parameter of more than 8 bytes");
     }
   }
-  hal::KernelLimits limits{.max_threads_per_block = device.max_threads_per_block,
-                           .max_dynamic_shared_bytes = device.max_shared_bytes,
-                           .max_blocks_together = kMostBlocksTogether};
-  if (const void* bound = image.value()->Find("mr_max_threads_" + request.entry); bound != nullptr) {
+  hal::KernelLimits limits = device_limits_;
+  if (const void* bound = image_->Find("mr_max_threads_" + entry); bound != nullptr) {
     limits.max_threads_per_block = std::min(limits.max_threads_per_block, *static_cast<const unsigned*>(bound));
   }
-  return std::shared_ptr<hal::Kernel>(std::make_shared<CpuKernel>(std::move(image.value()), function,
-                                                                  std::move(param_bytes), request.is_bounded, limits));
+  return std::shared_ptr<hal::Kernel>(
+      std::make_shared<CpuKernel>(image_, function, std::move(param_bytes), is_bounded, limits));
+}
+
+Result<std::unique_ptr<hal::Memory>> CpuModule::FindVariable(const std::string& name) {
+  const auto* found = static_cast<const CpuVariable*>(image_->Find("mr_variables"));
+  while (found != nullptr && found->name != nullptr && name != found->name) ++found;
+  if (found == nullptr || found->name == nullptr) return Status(StatusCode::kArgument, "finding a variable");
+  if (found->is_const != 0) return Status(StatusCode::kUnsupported, "reaching a variable that is const");
+  return std::unique_ptr<hal::Memory>(std::make_unique<Variable>(image_, *found));
 }
 
 }  // namespace millrace::cpu

@@ -4,11 +4,14 @@
 //   void mr_entry_<entry>(const MrCpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 //   const unsigned mr_params_<entry>[] = {count, size of parameter 0, size of parameter 1, ...};
 //   const unsigned mr_max_threads_<entry> = threads of a block;
+// and for the variables of a module one table, which ends with a null name:
+//   const CpuVariable mr_variables[];
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be cut anywhere between blocks.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +36,16 @@ using EntryFunction = void (*)(const CpuLaunch*, unsigned long long first_block,
 /// Largest parameter: what an entry of a launch record can carry.
 inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
 
-/// A loaded shared object. It stays loaded while a kernel handle or a launch holds it.
+/// A variable of an image.
+struct CpuVariable {
+  const char* name;
+  void* address;
+  unsigned long long bytes;
+  unsigned is_const;
+};
+
+/// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The process's loader has a file
+/// once, however often it is opened, so what is loaded is a copy: each load has variables of its own.
 class Image {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
@@ -48,11 +60,24 @@ class Image {
   void* const library_;
 };
 
+class CpuModule final : public hal::Module {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<hal::Module>> Load(std::span<const std::byte> image,
+                                                                 const hal::DeviceInfo& device);
+  CpuModule(std::shared_ptr<Image> image, const hal::KernelLimits& limits)
+      : image_(std::move(image)), device_limits_(limits) {}
+
+  /// The kernel's limits are the device's where its text has none of its own.
+  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override;
+
+ private:
+  const std::shared_ptr<Image> image_;
+  const hal::KernelLimits device_limits_;
+};
+
 class CpuKernel final : public hal::Kernel {
  public:
-  /// The kernel's limits are the device's where its text has none of its own.
-  [[nodiscard]] static Result<std::shared_ptr<hal::Kernel>> Load(const hal::KernelRequest& request,
-                                                                 const hal::DeviceInfo& device);
   CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded,
             const hal::KernelLimits& limits)
       : image_(std::move(image)),

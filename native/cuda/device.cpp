@@ -67,10 +67,10 @@ Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamReque
   return Stream::Create(support_, request, timeline_address_ + offset);
 }
 
-Result<std::shared_ptr<hal::Kernel>> Device::LoadKernel(const hal::KernelRequest& request) {
-  Result<std::shared_ptr<Kernel>> kernel = Kernel::Load(context_, request.image, request.entry);
-  MR_TRY(kernel.status());
-  return std::shared_ptr<hal::Kernel>(std::move(kernel).value());
+Result<std::shared_ptr<hal::Module>> Device::LoadModule(std::span<const std::byte> image) {
+  Result<std::shared_ptr<Module>> module = Module::Load(context_, image);
+  MR_TRY(module.status());
+  return std::shared_ptr<hal::Module>(std::move(module).value());
 }
 
 Status Device::RegisterHost(std::span<std::byte> range) {

@@ -25,7 +25,7 @@ class Device final : public hal::Device {
   [[nodiscard]] bool NeedsPolling() const override { return true; }
   Status BindChannelThread() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
-  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest& request) override;
+  [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,33 @@ bool IsBinary(std::span<const std::byte> image) {
          (std::memcmp(image.data(), kElf, 4) == 0 || std::memcmp(image.data(), kFatBinary, 4) == 0);
 }
 
+/// What compilers call a variable: of the outermost scope by its name, of a namespace as the C++ ABI has it.
+std::string SymbolOf(const std::string& name) {
+  constexpr std::string_view kBetween = "::";
+  if (name.find(kBetween) == std::string::npos) return name;
+  std::string symbol = "_ZN";
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find(kBetween, begin), name.size());
+    symbol += std::to_string(end - begin) + name.substr(begin, end - begin);
+    begin = end + kBetween.size();
+  }
+  return symbol + 'E';
+}
+
+/// A part of a loaded image, which it keeps loaded.
+class Variable final : public hal::Memory {
+ public:
+  Variable(std::shared_ptr<Module> module, CUdeviceptr address, uint64_t bytes)
+      : module_(std::move(module)), address_(address), bytes_(bytes) {}
+  [[nodiscard]] std::byte* address() const override { return reinterpret_cast<std::byte*>(address_); }
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+
+ private:
+  const std::shared_ptr<Module> module_;
+  const CUdeviceptr address_;
+  const uint64_t bytes_;
+};
+
 }  // namespace
 
 Module::~Module() {
@@ -30,20 +58,10 @@ Module::~Module() {
   std::ignore = context_->Check(Cuda().cuModuleUnload(handle_), "unloading a module");
 }
 
-Result<std::shared_ptr<Kernel>> Kernel::Load(std::shared_ptr<Context> context, std::span<const std::byte> image,
-                                             const std::string& entry) {
-  auto kernels = LoadAll(std::move(context), image, {&entry, 1});
-  MR_TRY(kernels.status());
-  return std::move(kernels.value()[0]);
-}
-
-Result<std::vector<std::shared_ptr<Kernel>>> Kernel::LoadAll(std::shared_ptr<Context> context,
-                                                             std::span<const std::byte> image,
-                                                             std::span<const std::string> entries) {
+Result<std::shared_ptr<Module>> Module::Load(std::shared_ptr<Context> context, std::span<const std::byte> image) {
   MR_TRY(context->Alive());
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
-
   CUmodule handle = nullptr;
   if (IsBinary(image)) {
     MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, image.data()), "loading a module"));
@@ -52,16 +70,54 @@ Result<std::vector<std::shared_ptr<Kernel>>> Kernel::LoadAll(std::shared_ptr<Con
     const std::string text(reinterpret_cast<const char*>(image.data()), image.size());
     MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, text.c_str()), "loading a module from PTX"));
   }
-  const auto module = std::make_shared<Module>(std::move(context), handle);
+  return std::make_shared<Module>(std::move(context), handle);
+}
+
+Result<std::shared_ptr<hal::Kernel>> Module::FindKernel(const std::string& entry, bool) {
+  Result<std::shared_ptr<Kernel>> kernel = Kernel::Find(shared_from_this(), entry);
+  MR_TRY(kernel.status());
+  return std::shared_ptr<hal::Kernel>(std::move(kernel).value());
+}
+
+Result<std::unique_ptr<hal::Memory>> Module::FindVariable(const std::string& name) {
+  MR_TRY(context_->Alive());
+  const ContextScope scope(context_->handle());
+  MR_TRY(context_->Check(scope.code(), "making the context current"));
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const CUresult found = Cuda().cuModuleGetGlobal(&address, &bytes, handle_, SymbolOf(name).c_str());
+  if (found == CUDA_ERROR_NOT_FOUND) {
+    return Status(StatusCode::kArgument, "finding a variable", static_cast<int32_t>(found));
+  }
+  MR_TRY(context_->Check(found, "finding a variable"));
+  return std::unique_ptr<hal::Memory>(std::make_unique<Variable>(shared_from_this(), address, bytes));
+}
+
+Result<std::shared_ptr<Kernel>> Kernel::Find(std::shared_ptr<Module> module, const std::string& entry) {
+  Context& context = module->context();
+  MR_TRY(context.Alive());
+  const ContextScope scope(context.handle());
+  MR_TRY(context.Check(scope.code(), "making the context current"));
+  std::shared_ptr<Kernel> kernel(new Kernel(std::move(module)));
+  MR_TRY(kernel->Prepare(entry));
+  return kernel;
+}
+
+Result<std::vector<std::shared_ptr<Kernel>>> Kernel::LoadAll(std::shared_ptr<Context> context,
+                                                             std::span<const std::byte> image,
+                                                             std::span<const std::string> entries) {
+  Result<std::shared_ptr<Module>> module = Module::Load(std::move(context), image);
+  MR_TRY(module.status());
   std::vector<std::shared_ptr<Kernel>> kernels;
   for (const std::string& entry : entries) {
-    kernels.push_back(std::shared_ptr<Kernel>(new Kernel(module)));
-    MR_TRY(kernels.back()->Find(entry));
+    Result<std::shared_ptr<Kernel>> kernel = Find(module.value(), entry);
+    MR_TRY(kernel.status());
+    kernels.push_back(std::move(kernel).value());
   }
   return kernels;
 }
 
-Status Kernel::Find(const std::string& entry) {
+Status Kernel::Prepare(const std::string& entry) {
   Context& context = module_->context();
   const CUresult found = Cuda().cuModuleGetFunction(&function_, module_->handle(), entry.c_str());
   if (found == CUDA_ERROR_NOT_FOUND) {

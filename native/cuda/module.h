@@ -12,14 +12,19 @@
 
 namespace millrace::cuda {
 
-/// An image in the driver. Unloaded with the last of its functions, and left alone after a loss.
-class Module {
+/// An image in the driver. Unloaded with the last of what was found in it, and left alone after a loss.
+class Module final : public hal::Module, public std::enable_shared_from_this<Module> {
  public:
+  /// `image` is a cubin or a fat binary, or PTX, which the driver then compiles. Thread: any. May take long.
+  static Result<std::shared_ptr<Module>> Load(std::shared_ptr<Context> context, std::span<const std::byte> image);
   Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
-  ~Module();
+  ~Module() override;
 
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
+
+  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override;
 
   [[nodiscard]] CUmodule handle() const { return handle_; }
   [[nodiscard]] Context& context() const { return *context_; }
@@ -32,9 +37,8 @@ class Module {
 /// A function of a module, which it keeps loaded.
 class Kernel final : public hal::Kernel {
  public:
-  /// `image` is a cubin or a fat binary, or PTX, which the driver then compiles. Thread: any. May take long.
-  static Result<std::shared_ptr<Kernel>> Load(std::shared_ptr<Context> context, std::span<const std::byte> image,
-                                              const std::string& entry);
+  /// Thread: any.
+  static Result<std::shared_ptr<Kernel>> Find(std::shared_ptr<Module> module, const std::string& entry);
   /// Several functions of one image, in the order of their names.
   static Result<std::vector<std::shared_ptr<Kernel>>> LoadAll(std::shared_ptr<Context> context,
                                                               std::span<const std::byte> image,
@@ -53,7 +57,7 @@ class Kernel final : public hal::Kernel {
 
  private:
   explicit Kernel(std::shared_ptr<Module> module) : module_(std::move(module)) {}
-  Status Find(const std::string& entry);
+  Status Prepare(const std::string& entry);
   Result<uint32_t> Attribute(CUfunction_attribute attribute) const;
   Result<int> DeviceAttribute(CUdevice_attribute attribute) const;
   /// Of one multiprocessor.

@@ -77,7 +77,7 @@ struct KernelLimits {
   std::vector<uint32_t> blocks_at_once;
 };
 
-/// A function of a built module, kept loaded by whoever holds it.
+/// A function of a loaded module, which it keeps loaded.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -86,6 +86,18 @@ class Kernel {
   /// Blocks of a cooperative launch of this shape, at most: cuOccupancyMaxActiveBlocksPerMultiprocessor times the
   /// multiprocessors. Thread: channel.
   [[nodiscard]] virtual Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) = 0;
+};
+
+/// A loaded image: kernels, and the variables that they share. However often an image is loaded, and on however many
+/// devices, each module has variables of its own, which begin as the text says. Thread: control.
+class Module {
+ public:
+  virtual ~Module() = default;
+  /// `is_bounded`: the text has no loop and waits for nothing, so a small grid of it may run on the channel's thread.
+  [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> FindKernel(const std::string& entry, bool is_bounded) = 0;
+  /// A variable by its name in the text (`scale`, `physics::gravity`), as memory that goes with the module, which it
+  /// keeps loaded. kArgument when there is none; kUnsupported when it is const, where the backend knows that.
+  [[nodiscard]] virtual Result<std::unique_ptr<Memory>> FindVariable(const std::string& name) = 0;
 };
 
 struct Dim3 {
@@ -113,11 +125,10 @@ struct StreamRequest {
   ProgressSink* sink = nullptr;  // Outlives the stream.
 };
 
-/// Where a kernel's bytes come from. `image` is a cubin, PTX, or, on the CPU device, the path of a shared object.
+/// A kernel, by its image and its name there.
 struct KernelRequest {
   std::span<const std::byte> image;
   std::string entry;
-  /// The text has no loop and waits for nothing, so a small grid of it may run on the channel's thread.
   bool is_bounded = false;
 };
 
@@ -265,8 +276,14 @@ class Device {
   virtual Status BindChannelThread() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Stream>> CreateStream(const StreamRequest& request) = 0;
 
-  /// Loads an image and finds a kernel in it. Thread: control. May take long.
-  [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> LoadKernel(const KernelRequest& request) = 0;
+  /// `image` is a cubin, PTX, or, on the CPU device, the path of a shared object. Thread: control. May take long.
+  [[nodiscard]] virtual Result<std::shared_ptr<Module>> LoadModule(std::span<const std::byte> image) = 0;
+  /// A kernel of a module that nobody else has.
+  [[nodiscard]] Result<std::shared_ptr<Kernel>> LoadKernel(const KernelRequest& request) {
+    Result<std::shared_ptr<Module>> module = LoadModule(request.image);
+    MR_TRY(module.status());
+    return module.value()->FindKernel(request.entry, request.is_bounded);
+  }
   /// Page-locks host memory for this device, or lets go of it. Unregister before the memory is released, always.
   /// Thread: control. May take long.
   virtual Status RegisterHost(std::span<std::byte> range) = 0;

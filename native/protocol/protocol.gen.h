@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "bad8d13ff821d830";
+inline constexpr char kHash[] = "c475ecc8d08e50d5";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Largest record. Node-API callers write records into a block of this size.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -73,6 +73,7 @@ enum class MemorySpace : uint16_t {
 enum class ArgKind : uint8_t {
   kScalar = 0,  // `value` holds the bytes.
   kMemory = 1,  // `handle` names device memory, `value` is a byte offset into it.
+  kVariable = 2,  // No parameter: `handle` names a variable that the kernel reaches by itself. One that is not there is passed over.
 };
 
 /// What a kernel does with an array. Bits.

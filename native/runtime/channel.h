@@ -20,7 +20,9 @@
 #include <optional>
 #include <shared_mutex>
 #include <span>
+#include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -105,9 +107,19 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   struct KernelInstall {
     hal::KernelRequest request;
     bool is_checked = false;
+    /// It is of this module, whatever the request's image is.
+    std::optional<uint32_t> module;
   };
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
   void FailKernel(uint32_t handle, Status why);
+  /// Keeps it under a number that the owner chose, until the device closes.
+  Status LoadModule(uint32_t module, std::span<const std::byte> image);
+  /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.
+  Result<uint64_t> BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes);
+  /// There is no such variable: its memory is spoiled by this failure.
+  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure);
+  /// The id of a failure of no stream's. Thread: any.
+  static uint32_t ReserveFailure() { return next_failure_.fetch_add(1); }
   Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
   /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.
   Status UnregisterHost(uint32_t handle);
@@ -328,6 +340,8 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   /// Who holds it does not wait for a channel. Two are taken in the order of the channels' ids.
   std::shared_mutex device_mutex_;
   bool is_shut_ = false;  // Guarded by device_mutex_; the channel, which writes it, reads it without.
+  /// Guarded by device_mutex_; while that is shared, they are the control thread's.
+  std::unordered_map<uint32_t, std::shared_ptr<hal::Module>> modules_;
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

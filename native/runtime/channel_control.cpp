@@ -24,29 +24,6 @@ Status Channel::Closed() {
   return Status(StatusCode::kState, "the device was closed");
 }
 
-Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
-  auto kernel = WithDevice([&](hal::Device& device) { return device.LoadKernel(install.request); });
-  if (!kernel.ok()) return kernel.status();
-  const hal::KernelLimits limits = kernel.value()->limits();
-  Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
-    KernelEntry& entry = kernels_.FindOrBind(handle);
-    entry.state = ResourceState::kReady;
-    entry.kernel = loaded;
-    entry.is_checked = is_checked;
-    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
-  });
-  return limits;
-}
-
-void Channel::FailKernel(uint32_t handle, Status why) {
-  Post([this, handle, why] {
-    KernelEntry& entry = kernels_.FindOrBind(handle);
-    entry.state = ResourceState::kFailed;
-    entry.failure = why;
-    for (const uint32_t stream : std::exchange(entry.parked, {})) WakeStream(stream);
-  });
-}
-
 // ── Host memory ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {

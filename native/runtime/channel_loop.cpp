@@ -220,6 +220,7 @@ void Channel::Finish() {
   {
     std::lock_guard lock(device_mutex_);
     is_shut_ = true;
+    modules_.clear();
     device_->Close();
   }
   // Somebody may wait for a change that came after the last turn.

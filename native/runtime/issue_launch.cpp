@@ -60,23 +60,32 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 
   uint64_t values[protocol::kMaxLaunchArgs + 2];
   void* params[protocol::kMaxLaunchArgs + 2];
+  uint32_t count = 0;
   uint32_t cause = 0;
   outputs_scratch_.clear();
   overwritten_scratch_.clear();
   for (uint32_t n = 0; n < record.arg_count; ++n) {
     protocol::LaunchArg arg;
     if (!reader.Read(arg)) return FailMalformed(stream, ticket);
-    params[n] = &values[n];
-    values[n] = arg.value;
-    if (static_cast<ArgKind>(arg.kind) == ArgKind::kScalar) continue;
+    const auto kind = static_cast<ArgKind>(arg.kind);
+    if (kind == ArgKind::kScalar) {
+      params[count] = &values[count];
+      values[count++] = arg.value;
+      continue;
+    }
     if (WaitsForMemory(stream, arg.handle)) return Park(stream, ParkReason::kPoint);
     MemoryRef* entry = memory_.Find(arg.handle);
     if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
+    if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
     if (Writes(arg.access)) outputs_scratch_.push_back(entry);
     const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
     if (cause == 0 && is_needed) cause = (*entry)->spoil.by();
     if (!is_needed) overwritten_scratch_.push_back(entry);
-    if ((*entry)->memory != nullptr) values[n] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
+    if (kind == ArgKind::kVariable) continue;
+    params[count] = &values[count];
+    values[count] = arg.value;
+    if ((*entry)->memory != nullptr) values[count] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
+    ++count;
   }
   const Outputs outputs{.memory = outputs_scratch_};
   if (kernel.state == ResourceState::kFailed)
@@ -85,7 +94,6 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 
   if (const auto beyond = BeyondLimits(record, *kernel.kernel)) return Fail(stream, ticket, *beyond, outputs);
 
-  uint32_t count = record.arg_count;
   protocol::FaultSlot* slot = nullptr;
   if (kernel.is_checked) {
     slot = TakeFaultSlot(stream);

@@ -27,6 +27,8 @@ export interface KernelInstall {
   readonly isBounded: boolean;
   /** Takes the two hidden fault parameters after its own. */
   readonly isChecked: boolean;
+  /** A module that was loaded: the kernel is one of its, and the image is not looked at. */
+  readonly module?: number | undefined;
 }
 
 export interface Binding {
@@ -55,6 +57,15 @@ export interface Binding {
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
   failKernel(channel: number, handle: number, status: Status): void;
+  /** Loads an image (blocks) whose kernels and variables are named by this number, which the caller chose; throws a NativeFailure. */
+  loadModule(channel: number, module: number, image: Uint8Array): void;
+  /**
+   * How many bytes the variable has; if they are so many, the memory handle names it from now on. Throws a NativeFailure: ARGUMENT
+   * when there is none of that name, UNSUPPORTED when it is const. Call failVariable then, and for another size.
+   */
+  bindVariable(channel: number, handle: number, module: number, name: string, byteLength: number): number;
+  /** What uses the memory handle fails of this failure. */
+  failVariable(channel: number, handle: number, byteLength: number, failure: number): void;
   /** Holds the bytes, page-locks them when asked (blocks), and lets the streams that wait for this handle go on. */
   registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
   /** Only after every operation that used the handle completed. Blocks. */
@@ -88,6 +99,8 @@ export interface Binding {
   detach(channel: number): void;
   /** A contiguous run of unused handle indices for this environment; the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
+  /** The id of a failure that is no record's. Any thread. */
+  reserveFailure(): number;
   /** A free timeline slot, or -1. Its ticket counter goes on where the slot's last stream ended: second number. */
   reserveStream(channel: number): number;
   lastTicket(channel: number, stream: number): number;

@@ -205,6 +205,16 @@ export class Encoder {
     u32[at + ARG_VALUE_WORD + 1] = offset / TWO_32;
   }
 
+  /** What the kernel reaches without a parameter. */
+  variableArg(index: number, access: number, handle: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    const u32 = this.#u32;
+    u32[at] = ArgKind.VARIABLE | (access << ACCESS_SHIFT);
+    u32[at + ARG_HANDLE_WORD] = handle;
+    u32[at + ARG_VALUE_WORD] = 0;
+    u32[at + ARG_VALUE_WORD + 1] = 0;
+  }
+
   /** An integer of up to 4 bytes, or a larger one by its halves. */
   intArg(index: number, size: number, low: number, high: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;

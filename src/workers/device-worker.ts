@@ -7,6 +7,7 @@ import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../build/images/builder.js';
 import type { Nvrtc } from '../build/compilers/cuda-compiler.js';
 import type { BuildSpec } from '../core/channel/build.js';
+import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import {
   CompileError,
@@ -31,6 +32,9 @@ const ARENA_BYTES = 4 * 2 ** 30;
 const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
 
+/** Of a kernel whose module is loaded. */
+const NO_IMAGE: Uint8Array = new Uint8Array(0);
+
 /** What a device lacks that does not support a call. */
 const CAPABILITIES: Partial<Record<ControlName, string>> = {
   setPeer: 'peer access',
@@ -52,6 +56,9 @@ class ControlledDevice {
   readonly #isOnCpu: boolean;
   readonly #pagesCanBeLocked: boolean;
   readonly #building: Set<number> = new Set();
+  readonly #modules: Map<number, Promise<ModuleReport>> = new Map();
+  /** By memory handle. */
+  readonly #binding: Map<number, VariableSpec> = new Map();
   /** Buffers that the device writes into and the owner has not got yet; undefined where there was no memory. */
   readonly #lent: Map<number, ArrayBuffer | undefined> = new Map();
   #isClosing = false;
@@ -73,15 +80,15 @@ class ControlledDevice {
   }
 
   /** Launches of the kernel wait on the device meanwhile. */
-  async build(handle: number, spec: BuildSpec): Promise<void> {
+  async build(handle: number, spec: BuildSpec, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
-      const { image, compiler, fromCache, ms } = await this.#builder.build(spec);
+      const { image = NO_IMAGE, compiler, fromCache, ms } = await (module === undefined ? this.#builder.build(spec) : this.#loaded(module));
       if (this.#isClosing) return;
       const { entry, isBounded } = spec;
       // Of a GPU, the assertions of a CUDA text are its own.
       const isChecked = spec.isChecked || (spec.isAsserting === true && this.#isOnCpu);
-      const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked });
+      const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked, module });
       send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#isClosing) return;
@@ -91,6 +98,65 @@ class ControlledDevice {
     } finally {
       this.#building.delete(handle);
     }
+  }
+
+  /** Its kernels and variables wait for it, here. */
+  async loadModule(module: number, spec: BuildSpec): Promise<void> {
+    const loading = this.#load(module, spec);
+    this.#modules.set(module, loading);
+    try {
+      send({ type: 'moduleLoaded', module, ...(await loading) });
+    } catch (error) {
+      if (!this.#isClosing) send({ type: 'moduleFailed', module, error: encodeError(error) });
+    }
+  }
+
+  async #load(module: number, spec: BuildSpec): Promise<ModuleReport> {
+    const { image, compiler, fromCache, ms } = await this.#builder.build(spec);
+    if (!this.#isClosing) {
+      try {
+        binding.loadModule(this.channel, module, image);
+      } catch (error) {
+        throw asMillraceError(error, `The module of kernels ${spec.name} does not load`);
+      }
+    }
+    return { compiler, fromCache, ms };
+  }
+
+  #loaded(module: number): Promise<ModuleReport & { readonly image?: Uint8Array }> {
+    return this.#modules.get(module) as Promise<ModuleReport>;
+  }
+
+  /** What names the variable waits on the device meanwhile. */
+  async bindVariable(handle: number, variable: VariableSpec): Promise<void> {
+    const { module, byteLength, failure } = variable;
+    this.#binding.set(handle, variable);
+    try {
+      await this.#loaded(module);
+      if (this.#isClosing) return;
+      this.#bind(handle, variable);
+      send({ type: 'variableBound', handle });
+    } catch (error) {
+      if (this.#isClosing) return;
+      send({ type: 'variableFailed', handle, error: encodeError(error) });
+      binding.failVariable(this.channel, handle, byteLength, failure);
+    } finally {
+      this.#binding.delete(handle);
+    }
+  }
+
+  #bind(handle: number, { module, name, byteLength }: VariableSpec): void {
+    let found: number;
+    try {
+      found = binding.bindVariable(this.channel, handle, module, name, byteLength);
+    } catch (error) {
+      const { status } = error as NativeFailure;
+      if (status === Status.ARGUMENT) throw badVariable(`The module has no variable '${name}'.`);
+      if (status === Status.UNSUPPORTED) throw badVariable(`The variable '${name}' is const: what it holds is in the text.`);
+      throw asMillraceError(error, `The variable '${name}' cannot be had`);
+    }
+    if (found === byteLength) return;
+    throw badVariable(`The size of the variable '${name}' is not that of the array asked for, ${byteLength} bytes (${found}).`);
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
@@ -142,8 +208,14 @@ class ControlledDevice {
     this.#isClosing = true;
     // The channel ends after what is queued, which would wait for these for ever.
     for (const handle of this.#building) binding.failKernel(this.channel, handle, Status.STATE);
+    for (const [handle, { byteLength, failure }] of this.#binding) binding.failVariable(this.channel, handle, byteLength, failure);
     return binding.closeDevice(this.channel);
   }
+}
+
+/** What only the compiled image tells of a variable. */
+function badVariable(message: string): CompileError {
+  return new CompileError('ERR_MILLRACE_COMPILE', `K705: ${message}`, message, [{ code: 'K705', line: 1, column: 1, message }]);
 }
 
 function bufferOf(byteLength: number): ArrayBuffer | undefined {
@@ -228,7 +300,13 @@ port.on('message', (message: ToWorker) => {
       open(message);
       break;
     case 'build':
-      void device?.build(message.handle, message.build);
+      void device?.build(message.handle, message.build, message.module);
+      break;
+    case 'module':
+      void device?.loadModule(message.module, message.build);
+      break;
+    case 'variable':
+      void device?.bindVariable(message.handle, message.variable);
       break;
     case 'register':
       device?.register(message.handle, message.buffer, message.byteOffset, message.byteLength, message.isLocked);

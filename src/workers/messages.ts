@@ -1,7 +1,7 @@
 // Every message between an owner and its device's worker. Streams, memory and launches never travel here: they are
 // records. What does travel may block the worker and never the owner.
 import type { BuildSpec } from '../core/channel/build.js';
-import type { BuildReport } from '../core/channel/channel.js';
+import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import type { EncodedError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
@@ -10,7 +10,10 @@ import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/r
 export type ToWorker =
   /** The answer to 'enumerated'; otherwise 'close'. */
   | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly maxPending: number }
-  | { readonly type: 'build'; readonly handle: number; readonly build: BuildSpec }
+  /** Of a module, the number of one that a 'module' message came for. */
+  | { readonly type: 'build'; readonly handle: number; readonly build: BuildSpec; readonly module: number | undefined }
+  | { readonly type: 'module'; readonly module: number; readonly build: BuildSpec }
+  | { readonly type: 'variable'; readonly handle: number; readonly variable: VariableSpec }
   | {
       readonly type: 'register';
       readonly handle: number;
@@ -41,6 +44,10 @@ export type FromWorker =
   | { readonly type: 'openFailed'; readonly error: EncodedError }
   | ({ readonly type: 'built'; readonly handle: number } & BuildReport)
   | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }
+  | ({ readonly type: 'moduleLoaded'; readonly module: number } & ModuleReport)
+  | { readonly type: 'moduleFailed'; readonly module: number; readonly error: EncodedError }
+  | { readonly type: 'variableBound'; readonly handle: number }
+  | { readonly type: 'variableFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'registerFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'unregistered'; readonly handle: number }
   | { readonly type: 'collected'; readonly handle: number; readonly buffer: ArrayBuffer }

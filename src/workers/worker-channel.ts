@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { BuildSpec } from '../core/channel/build.js';
-import type { BuildReport, Channel } from '../core/channel/channel.js';
+import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
@@ -74,6 +74,8 @@ export class WorkerChannel implements Channel {
   readonly #binding: Binding;
   readonly #worker: Worker;
   readonly #builds: Map<number, Settling<BuildReport>> = new Map();
+  readonly #modules: Map<number, Settling<ModuleReport>> = new Map();
+  readonly #variables: Map<number, Settling<void>> = new Map();
   readonly #unregisters: Map<number, Settling<void>> = new Map();
   readonly #collects: Map<number, Settling<ArrayBuffer>> = new Map();
   readonly #asked: Map<number, Settling<unknown>> = new Map();
@@ -140,8 +142,20 @@ export class WorkerChannel implements Channel {
     return this.#binding.lastTicket(this.id, stream);
   }
 
-  build(handle: number, build: BuildSpec): Promise<BuildReport> {
-    return this.#expect(this.#builds, handle, { type: 'build', handle, build });
+  build(handle: number, build: BuildSpec, module?: number): Promise<BuildReport> {
+    return this.#expect(this.#builds, handle, { type: 'build', handle, build, module });
+  }
+
+  loadModule(module: number, build: BuildSpec): Promise<ModuleReport> {
+    return this.#expect(this.#modules, module, { type: 'module', module, build });
+  }
+
+  bindVariable(handle: number, variable: VariableSpec): Promise<void> {
+    return this.#expect(this.#variables, handle, { type: 'variable', handle, variable });
+  }
+
+  reserveFailure(): number {
+    return this.#binding.reserveFailure();
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
@@ -218,6 +232,20 @@ export class WorkerChannel implements Channel {
       case 'buildFailed':
         take(this.#builds, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
         break;
+      case 'moduleLoaded': {
+        const { compiler, fromCache, ms } = message;
+        take(this.#modules, message.module)?.resolve({ compiler, fromCache, ms });
+        break;
+      }
+      case 'moduleFailed':
+        take(this.#modules, message.module)?.reject(decodeError(message.error, { device: this.#device }));
+        break;
+      case 'variableBound':
+        take(this.#variables, message.handle)?.resolve();
+        break;
+      case 'variableFailed':
+        take(this.#variables, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
+        break;
       case 'registerFailed':
         process.emitWarning(`${message.error.message} Copies to and from it take the slow road.`, {
           type: 'MillraceWarning',
@@ -252,7 +280,7 @@ export class WorkerChannel implements Channel {
     this.#reason = wasAsked ? 'closed' : 'worker-exit';
     const error = this.#endedError(cause);
     if (!wasAsked) this.onLost?.(error);
-    for (const pending of [this.#builds, this.#unregisters, this.#collects, this.#asked]) {
+    for (const pending of [this.#builds, this.#modules, this.#variables, this.#unregisters, this.#collects, this.#asked]) {
       for (const { reject } of pending.values()) reject(error);
       pending.clear();
     }

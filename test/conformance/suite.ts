@@ -20,6 +20,8 @@ import { kernelLimits } from './kernel-limits.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { moduleVariables } from './module-variables.js';
+import { modules, modulesOfTwo } from './modules.js';
 import { observation } from './observation.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { ownStreams } from './own-streams.js';
@@ -60,6 +62,8 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaAssertions,
   cooperative,
+  modules,
+  moduleVariables,
   waiting,
   hostFunctions,
   badArguments,
@@ -90,6 +94,7 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   twoDevices,
   betweenDevices,
   failuresOfTwo,
+  modulesOfTwo,
 ];
 
 export function suite(target: Target): void {

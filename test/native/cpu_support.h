@@ -107,6 +107,20 @@ KERNEL(handed, 1, 8) {
   }
 }
 KERNEL(wide, 1, 16) {}
+// Counts its launches in a variable of the image.
+static uint32_t launches = 40;
+static const uint32_t fixed = 7;
+KERNEL(count, 1, 8) {
+  *Param<uint32_t*>(launch, 0) = ++launches;
+}
+struct Variable {
+  const char* name;
+  void* address;
+  unsigned long long bytes;
+  unsigned is_const;
+};
+extern "C" const Variable mr_variables[] = {
+    {"launches", &launches, sizeof launches, 0}, {"box::fixed", (void*)&fixed, sizeof fixed, 1}, {}};
 extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
 )";
 

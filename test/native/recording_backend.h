@@ -16,6 +16,7 @@
 
 #include "hal/hal.h"
 #include "recording_memory.h"
+#include "recording_module.h"
 
 namespace millrace::testing {
 
@@ -250,18 +251,6 @@ class RecordingStream final : public hal::Stream {
   uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
 };
 
-class RecordingKernel final : public hal::Kernel {
- public:
-  explicit RecordingKernel(const hal::KernelLimits& limits) : limits_(limits) {}
-  [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
-  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override {
-    return uint64_t{limits_.max_blocks_together} * (shared_bytes > 0 ? 1 : 2) / (block_threads > 32 ? 2 : 1);
-  }
-
- private:
-  const hal::KernelLimits limits_;
-};
-
 class RecordingDevice final : public hal::Device {
  public:
   RecordingDevice(BackendControls& controls, uint32_t ordinal) : controls_(controls), ordinal_(ordinal) {
@@ -281,8 +270,8 @@ class RecordingDevice final : public hal::Device {
     streams.push_back(stream.get());
     return std::unique_ptr<hal::Stream>(std::move(stream));
   }
-  Result<std::shared_ptr<hal::Kernel>> LoadKernel(const hal::KernelRequest&) override {
-    return std::shared_ptr<hal::Kernel>(new RecordingKernel(controls_.kernel_limits));
+  Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte>) override {
+    return std::shared_ptr<hal::Module>(new RecordingModule(controls_.kernel_limits));
   }
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }

@@ -13,12 +13,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
-  compiler: ['core/kernels/kernel.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
-  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol'],
+  compiler: ['core/kernels/kernel.ts', 'core/kernels/module.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
+  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda'],
   workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'build'],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/faces', 'workers/cpu-pool.ts'],
   'open.ts': ['core', 'native', 'protocol', 'workers'],
-  'index.ts': ['core', 'compiler', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
+  'cuda-module.ts': ['core', 'compiler'],
+  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
 };
 
 /** Rooms of a folder, each above those it may import, by type as by value. docs/architecture.md says what is in them. */
@@ -31,7 +32,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     waits: ['base', 'channel', 'timeline'],
     kernels: ['base', 'elements', 'channel', 'timeline'],
     device: ['base', 'channel', 'timeline', 'waits', 'kernels'],
-    memory: ['base', 'elements', 'channel', 'timeline', 'device'],
+    memory: ['base', 'elements', 'channel', 'timeline', 'kernels', 'device'],
     copies: ['base', 'elements', 'timeline', 'waits', 'device', 'memory'],
     events: ['base', 'timeline', 'waits', 'device'],
     operations: ['base', 'timeline', 'waits', 'device', 'events'],

@@ -99,16 +99,21 @@ export function compileError(given: BuildSpec, summary: string, found: readonly 
   return new CompileError('ERR_MILLRACE_COMPILE', message, log, diagnostics);
 }
 
+/** What is being built, as messages call it. */
+export function titleOf({ name, isModule }: BuildSpec): string {
+  return isModule ? `The module of kernels '${name}'` : `Kernel '${name}'`;
+}
+
 /** K702 out of a compiler's output. */
 export function rejectedBy(compiler: string, spec: BuildSpec, log: string): CompileError {
   const found = parseLog(log);
   const said = found[0]?.message ?? log.split('\n').find((line) => line.trim() !== '') ?? 'it gave no reason';
   const sentence = /[.!?]$/.test(said) ? said : `${said}.`;
-  return compileError(spec, `Kernel '${spec.name}' does not compile with ${compiler}: ${sentence}`, found, log);
+  return compileError(spec, `${titleOf(spec)} does not compile with ${compiler}: ${sentence}`, found, log);
 }
 
 /** K704. */
 export function timedOut(compiler: string, spec: BuildSpec, timeoutMs: number): CompileError {
-  const message = `${compiler} was stopped after ${timeoutMs / 1000} s on kernel '${spec.name}'.`;
+  const message = `${titleOf(spec)} was not compiled by ${compiler} in ${timeoutMs / 1000} s, after which it was stopped.`;
   return compileError(spec, message, [{ code: 'K704', line: 1, column: 1, message }]);
 }

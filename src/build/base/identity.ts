@@ -8,12 +8,12 @@ import { stampOf, type Facts } from './stamp.js';
 
 /** Beside the package's root, from src as from dist. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
-const OWN_DIRECTORIES: readonly string[] = [SHIM_DIRECTORY, fileURLToPath(new URL('..', import.meta.url))];
+const OWN_DIRECTORIES: readonly string[] = [SHIM_DIRECTORY, ...['..', '../../compiler/cuda'].map((path) => fileURLToPath(new URL(path, import.meta.url)))];
 
 let ownIdentity: string | undefined;
 
 /**
- * Changes with what the package brings to an image: any file of the shim, and any of this directory, which rewrites texts.
+ * Changes with what the package brings to an image: any file of the shim, and any of those that read and rewrite texts.
  * `facts`: keeps it for as long as the files are the same.
  */
 export async function packageIdentity(facts?: Facts): Promise<string> {

@@ -4,6 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
+import { globalFunctions, withoutComments } from '../../compiler/cuda/text.js';
+import { variablesOf } from '../../compiler/cuda/variables.js';
 import { InternalError, MillraceError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
@@ -94,16 +96,34 @@ interface ReadText {
   readonly directives: string;
 }
 
-/** The text behind the shim, `kernels` exported. */
-function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, kernels: readonly string[], mayCut: boolean): ComposedText {
+/** What an image is to show. */
+interface Exports {
+  readonly kernels: readonly string[];
+  /** Of a module, as a table. */
+  readonly variables?: readonly string[];
+}
+
+/** What a module shows: its kernels, and the variables that it defines. `source` is what the preprocessor left, if it was asked. */
+export function exportsOf(source: string): Exports {
+  const text = withoutComments(source);
+  const kernels = globalFunctions(text).filter(({ isExternC }) => isExternC);
+  const variables = variablesOf(text).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
+  return { kernels: [...new Set(kernels.map(({ name }) => name))], variables: [...new Set(variables.map(({ name }) => name))] };
+}
+
+/** The text behind the shim. */
+function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, exports: Exports, mayCut: boolean): ComposedText {
   const forms = hasWaits(tokens) ? formsOf(spec, source, tokens, mayCut) : { edits: [], cut: [], hasCoroutines: false };
   const { text, restore } = rewriteForCpu(source, tokens, forms.edits);
   const headers = ['cuda_on_cpu.h'];
   if (forms.cut.length > 0) headers.push('whole_blocks.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
+  if (exports.variables) headers.push('module_variables.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
-  const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
+  const kernels = exports.kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
+  const variables = exports.variables && `MR_VARIABLES(${exports.variables.map((name) => `MR_VARIABLE(${name}) `).join('')})\n`;
+  const exported = kernels + (variables ?? '');
   const head = spec.isAsserting ? '#define MR_ASSERTING 1\n' : '';
   // Whether assertions count may be among the options.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
@@ -142,21 +162,23 @@ export class CpuCompiler implements KernelCompiler {
     return known && new CpuCompiler(known);
   }
 
-  /** `kernels`: which functions to export, the entry if not told. `form` is for tests. */
-  async compile(spec: BuildSpec, kernels: readonly string[] = [spec.entry], form: WaitingForm = 'either'): Promise<Uint8Array> {
+  /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */
+  async compile(spec: BuildSpec, kernels?: readonly string[], form: WaitingForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
-    const { given, expanded } = await this.#read(spec, directives, common);
+    const { given, expanded, seen } = await this.#read(spec, directives, common);
+    const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
+    const exports = { ...found, kernels: kernels ?? found.kernels };
     // A loop over threads has no place for one of them to leave a function that it calls.
     if (form !== 'coroutines' && !spec.isAsserting && hasWaits((expanded ?? given).tokens)) {
       // A name behind a macro would not be understood.
-      const composed = compose(spec, expanded ?? given, kernels, true);
+      const composed = compose(spec, expanded ?? given, exports, true);
       const run = composed.cut.length > 0 ? await this.#build(spec, composed, common) : undefined;
       if (run?.image) return run.image;
       if (form === 'cut') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
     }
-    const composed = compose(spec, expanded && !hasPlainDirectives(spec, directives) ? expanded : given, kernels, false);
+    const composed = compose(spec, expanded && !hasPlainDirectives(spec, directives) ? expanded : given, exports, false);
     const { image, log } = await this.#build(spec, composed, common);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;
@@ -178,22 +200,25 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   /** A macro may hide a barrier, and much else: what the preprocessor makes of a text says. Refuses what cannot be had. */
-  async #read(spec: BuildSpec, directives: string, flags: readonly string[]): Promise<{ given: ReadText; expanded?: ReadText }> {
+  async #read(
+    spec: BuildSpec,
+    directives: string,
+    flags: readonly string[],
+  ): Promise<{ given: ReadText; expanded?: ReadText; seen: string }> {
     const found = tokenize(spec.source);
     refuseOnCpu(spec, found);
     const given = { source: spec.source, tokens: found.tokens, directives };
-    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') return { given };
+    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') return { given, seen: spec.source };
     // Without the shim, whose macros are to stay what they are.
     const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
     const run = await this.#run(spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], input);
     // Its errors are left to the compiler.
-    if (run.exitCode !== 0) return { given };
+    if (run.exitCode !== 0) return { given, seen: spec.source };
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
+    const expanded = { source: run.stdout, tokens: made.tokens, directives: '' };
     // Where neither has anything that waits, the given text will do, with its columns.
-    return hasWaits(made.tokens) || hasWaits(found.tokens)
-      ? { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' } }
-      : { given };
+    return { given, ...((hasWaits(made.tokens) || hasWaits(found.tokens)) && { expanded }), seen: run.stdout };
   }
 
   async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {

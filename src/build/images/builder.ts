@@ -114,8 +114,9 @@ export class KernelBuilder {
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
   async #sourceKey(spec: BuildSpec): Promise<string> {
     const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), await packageIdentity(this.#facts)] : this.#target.computeCapability;
-    const { source, identity = source, entry, options, fmad } = spec;
-    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, entry, options, fmad]));
+    const { source, identity = source, entry, isModule, options, fmad } = spec;
+    const wanted = isModule ? null : entry;
+    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, wanted, options, fmad]));
   }
 }
 

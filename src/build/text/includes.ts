@@ -4,7 +4,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
-import { compileError } from '../base/diagnostics.js';
+import { compileError, titleOf } from '../base/diagnostics.js';
 
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]/gm;
 
@@ -14,7 +14,7 @@ export function refuseEndlessIncludes(spec: BuildSpec): void {
   for (const { 1: name = '', 0: text, index } of spec.source.matchAll(INCLUDE)) {
     if (!folders.some((folder) => isEndless(resolve(folder, name)))) continue;
     const before = spec.source.slice(0, index).split('\n');
-    const message = `Kernel '${spec.name}' includes '${name}', which is not a file.`;
+    const message = `${titleOf(spec)} includes '${name}', which is not a file.`;
     throw compileError(spec, message, [{ code: 'K702', line: before.length, column: text.indexOf(name) + 1, message }]);
   }
 }

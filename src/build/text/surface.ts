@@ -2,7 +2,7 @@
 // the compiler is asked, which would only say "not declared".
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
-import { compileError } from '../base/diagnostics.js';
+import { compileError, titleOf } from '../base/diagnostics.js';
 import type { Token, Tokens } from './text.js';
 
 /** Names without a counterpart, and what to call them. */
@@ -50,6 +50,6 @@ function isLaunch(tokens: readonly Token[], at: number): boolean {
 }
 
 function lacks(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
-  const message = `Kernel '${spec.name}' uses ${what}, which the CPU device does not have. It runs on a CUDA device.`;
+  const message = `${titleOf(spec)} uses ${what}, which the CPU device does not have. It runs on a CUDA device.`;
   return compileError(spec, message, [{ code: 'K703', line, column, message }]);
 }

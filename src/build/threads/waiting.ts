@@ -3,7 +3,7 @@
 // with one that waits is taken for one, which costs time and changes nothing.
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
-import { compileError } from '../base/diagnostics.js';
+import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, opening, owners, type FunctionText } from '../text/functions.js';
 import { closing, type Token } from '../text/text.js';
 
@@ -150,6 +150,6 @@ function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionT
 
 /** K402. */
 export function unable(spec: BuildSpec, { line, column }: Token, what: string): CompileError {
-  const message = `Kernel '${spec.name}' ${what}. The CPU device cannot run that; a CUDA device can.`;
+  const message = `${titleOf(spec)} ${what}. The CPU device cannot run that; a CUDA device can.`;
   return compileError(spec, message, [{ code: 'K402', line, column, message }]);
 }

@@ -43,7 +43,7 @@ const INTEGER_WORDS: readonly string[] = ['signed', 'unsigned', 'char', 'short',
 const QUALIFIERS: readonly string[] = ['const', 'volatile', '__restrict__', '__restrict', 'restrict', '__grid_constant__', 'struct'];
 
 /** The element type that words of the text name: `unsigned long long`, `uint8_t`. */
-function dtypeOfWords(words: readonly string[]): DType | undefined {
+export function dtypeOfWords(words: readonly string[]): DType | undefined {
   if (words.length === 1 && Object.hasOwn(SCALARS, words[0]!)) return SCALARS[words[0]!];
   if (words.length === 0 || !words.every((word) => INTEGER_WORDS.includes(word))) return undefined;
   const isUnsigned = words.includes('unsigned');

@@ -127,10 +127,11 @@ export interface ErrorSource {
   readonly body?: object;
 }
 
-/** The error as the user gets it. */
-export function toCompileError(error: KernelTextError, kernelName: string, source: ErrorSource, site: CallSite): CompileError {
+/** The error as the user gets it. Without a name it is about a module. */
+export function toCompileError(error: KernelTextError, kernelName: string | undefined, source: ErrorSource, site: CallSite): CompileError {
   const { where, frame: framed, place } = placed(error, source, site);
   const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;
-  const log = `${error.code}: ${error.message}\n  in kernel '${kernelName}'${where}${framed}${hint}`;
+  const what = kernelName === undefined ? 'the module' : `kernel '${kernelName}'`;
+  const log = `${error.code}: ${error.message}\n  in ${what}${where}${framed}${hint}`;
   return new CompileError('ERR_MILLRACE_COMPILE', log, log, [{ code: error.code, ...place, message: error.message }]);
 }

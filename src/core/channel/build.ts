@@ -17,9 +17,11 @@ export interface BuildSpec {
   readonly source: string;
   /** What built images are remembered by, in place of the text: the same for texts that differ in the names of locals. */
   readonly identity?: string;
-  /** The `extern "C"` function to look up. */
+  /** The `extern "C"` function to look up; empty of a module. */
   readonly entry: string;
-  /** What the user called the kernel. */
+  /** The image has all of the text's `extern "C"` kernels, and its variables can be found by name. */
+  readonly isModule?: boolean;
+  /** What the user called the kernel; of a module, its kernels. */
   readonly name: string;
   /** Extra compiler options (NVRTC spelling), from `cudaKernel(..., { options })`. */
   readonly options: readonly string[];

@@ -11,12 +11,27 @@ import type { BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
 import type { GrowableSharedBuffer } from './shared-buffer.js';
 
-/** How a kernel was built. */
-export interface BuildReport {
+/** How a module was built. */
+export interface ModuleReport {
   readonly compiler: string;
   readonly fromCache: boolean;
   readonly ms: number;
+}
+
+/** How a kernel was built. */
+export interface BuildReport extends ModuleReport {
   readonly limits: KernelLimits;
+}
+
+/** A variable of a module that was given to `loadModule`. */
+export interface VariableSpec {
+  readonly module: number;
+  /** As in the text, with its namespaces: `physics::gravity`. */
+  readonly name: string;
+  /** What it has to have. */
+  readonly byteLength: number;
+  /** From `reserveFailure`: what spoils its memory if it cannot be had. */
+  readonly failure: number;
 }
 
 export interface Channel {
@@ -50,8 +65,17 @@ export interface Channel {
   /** Where a slot's tickets stand. */
   lastTicket(stream: number): number;
 
-  /** Builds a kernel and binds it to the handle; launches of it wait on the device. Rejects with what its launches fail of. */
-  build(handle: number, build: BuildSpec): Promise<BuildReport>;
+  /**
+   * Builds a kernel, or finds it in a module that was given to `loadModule`, and binds it to the handle; launches of it wait on the
+   * device. Rejects with what its launches fail of.
+   */
+  build(handle: number, build: BuildSpec, module?: number): Promise<BuildReport>;
+  /** Builds a text and loads the image, once, under a number that the caller chose. */
+  loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
+  /** Binds a variable to a memory handle, for good; records that name it wait on the device. Rejects when there is none such. */
+  bindVariable(handle: number, variable: VariableSpec): Promise<void>;
+  /** The id of a failure that is no record's. */
+  reserveFailure(): number;
   /**
    * Binds host memory to the handle, page-locked when asked; copies that name it wait on the device until it is. An ordinary
    * ArrayBuffer is detached here: the device's worker has it from now on.

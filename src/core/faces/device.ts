@@ -12,6 +12,7 @@ import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
+import { MODULE, type ModuleText } from '../kernels/module.js';
 import { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Operation } from '../operations/operation.js';
@@ -20,6 +21,7 @@ import { refuseHeldEnd } from '../waits/held.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
+import type { CudaModule } from './cuda-module.js';
 import { currentStream, setCurrent } from './current.js';
 import type { DeviceInfo, DeviceOwner } from './device-info.js';
 import { DeviceEvent } from './event.js';
@@ -196,13 +198,17 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Builds kernels before their first launch, or takes them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`. Rejects
+   * Builds kernels and modules before their first launch, or takes them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`. Rejects
    * with CompileError where the text does not compile, UnavailableError where there is no compiler, ArgumentError for what is no
    * kernel.
    */
-  async compile(...kernels: readonly Kernel[]): Promise<void> {
+  async compile(...kernels: readonly (Kernel | CudaModule)[]): Promise<void> {
     this.#checkOpen();
-    const builds = kernels.map((kernel) => this.core.plans.of(kernel).built);
+    const { plans } = this.core;
+    const builds = kernels.map((kernel) => {
+      const text = textOf(kernel);
+      return text === undefined ? plans.of(kernel as Kernel).built : plans.module(text).loaded;
+    });
     await this.core.channel.holdLoop(Promise.all(builds));
   }
 
@@ -345,6 +351,11 @@ describeAs(
   ({ info, state }) => `Device ${info.id}, ${info.name} (${state})`,
   ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
 );
+
+/** Of a module, of whichever install. */
+function textOf(kernel: Kernel | CudaModule): ModuleText | undefined {
+  return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
+}
 
 /** What one SharedArrayBuffer can hold. */
 const MAX_PINNED_BYTES = 4 * 2 ** 30;

@@ -10,6 +10,7 @@ import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';
 import { geometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
+import { variablesOf } from '../memory/module-variables.js';
 import { uses } from '../memory/uses.js';
 import { DeviceArray } from './array.js';
 import type { Device } from './device.js';
@@ -106,6 +107,7 @@ function writeArguments(device: Device, site: StreamSite, plan: KernelPlan, args
     encoder.intArg(at++, 4, extent[2], 0);
     if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
   }
+  if (plan.module !== undefined) at = variablesOf(site.core, plan.module).use(encoder, at);
   return at;
 }
 

@@ -7,6 +7,7 @@ import type { BuildReport } from '../channel/channel.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failures.js';
 import { type Kernel, MADE, type Param } from './kernel.js';
+import type { ModulePlan } from './module-plan.js';
 
 /** How a parameter's value is written. */
 export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5 } as const;
@@ -44,6 +45,8 @@ export class KernelPlan implements KernelFacts {
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];
   readonly assertions: readonly string[];
+  /** It is a kernel of this module. */
+  readonly module: ModulePlan | undefined;
   readonly isShaped: boolean;
   readonly indexRank: number;
   /** Threads a block of it can have on this device: what is known, which is more when it was built. */
@@ -61,10 +64,11 @@ export class KernelPlan implements KernelFacts {
   readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
 
-  constructor(kernel: Kernel, handle: number, device: NativeDeviceInfo, built: Promise<BuildReport>) {
+  constructor(kernel: Kernel, handle: number, device: NativeDeviceInfo, built: Promise<BuildReport>, module?: ModulePlan) {
     this.name = kernel.name;
     this.handle = handle;
     this.built = built;
+    this.module = module;
     this.params = Object.entries(kernel.params).map(([name, param]) => planParam(name, param));
     this.parameters = this.params.map((param) => param.name);
     this.arrays = kernel.build.arrays ?? [];
@@ -98,7 +102,7 @@ export class KernelPlan implements KernelFacts {
 /** The entries of a kernel's launch record, which must not be more than fit one. */
 export function checkKernel(kernel: Kernel): void {
   if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
-    throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel() or cudaKernel().`);
+    throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel(), cudaKernel() or a module.`);
   }
   let entries = kernel.abi === 'shaped' ? (kernel.build.syncsGrid ? 4 : 3) : 0;
   for (const param of Object.values(kernel.params)) entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;

@@ -3,6 +3,7 @@
 import type { BuildSpec } from '../channel/build.js';
 import type { DType, Scalar } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
+import type { ModuleText } from './module.js';
 
 /** What a kernel does with an array: tracked ordering, and what a failure spoils, go by it. */
 export type Access = 'in' | 'out' | 'inout';
@@ -64,12 +65,12 @@ export type LaunchShape =
  */
 export type KernelAbi = 'plain' | 'shaped';
 
-/** On what `kernel()` and `cudaKernel()` made, and on nothing else. Two installs in one process agree on it. */
+/** On what `kernel()`, `cudaKernel()` and modules made, and on nothing else. Two installs in one process agree on it. */
 export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
 
 /**
  * A kernel, not tied to a device: built for each device at its first launch there, or by `device.compile`. `CUfunction`,
- * `cupy.RawKernel`, `wp.Kernel`. Made by `kernel()` and `cudaKernel()` only; anything else is an ArgumentError of the launch.
+ * `cupy.RawKernel`, `wp.Kernel`. Made by `kernel()`, `cudaKernel()` and modules only; anything else is an ArgumentError of the launch.
  */
 export interface Kernel<P extends Params = Params> {
   readonly name: string;
@@ -83,6 +84,8 @@ export interface Kernel<P extends Params = Params> {
   readonly abi: KernelAbi;
   /** @internal Dimensions of a `threads` launch that the text can take: 1 to 3, or 0 for any. */
   readonly indexRank: 0 | 1 | 2 | 3;
+  /** @internal The module that it is a kernel of. */
+  readonly module?: ModuleText;
   /** @internal Threads per block the text was made for, if it says. */
   readonly maxThreadsPerBlock?: number;
 }

@@ -42,6 +42,13 @@ export class Lease {
     forgotten.register(this, this.#held, this.#held);
   }
 
+  /** Of memory that the device keeps as long as it is open, whoever forgets it. */
+  static ofDevice(storage: Storage, core: DeviceCore): Lease {
+    const lease = new Lease(storage, core);
+    forgotten.unregister(lease.#held);
+    return lease;
+  }
+
   end(): void {
     forgotten.unregister(this.#held);
     giveBack(this.#held);

@@ -60,9 +60,10 @@ export interface FailureContext {
 
 interface Entry {
   record: FailureRecord;
-  readonly timeline: Timeline;
-  /** Everything submitted when it was noticed. */
-  readonly untilTicket: number;
+  /** Undefined: it is no record's. */
+  readonly timeline: Timeline | undefined;
+  /** Everything submitted when it was noticed: of its stream, or of all. */
+  until: readonly Point[];
   isTold: boolean;
   error: MillraceError | Promise<MillraceError> | undefined;
 }
@@ -75,6 +76,21 @@ interface Thrown {
   readonly error: MillraceError;
   readonly isAwaited: () => boolean;
 }
+
+const NO_RECORD: FailureRecord = {
+  id: 0,
+  first: 0,
+  last: 0,
+  status: Status.COMPILE,
+  driverStatus: 0,
+  note: '',
+  cause: 0,
+  requestedBytes: 0,
+  freeBytes: 0,
+  requested: 0,
+  limit: 0,
+  kernel: 0,
+};
 
 /** A failure, and whose book its numbers are in. */
 interface Found {
@@ -124,17 +140,37 @@ export class FailureBook {
         known.record = record;
         continue;
       }
-      const entry: Entry = { record, timeline, untilTicket: timeline.last, isTold: false, error: undefined };
+      const entry: Entry = { record, timeline, until: [{ timeline, ticket: timeline.last }], isTold: false, error: undefined };
       this.#entries.set(record.id, entry);
       this.#untold.add(entry);
       if (this.#entries.size > KEPT) this.#dropOldest();
     }
   }
 
+  /** A failure that is no record's, by its id; `reason` resolves to it, or to nothing when there is none. */
+  expect(id: number, reason: Promise<MillraceError | undefined>): void {
+    const error = reason.then((settled) => settled ?? forgottenCause(this.#device));
+    const entry: Entry = { record: { ...NO_RECORD, id }, timeline: undefined, until: [], isTold: false, error };
+    this.#entries.set(id, entry);
+    void reason.then((settled) => {
+      if (settled === undefined) this.#entries.delete(id);
+      if (settled === undefined || entry.isTold) return;
+      entry.error = settled;
+      // What uses it fails of it, and is heard first.
+      entry.until = Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last }));
+      this.#untold.add(entry);
+      this.#tellSoon();
+    });
+  }
+
   /** The same; those who wait are told in this turn, the rest of the world in the next. */
   noteAndTell(timeline: Timeline): void {
     this.note(timeline);
-    if (!this.hasUntold || this.#isTelling) return;
+    if (this.hasUntold) this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    if (this.#isTelling) return;
     this.#isTelling = true;
     setImmediate(() => {
       this.#isTelling = false;
@@ -165,7 +201,7 @@ export class FailureBook {
   /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
   tellRest(isFinal: boolean): void {
     for (const entry of this.#untold) {
-      if (!isFinal && !entry.timeline.hasReached(entry.untilTicket)) continue;
+      if (!isFinal && !entry.until.every(({ timeline, ticket }) => timeline.hasReached(ticket))) continue;
       this.#untold.delete(entry);
       entry.isTold = true;
       const error = this.#errorOf(entry);
@@ -223,7 +259,7 @@ export class FailureBook {
 
   /** One error per failure, for those who have it as their cause. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
-    entry.error ??= this.#describe({ record: entry.record, book: this }, entry.timeline.label, undefined);
+    entry.error ??= this.#describe({ record: entry.record, book: this }, entry.timeline?.label ?? '', undefined);
     return entry.error;
   }
 

@@ -104,6 +104,7 @@ void World::Erase(std::map<uintptr_t, Range>::iterator range) {
     case Range::Kind::kHost:
       std::free(reinterpret_cast<void*>(address));
       break;
+    case Range::Kind::kVariable:
     case Range::Kind::kRegistered:
       break;
   }

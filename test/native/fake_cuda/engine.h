@@ -129,10 +129,10 @@ struct Device {
   std::atomic<int> questions{0};  // Calls of cuStreamQuery.
 };
 
-/// A range the driver knows: a device's own memory or its pool's, another process's, host memory that it allocated, or
-/// host memory registered with it.
+/// A range the driver knows: a device's own memory or its pool's, another process's, a variable of a module, host
+/// memory that it allocated, or host memory registered with it.
 struct Range {
-  enum class Kind { kDevice, kPool, kOpened, kHost, kRegistered };
+  enum class Kind { kDevice, kPool, kOpened, kVariable, kHost, kRegistered };
   uint64_t bytes = 0;
   Kind kind = Kind::kDevice;
   Device* device = nullptr;

@@ -36,12 +36,35 @@ struct Function {
   std::weak_ptr<struct Module> module;
 };
 
+/// A row of an image's table of variables, which ends with a null name.
+struct Variable {
+  const char* name;
+  void* address;
+  unsigned long long bytes;
+  unsigned is_const;
+};
+
+/// `_ZN1a1bE` as `a::b`.
+std::string NameOf(std::string symbol) {
+  if (!symbol.starts_with("_ZN")) return symbol;
+  std::string name;
+  for (size_t at = 3; at < symbol.size() && symbol[at] != 'E';) {
+    size_t digits = 0;
+    const size_t length = std::stoul(symbol.substr(at), &digits);
+    if (!name.empty()) name += "::";
+    name += symbol.substr(at + digits, length);
+    at += digits + length;
+  }
+  return name;
+}
+
 /// Launches hold their module, so unloading it never pulls code from under one that runs.
 struct Module {
   int file = -1;            // Stays open: the name that the loader knows the library by is its descriptor's.
   void* library = nullptr;  // Null for PTX.
   std::string ptx;
   std::map<std::string, std::unique_ptr<Function>> functions;
+  std::vector<uintptr_t> variables;  // Those that were asked for. Guarded by World::mutex.
 
   ~Module() {
     if (library != nullptr) dlclose(library);
@@ -205,6 +228,7 @@ CUresult cuModuleUnload(CUmodule module) {
   if (found == modules.end()) return CUDA_ERROR_INVALID_HANDLE;
   last = std::move(found->second);
   modules.erase(found);
+  for (const uintptr_t address : last->variables) GetWorld().ranges.erase(address);
   return CUDA_SUCCESS;
 }
 
@@ -237,6 +261,23 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
   }
   *function = reinterpret_cast<CUfunction>(made.get());
   module->functions[name] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule handle, const char* symbol) {
+  MR_ENTER("cuModuleGetGlobal", symbol);
+  MR_CURRENT(device);
+  const std::lock_guard lock(GetWorld().mutex);
+  const std::shared_ptr<Module>& module = modules.at(reinterpret_cast<Module*>(handle));
+  const auto* found =
+      module->library == nullptr ? nullptr : static_cast<const Variable*>(dlsym(module->library, "mr_variables"));
+  const std::string name = NameOf(symbol);
+  while (found != nullptr && found->name != nullptr && name != found->name) ++found;
+  if (found == nullptr || found->name == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *address = reinterpret_cast<CUdeviceptr>(found->address);
+  *bytes = found->bytes;
+  GetWorld().ranges[*address] = {found->bytes, Range::Kind::kVariable, device};
+  module->variables.push_back(*address);
   return CUDA_SUCCESS;
 }
 

@@ -7,11 +7,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 // The build under test, found from wherever this file is started.
 const built = new URL('../../../dist/build/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
+const { packageIdentity } = await import(new URL('base/identity.js', built).href);
 const { kernelNames } = await import(new URL('threads/rewrite.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {
-  process.stdout.write('nvcc: stand-in for tests\nCuda compilation tools, release 12.0, V12.0.0\n');
+  // What it writes changes with the library, and images are remembered by this.
+  process.stdout.write(`nvcc: stand-in for tests\nCuda compilation tools, release 12.0, V12.0.0, ${await packageIdentity()}\n`);
   process.exit(0);
 }
 
@@ -30,8 +32,10 @@ if (input === undefined || output === undefined) {
 
 const source = readFileSync(input, 'utf8');
 const kernels = kernelNames(source);
+// As a compiler for GPUs, it leaves nothing out that may be asked for by name.
 const spec = {
   source,
+  isModule: true,
   entry: kernels[0] ?? '',
   name: kernels.join(', '),
   options,

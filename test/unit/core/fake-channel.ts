@@ -1,5 +1,5 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
-import type { BuildReport, Channel } from '../../../src/core/channel/channel.js';
+import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
 import { Device } from '../../../src/core/faces/device.js';
@@ -57,6 +57,9 @@ export class FakeChannel implements Channel {
     [];
   readonly unregistered: number[] = [];
   readonly builds: Map<number, { resolve(report: BuildReport): void; reject(error: Error): void }> = new Map();
+  readonly modules: Map<number, { resolve(report: ModuleReport): void; reject(error: Error): void }> = new Map();
+  readonly variables: Map<number, VariableSpec & { resolve(): void; reject(error: Error): void }> = new Map();
+  lastFailure = 1000;
   /** When set, every record is refused with it. */
   refusal: Status = Status.OK;
   firstTicket = 0;
@@ -128,6 +131,18 @@ export class FakeChannel implements Channel {
 
   build(handle: number): Promise<BuildReport> {
     return new Promise((resolve, reject) => this.builds.set(handle, { resolve, reject }));
+  }
+
+  loadModule(module: number): Promise<ModuleReport> {
+    return new Promise((resolve, reject) => this.modules.set(module, { resolve, reject }));
+  }
+
+  bindVariable(handle: number, variable: VariableSpec): Promise<void> {
+    return new Promise((resolve, reject) => this.variables.set(handle, { ...variable, resolve, reject }));
+  }
+
+  reserveFailure(): number {
+    return ++this.lastFailure;
   }
 
   register(handle: number, _buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {

@@ -1,0 +1,24 @@
+// From a module to an image: its variables as one table, which ends with a null name. Its layout is
+// native/cpu/module.h's.
+#pragma once
+
+#include "types.h"
+
+struct mr_variable {
+  const char* name;
+  void* address;
+  unsigned long long bytes;
+  unsigned is_const;
+};
+
+template <class T>
+inline constexpr bool mr_is_const = false;
+template <class T>
+inline constexpr bool mr_is_const<const T> = true;
+
+#define MR_VARIABLE(name) {#name, (void*)__builtin_addressof(name), sizeof(name), mr_is_const<decltype(name)>},
+#define MR_VARIABLES(...)                                       \
+  extern "C" {                                                  \
+  MR_EXPORT_DATA extern const mr_variable mr_variables[];       \
+  const mr_variable mr_variables[] = {__VA_ARGS__{0, 0, 0, 0}}; \
+  }

@@ -1,0 +1,206 @@
+// Which variables a CUDA C++ text has outside functions, with their types as far as tokens tell. Where they do not
+// (macros, typedefs, templates), what is not known is left open, and the compiled image decides.
+import { DTYPES, type DType } from '../../core/elements/dtype.js';
+import { dtypeOfWords } from './signature.js';
+
+export type VariableSpace = 'device' | 'constant' | 'managed';
+
+export interface TextVariable {
+  /** With its namespaces: `physics::gravity`. */
+  readonly name: string;
+  readonly space: VariableSpace;
+  /** Nothing may write it. */
+  readonly isConst: boolean;
+  /** Declared here and defined elsewhere. */
+  readonly isExtern: boolean;
+  /** `float weights[9]`. */
+  readonly text: string;
+  /** Of an element; undefined when the words are not one of the known scalar types. */
+  readonly dtype: DType | undefined;
+  /** Undefined when it cannot be reckoned from the text. */
+  readonly byteLength: number | undefined;
+}
+
+const OF_DEVICE: ReadonlySet<string> = new Set(['__device__', '__constant__', '__managed__']);
+/** Words that say how it is stored and not what it is. */
+const STORAGE: ReadonlySet<string> = new Set([
+  ...OF_DEVICE,
+  'static',
+  'extern',
+  'inline',
+  'constexpr',
+  'constinit',
+  'const',
+  'volatile',
+  '__restrict__',
+  '__restrict',
+  'struct',
+  'class',
+  'union',
+  'enum',
+]);
+const DEFINES_TYPE: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
+const ATTRIBUTES: ReadonlySet<string> = new Set(['__align__', '__builtin_align__', 'alignas', '__attribute__', 'decltype']);
+const OPENING = '([{';
+const CLOSING = ')]}';
+const POINTER_BYTES = 8;
+
+/** Variables at namespace scope. The text has no comments and strings (`withoutComments`); directives are passed over. */
+export function variablesOf(text: string): TextVariable[] {
+  const plain = text.replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '));
+  const words = plain.match(/::|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
+  const found: TextVariable[] = [];
+  /** Around: the names of namespaces, and an empty string for `extern "C"`. */
+  const scopes: string[] = [];
+  for (let at = 0; at < words.length; ) {
+    if (words[at] === '}') {
+      scopes.pop();
+      at++;
+      continue;
+    }
+    const [end, opens] = declarationEnd(words, at);
+    const declaration = words.slice(at, end);
+    if (opens) scopes.push(declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join(''));
+    else if (isOfDevice(declaration)) found.push(...declared(declaration, scopes.filter((scope) => scope !== '').join('::')));
+    at = end + 1;
+  }
+  return found;
+}
+
+/** Where a declaration ends: at its `;`, behind the body of a function, or at the brace of a scope that it opens. */
+function declarationEnd(words: readonly string[], from: number): readonly [end: number, opens: boolean] {
+  let isNamespace = false;
+  let hasParameters = false;
+  let hasValue = false;
+  for (let at = from; at < words.length; at++) {
+    const word = words[at]!;
+    if (word === ';') return [at, false];
+    // The scope's own: what stands before it is not understood.
+    if (word === '}') return [at - 1, false];
+    if (word === 'namespace') isNamespace = true;
+    if (word === '=') hasValue = true;
+    if (word === '(' && !ATTRIBUTES.has(words[at - 1] ?? '')) hasParameters = true;
+    if (word === '{' && (isNamespace || words[at - 1] === 'extern')) return [at, true];
+    if (!OPENING.includes(word)) continue;
+    at = closing(words, at);
+    if (word === '{' && hasParameters && !hasValue) return [at, false];
+  }
+  return [words.length, false];
+}
+
+/** Not inside brackets: a class may have members for the device. */
+function isOfDevice(declaration: readonly string[]): boolean {
+  for (let at = 0; at < declaration.length; at++) {
+    if (OF_DEVICE.has(declaration[at]!)) return true;
+    if (OPENING.includes(declaration[at]!)) at = closing(declaration, at);
+  }
+  return false;
+}
+
+function closing(words: readonly string[], open: number): number {
+  let depth = 0;
+  for (let at = open; at < words.length; at++) {
+    if (OPENING.includes(words[at]!)) depth++;
+    else if (CLOSING.includes(words[at]!) && --depth === 0) return at;
+  }
+  return words.length;
+}
+
+/** One of the names that a declaration declares. */
+interface Declarator {
+  /** Its type if it is the first, stars, and its name. */
+  readonly words: readonly string[];
+  /** What stands in each pair of brackets. */
+  readonly extents: readonly string[];
+  readonly isFunction: boolean;
+}
+
+/** The type stands before the first name, stars and `const` behind them before each. */
+function declared(declaration: readonly string[], scope: string): TextVariable[] {
+  if (['template', 'typedef', 'using', 'friend'].includes(declaration[0]!)) return [];
+  const [first, ...others] = declarators(declaration);
+  const star = first.words.findIndex((word) => word === '*' || word === '&');
+  const typeEnd = star < 0 ? first.words.length - 1 : star;
+  const type = first.words.slice(0, typeEnd);
+  const space = type.includes('__constant__') ? 'constant' : type.includes('__managed__') ? 'managed' : 'device';
+  const isExtern = type.includes('extern') && !declaration.includes('=');
+  const plainType = type.filter((word) => !STORAGE.has(word));
+  const valueType = dtypeOfWords(plainType.filter((word) => word !== 'std' && word !== '::'));
+  const shownType = plainType.join(' ').replaceAll(' :: ', '::').replaceAll(' <', '<');
+  return [{ ...first, words: first.words.slice(typeEnd) }, ...others].flatMap(({ words, extents, isFunction }) => {
+    const plain = words.at(-1) ?? '';
+    if (isFunction || !/^[A-Za-z_]/.test(plain)) return [];
+    const stars = words.filter((word) => word === '*').length;
+    const isConst = stars > 0 ? words.lastIndexOf('const') > words.lastIndexOf('*') : type.includes('const');
+    const dtype = stars > 0 ? undefined : valueType;
+    const elementBytes = stars > 0 ? POINTER_BYTES : dtype && DTYPES[dtype].byteSize;
+    const count = extents.reduce((product, extent) => product * countOf(extent), 1);
+    return {
+      name: scope === '' ? plain : `${scope}::${plain}`,
+      space,
+      isConst: isConst || type.includes('constexpr'),
+      isExtern,
+      text: `${shownType}${'*'.repeat(stars)} ${plain}${extents.map((extent) => `[${extent}]`).join('')}`,
+      dtype,
+      byteLength: elementBytes === undefined || Number.isNaN(count) ? undefined : elementBytes * count,
+    };
+  });
+}
+
+/** Products of numbers; NaN for all else. */
+function countOf(extent: string): number {
+  const factors = extent.split('*').map((factor) =>
+    factor
+      .trim()
+      .replaceAll("'", '')
+      .replace(/[uUlL]+$/, ''),
+  );
+  return factors.reduce((product, factor) => product * (/^(?:\d+|0[xX][\da-fA-F]+)$/.test(factor) ? Number(factor) : Number.NaN), 1);
+}
+
+/** Splits at commas; leaves out attributes, initial values, template arguments and the bodies of types. */
+function declarators(declaration: readonly string[]): [Declarator, ...Declarator[]] {
+  const found: Declarator[] = [];
+  let words: string[] = [];
+  let extents: string[] = [];
+  let isFunction = false;
+  let hasValue = false;
+  let hasBody = false;
+  const end = (): void => {
+    found.push({ words, extents, isFunction });
+    [words, extents, isFunction, hasValue] = [[], [], false, false];
+  };
+  for (let at = 0; at < declaration.length; at++) {
+    const word = declaration[at]!;
+    if (word === ',') end();
+    else if (ATTRIBUTES.has(word)) at = closing(declaration, at + 1);
+    else if (OPENING.includes(word)) {
+      const close = closing(declaration, at);
+      if (word === '(' && !hasValue) isFunction = true;
+      if (word === '[' && !hasValue) extents.push(declaration.slice(at + 1, close).join(' '));
+      // `struct S { ... } s`, and not `S s { ... }`.
+      if (word === '{' && !hasValue) hasValue = hasBody || !(hasBody = isBodyOfType(words));
+      at = close;
+    } else if (word === '<' && !hasValue) {
+      words.push('<...>');
+      at = closingAngle(declaration, at);
+    } else if (word === '=') hasValue = true;
+    else if (!hasValue) words.push(word);
+  }
+  end();
+  return found as [Declarator, ...Declarator[]];
+}
+
+function isBodyOfType(words: readonly string[]): boolean {
+  const at = words.findIndex((word) => DEFINES_TYPE.has(word));
+  return at >= 0 && words.slice(at + 1).filter((word) => !STORAGE.has(word)).length <= 1;
+}
+
+function closingAngle(words: readonly string[], open: number): number {
+  let depth = 0;
+  for (let at = open; at < words.length; at++) {
+    if (words[at] === '<') depth++;
+    else if (words[at] === '>' && --depth === 0) return at;
+  }
+  return words.length;
+}

@@ -1,0 +1,78 @@
+// What is to be built of a CUDA C++ text.
+import type { BuildSpec } from '../../core/channel/build.js';
+import type { Params } from '../../core/kernels/kernel.js';
+import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
+import { type CallSite, placeOf } from '../places/diagnostics.js';
+import { refuseArgument, shortened } from './arguments.js';
+import { signatureOf } from './cuda-entry.js';
+
+/** A text as it was given. */
+export interface GivenText {
+  readonly source: string;
+  /** Without comments. */
+  readonly text: string;
+  readonly options: readonly string[];
+  readonly site: CallSite;
+}
+
+/** The same of one kernel. */
+export function kernelSpec(given: GivenText, name: string, params: Params): BuildSpec {
+  const { text } = given;
+  const signature = signatureOf(params);
+  return { ...textSpec(given, name), entry: name, signature, ...(syncsGrid(text, name) && { syncsGrid: true }) };
+}
+
+export function checkedOptions(options: readonly string[]): readonly string[] {
+  if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
+    refuseArgument('options must be an array of strings.', 'options', options);
+  return Object.freeze([...options]);
+}
+
+/** Without what says which kernel of the text it is for; `name` is for messages. */
+export function textSpec({ source, text, options, site }: GivenText, name: string): Omit<BuildSpec, 'entry' | 'signature'> {
+  const lines = placeOf(source, source.length).line;
+  // Blocks that wait for each other and do not run at once are reported as an assertion is.
+  const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
+  return {
+    source,
+    name,
+    options,
+    fmad: true,
+    isBounded: isBounded(text),
+    isChecked: false,
+    ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
+    // The text is taken to begin on the line of the call, where template literals usually do.
+    mapping: {
+      file: site.file ?? name,
+      lines: Array.from({ length: lines }, (_unused, at) => (site.line === 0 ? at + 1 : site.line + at)),
+    },
+  };
+}
+
+/** What line 0 asserts: the barrier of the grid, where it stands in a text. */
+const TOGETHER = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
+
+/** For each line of the text, from 1, what fails there: the condition, if it stands on the line, and the line. */
+function assertionsOf(source: string, text: string): string[] {
+  const given = source.split('\n');
+  return ['', ...text.split('\n')].map((line, number) => {
+    if (number === 0) return TOGETHER;
+    const call = /\bassert\s*\(/.exec(line);
+    if (call === null) return `on line ${number} of the text`;
+    const from = call.index + call[0].length;
+    let [to, depth] = [from, 1];
+    for (; to < line.length; to++) {
+      if (line[to] === '(') depth++;
+      else if (line[to] === ')' && --depth === 0) break;
+    }
+    return `${shortened(given[number - 1]!.slice(from, to).trim())} (line ${number} of the text)`;
+  });
+}
+
+/** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */
+function isBounded(text: string): boolean {
+  return (
+    !/\b(?:for|while|do|goto|asm|__device__|__syncthreads\w*|\w+_sync|template|operator)\b|^[ \t]*#/m.test(text) &&
+    (text.match(/__global__/g) ?? []).length === 1
+  );
+}

@@ -1,0 +1,107 @@
+// A kernel of a CUDA C++ text: found by its name, and its parameter list compared with the typed one.
+import type { Param, Params } from '../../core/kernels/kernel.js';
+import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
+import { globalFunctions } from '../cuda/text.js';
+import { type CallSite, KernelTextError, toCompileError } from '../places/diagnostics.js';
+import { checkName, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
+
+/** Of other kernels, where the one that was asked for is not there. */
+const MAX_SHOWN_NAMES = 10;
+
+/** The name of a function in a text. */
+export function checkEntryName(name: unknown): asserts name is string {
+  checkName(name);
+  if (!IDENTIFIER.test(name) || name.includes('$'))
+    refuseArgument(`The name (${name}) must be a C identifier: the function in the text has it.`, 'name', name);
+}
+
+/** `text` is the source without comments. Throws CompileError where it has no such kernel, ArgumentError where the lists differ. */
+export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): void {
+  const { parameters } = requireEntry(text, source, name, site);
+  if (parameters) compare(name, params, parameters);
+}
+
+function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
+  const functions = globalFunctions(text);
+  const entry = findEntry(text, functions, name);
+  if (!entry) {
+    const names = [...new Set(functions.map((one) => one.name))];
+    const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
+    const others =
+      names.length === 0 ? 'The text has no __global__ function.' : `The text has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
+    throw toCompileError(
+      new KernelTextError(
+        'K005',
+        { start: 0, end: 1 },
+        `The text has no kernel named '${name}'.`,
+        `${others} Write: extern "C" __global__ void ${name}(...).`,
+      ),
+      name,
+      { text: source },
+      site,
+    );
+  }
+  if (!entry.isExternC && !text.includes('#define')) {
+    const at = text.lastIndexOf('__global__', entry.at);
+    throw toCompileError(
+      new KernelTextError(
+        'K005',
+        { start: at, end: entry.at },
+        `The kernel '${name}' is not extern "C", so it cannot be found by its name.`,
+        `Write: extern "C" __global__ void ${name}(...).`,
+      ),
+      name,
+      { text: source },
+      site,
+    );
+  }
+  return entry;
+}
+
+function described(param: Param): string {
+  return param.kind === 'scalar' ? param.dtype : `${param.dtype}*`;
+}
+
+/** Throws ArgumentError where the list in `params` is not the list in the text. */
+function compare(name: string, params: Params, list: readonly TextParameter[]): void {
+  const entries = Object.entries(params);
+  if (entries.length !== list.length) {
+    const shown = shortened(list.map((parameter) => parameter.text).join(', '));
+    refuseArgument(
+      `params has ${entries.length} entries, and '${name}' takes ${list.length} in the text: (${shown}).`,
+      'params',
+      entries.length,
+      list.length,
+    );
+  }
+  entries.forEach(([key, param], at) => {
+    const problem = mismatch(param, list[at]!);
+    if (problem === undefined) return;
+    refuseArgument(
+      `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the text, at position ${at + 1}: ${problem}.`,
+      `params.${key}`,
+      described(param),
+      list[at]!.text,
+    );
+  });
+}
+
+function mismatch(param: Param, parameter: TextParameter): string | undefined {
+  if (parameter.dtype === undefined) return undefined;
+  const isArray = param.kind === 'array';
+  if (isArray !== parameter.isPointer) return isArray ? 'an array needs a pointer' : 'a scalar cannot be a pointer';
+  if (!areSame(param.dtype, parameter.dtype)) return 'the element type differs';
+  if (isArray && param.access !== 'in' && parameter.isConst) return `an ${param.access} array cannot be const`;
+  return undefined;
+}
+
+/** Types of one layout that texts use for each other: bool as a byte, half as its bits, plain char. */
+export function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
+  if (declared === text) return true;
+  return (declared === 'bool' && text === 'u8') || (declared === 'f16' && text === 'u16');
+}
+
+/** The types of the parameters as the text must have them. */
+export function signatureOf(params: Params): string[] {
+  return Object.values(params).map(described);
+}

@@ -1,0 +1,97 @@
+// What cudaModule() takes: CUDA C++ text of several kernels, and the variables that they share. Kernels and variables are compared
+// with the text when they are asked for, as far as tokens tell; the rest is for the device's compiler.
+import { type DType, DTYPES } from '../../core/elements/dtype.js';
+import { lengthOf } from '../../core/elements/shape.js';
+import { type Kernel, MADE } from '../../core/kernels/kernel.js';
+import type { ModuleText, ModuleVariable } from '../../core/kernels/module.js';
+import { globalFunctions, withoutComments } from '../cuda/text.js';
+import { type TextVariable, variablesOf } from '../cuda/variables.js';
+import { type CallSite, KernelTextError, toCompileError } from '../places/diagnostics.js';
+import { checkedParams, checkOptions, refuseArgument, shortened } from './arguments.js';
+import { checkedOptions, type GivenText, kernelSpec, textSpec } from './cuda-build.js';
+import { areSame, checkEntry, checkEntryName } from './cuda-entry.js';
+import type { CudaOptions } from './cuda-kernel.js';
+
+/** The text of a module that was asked for at `site`. */
+export function readModule(source: string, opts: CudaOptions, site: CallSite): ModuleText {
+  if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
+  checkOptions(opts);
+  const options = checkedOptions(opts.options ?? []);
+  const text = withoutComments(source);
+  const variables = variablesOf(text);
+  const kernelNames = unique(globalFunctions(text).filter(({ isExternC }) => isExternC));
+  refuseManaged(source, text, site);
+  const given: GivenText = { source, text, options, site };
+  const module: ModuleText = {
+    build: { ...textSpec(given, kernelNames.join(', ')), entry: '', isModule: true, signature: [] },
+    kernelNames,
+    variableNames: unique(variables.filter(isReachable)),
+    kernel(name, params) {
+      checkEntryName(name);
+      const own = checkedParams(params) as typeof params;
+      checkEntry(source, text, name, own, site);
+      const build = { ...kernelSpec(given, name, own), isModule: true };
+      const made: Kernel<typeof params> = { name, params: own, source, [MADE]: true, build, abi: 'plain', indexRank: 0, module };
+      return Object.freeze(made);
+    },
+    variable(name, dtype, shape) {
+      if (typeof name !== 'string') refuseArgument(`The name (${shortened(name)}) must be a string.`, 'name', name);
+      const found = variables.filter((one) => one.name === name && !one.isExtern);
+      if (found.length === 0) return unseen(name, text, module.variableNames);
+      // Which of several counts, only the preprocessor knows.
+      if (found.length === 1) checkVariable(found[0] as TextVariable, dtype, shape);
+      return { name, isConstant: found.every(({ space }) => space === 'constant') };
+    },
+  };
+  return Object.freeze(module);
+}
+
+function unique(named: readonly { readonly name: string }[]): readonly string[] {
+  return Object.freeze([...new Set(named.map(({ name }) => name))]);
+}
+
+function isReachable({ isConst, isExtern }: TextVariable): boolean {
+  return !isConst && !isExtern;
+}
+
+/** Memory that the host writes while kernels run has none of the order that all other memory has here. */
+function refuseManaged(source: string, text: string, site: CallSite): void {
+  const at = text.search(/\b__managed__\b/);
+  if (at < 0) return;
+  const end = at + '__managed__'.length;
+  const hint = "Write __device__, and copy to and from the array that the module's global() gives.";
+  throw toCompileError(
+    new KernelTextError('K007', { start: at, end }, 'A __managed__ variable is not supported.', hint),
+    undefined,
+    { text: source },
+    site,
+  );
+}
+
+/** A name that no declaration was read for: a macro or a template may still make one. */
+function unseen(name: string, text: string, names: readonly string[]): ModuleVariable {
+  const word = name.split('::').at(-1) as string;
+  const isHidden = /^[ \t]*#[ \t]*(?:define|include|if)/m.test(text) && new RegExp(`\\b${word.replace(/\W/g, '')}\\b`).test(text);
+  if (!isHidden || !/^(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*$/.test(name)) {
+    const has = names.length === 0 ? 'It has none that can be asked for.' : `It has ${shortened(names.join(', '))}.`;
+    refuseArgument(`The text has no variable '${shortened(name)}' outside functions. ${has}`, 'name', name, names);
+  }
+  return { name, isConstant: false };
+}
+
+function checkVariable({ name, isConst, text, dtype: own, byteLength }: TextVariable, dtype: DType, shape: readonly number[]): void {
+  const what = `The variable '${name}'`;
+  if (isConst) refuseArgument(`${what} (${text}) is const: what it holds is in the text, and compilers count on it.`, 'name', name);
+  if (own !== undefined && !areSame(dtype, own))
+    refuseArgument(`${what} is '${shortened(text)}' in the text: its elements are not ${dtype} (${own}).`, 'dtype', dtype, own);
+  const bytes = lengthOf(shape) * DTYPES[dtype].byteSize;
+  if (byteLength !== undefined && bytes !== byteLength) {
+    const asked = `${dtype}[${shape.join(', ')}]`;
+    refuseArgument(
+      `${what} is '${shortened(text)}' in the text: its size is not that of ${asked}, ${bytes} bytes (${byteLength}).`,
+      'shape',
+      shape,
+      byteLength,
+    );
+  }
+}

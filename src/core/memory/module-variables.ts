@@ -1,0 +1,98 @@
+// The variables of a module on one device, and which records use them: those of its kernels all of them, whatever they do.
+//
+// A variable is memory from the first time that the program asks for it. Launches before that are remembered by their points
+// alone, so that whoever writes it then comes after them.
+// Thread: owner.
+import type { Encoder } from '../../protocol/encoder.js';
+import { Access, MAX_LAUNCH_ARGS, MemorySpace } from '../../protocol/protocol.gen.js';
+import { badArgument } from '../base/arguments.js';
+import { InternalError, MillraceError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { ModulePlan, VariableUses } from '../kernels/module-plan.js';
+import type { ModuleVariable } from '../kernels/module.js';
+import { Storage } from './storage.js';
+import { uses } from './uses.js';
+
+interface Asked extends ModuleVariable {
+  readonly storage: Storage;
+}
+
+class ModuleVariables implements VariableUses {
+  readonly #core: DeviceCore;
+  readonly #plan: ModulePlan;
+  readonly #asked: Asked[] = [];
+  /** Has no bytes and stands for all variables: who used it has launched a kernel of the module. */
+  readonly #launches: Storage;
+
+  constructor(core: DeviceCore, plan: ModulePlan) {
+    this.#core = core;
+    this.#plan = plan;
+    this.#launches = new Storage(MemorySpace.DEVICE, 0, 0, 0, core);
+  }
+
+  use(encoder: Encoder, at: number): number {
+    if (at + this.#asked.length > MAX_LAUNCH_ARGS) throw this.#tooMany(at);
+    for (const { storage, isConstant } of this.#asked) {
+      encoder.variableArg(at++, isConstant ? Access.READ : Access.READ_WRITE, storage.handle);
+      uses.add(storage, 0, storage.byteLength, !isConstant);
+    }
+    uses.add(this.#launches, 0, 0, false);
+    return at;
+  }
+
+  /** Its memory, the same each time. */
+  of(variable: ModuleVariable, byteLength: number): Storage {
+    const { name, isConstant } = variable;
+    const known = this.#asked.find((asked) => asked.name === name && asked.storage.byteLength === byteLength);
+    if (known !== undefined) return known.storage;
+    const core = this.#core;
+    const storage = new Storage(MemorySpace.DEVICE, core.memory.take(), 0, byteLength, core);
+    for (const { timeline, ticket, access } of this.#launches.users) {
+      storage.use(timeline, ticket, 0, byteLength, isConstant ? 'read' : 'write', access, false);
+    }
+    this.#asked.push({ name, isConstant, storage });
+    this.#bind(name, storage);
+    return storage;
+  }
+
+  #bind(name: string, { handle, byteLength }: Storage): void {
+    const { channel, failures } = this.#core;
+    const failure = channel.reserveFailure();
+    const bound = channel.bindVariable(handle, { module: this.#plan.number, name, byteLength, failure });
+    failures.expect(
+      failure,
+      bound.then(
+        () => undefined,
+        (error: unknown) => {
+          this.#forget(handle);
+          return error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error));
+        },
+      ),
+    );
+  }
+
+  /** There is none such: launches have nothing to do with it, and asked for again it is looked for again. */
+  #forget(handle: number): void {
+    this.#asked.splice(
+      this.#asked.findIndex(({ storage }) => storage.handle === handle),
+      1,
+    );
+  }
+
+  #tooMany(entries: number): Error {
+    const count = this.#asked.length;
+    const message =
+      `The arguments of the launch (${entries}) and the variables that were asked for of its module (${count}) ` +
+      `exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
+    return badArgument('kernel', entries + count, message, MAX_LAUNCH_ARGS);
+  }
+}
+
+/** Those of a module on a device. */
+export function variablesOf(core: DeviceCore, plan: ModulePlan): ModuleVariables {
+  const known = plan.variables as ModuleVariables | undefined;
+  if (known !== undefined) return known;
+  const made = new ModuleVariables(core, plan);
+  plan.variables = made;
+  return made;
+}

@@ -1,0 +1,257 @@
+// Chapter 4, modules: kernels of one CUDA C++ text, and the variables that they share.
+import { describe, expect } from 'vitest';
+import {
+  ArgumentError,
+  CompileError,
+  cudaKernel,
+  cudaModule,
+  f32,
+  i32,
+  inout,
+  input,
+  type InOut,
+  type Kernel,
+  output,
+  StateError,
+} from 'millrace';
+import { COUNTERS, counters, one, WEIGHTS } from '../support/modules.js';
+import { chapterDevice, chapterDevices, rulesOf, withDevice } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { thrownBy } from '../support/wait.js';
+
+export function modules(target: Target): void {
+  describe('4 kernels: modules', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    rule('S470', 'kernels of a module share its variables, and two modules of one text have each their own', async () => {
+      const { device } = chapter;
+      const [first, second] = [counters(), counters()];
+      using out = device.zeros(1, 'i32');
+      const launch = async (kernelOf: Kernel<{ out: InOut<'i32'> }>): Promise<number> => {
+        device.stream.launch(kernelOf, one, { out });
+        return (await out.read())[0]!;
+      };
+      device.stream.launch(first.add, one, { out, by: 7 });
+      expect((await out.read())[0]).toBe(107);
+      expect(await launch(first.step)).toBe(119);
+      expect(await launch(first.step)).toBe(141);
+      expect(await launch(second.step)).toBe(112);
+      // Another Kernel object of the same function is the same kernel.
+      expect(await launch(first.module.kernel('step', { out: inout(i32) }))).toBe(173);
+    });
+
+    rule('S470', 'a kernel of cudaKernel keeps its variables, and its text again is another kernel', async () => {
+      const { device } = chapter;
+      const text = `__device__ int total = 5;
+extern "C" __global__ void grow(int* out) {
+  static __device__ int calls = 0;
+  calls += 1;
+  total *= 2;
+  out[0] = total + 1000 * calls;
+}`;
+      const [grow, again] = [cudaKernel('grow', { out: output(i32) }, text), cudaKernel('grow', { out: output(i32) }, text)];
+      using out = device.zeros(1, 'i32');
+      for (const [each, expected] of [
+        [grow, 1010],
+        [grow, 2020],
+        [again, 1010],
+        [grow, 3040],
+      ] as const) {
+        device.stream.launch(each, one, { out });
+        expect((await out.read())[0]).toBe(expected);
+      }
+    });
+
+    rule('S471', 'a variable is copied to and from, filled and read, and kernels see it', async () => {
+      const { device } = chapter;
+      const { stream } = device;
+      const module = cudaModule(WEIGHTS);
+      const weigh = module.kernel('weigh', { x: input(f32), y: output(f32), n: i32 });
+      const n = 37;
+      const values = Float32Array.from({ length: n }, (_, i) => i - 5);
+      using x = device.from(values);
+      using y = device.empty(n);
+      const weights = module.global(device, 'weights', f32, [2, 2]);
+      const gravity = module.global(device, 'physics::inner::gravity', 'f32', []);
+      const run = async (): Promise<Float32Array> => {
+        stream.launch(weigh, { threads: n }, { x, y, n });
+        return y.read();
+      };
+      expect(await gravity.item()).toBe(9.5);
+      // Memory without a value in the text begins with zeros.
+      expect(await run()).toEqual(values.map(() => 9.5));
+      stream.copy(weights, new Float32Array([1, 2, 3, 4]));
+      expect(await run()).toEqual(values.map((v, i) => v * ((i % 4) + 1) + 9.5));
+      stream.fill(weights.view(1), 8);
+      stream.fill(gravity, -1);
+      expect(await run()).toEqual(values.map((v, i) => v * [1, 2, 8, 8][i % 4]! - 1));
+      expect([...(await weights.read())]).toEqual([1, 2, 8, 8]);
+      using copied = weights.transpose().clone();
+      expect([...(await copied.read())]).toEqual([1, 8, 2, 8]);
+      stream.copy(weights, weights.transpose().clone());
+      expect([...(await weights.read())]).toEqual([1, 8, 2, 8]);
+    });
+
+    rule('S471', 'static variables, structs and pointers are memory of their size', async () => {
+      const { device } = chapter;
+      const { stream } = device;
+      const { module: counting, step } = counters();
+      using out = device.zeros(2, 'i32');
+      const steps = counting.global(device, 'steps', i32, 3);
+      stream.copy(steps, new Int32Array([0, 50, 0]));
+      stream.launch(step, one, { out });
+      expect((await out.read())[0]).toBe(160);
+      expect([...(await steps.read())]).toEqual([0, 60, 0]);
+
+      const module = cudaModule(WEIGHTS);
+      const follow = module.kernel('follow', { out: inout(i32) });
+      stream.launch(follow, one, { out });
+      expect([...(await out.read())]).toEqual([-1, 413]);
+      const scales = module.global(device, 'pairs', f32, [2, 2]).view(undefined, 0);
+      expect([...(await scales.read())]).toEqual([2, 4]);
+      stream.fill(scales, 6);
+      using numbers = device.from(new Float32Array([10, 20, 30]));
+      await numbers.read();
+      const where = module.global(device, 'where', 'u64', 1);
+      stream.copy(where, new BigUint64Array([numbers.nativePointer]));
+      stream.launch(follow, one, { out });
+      expect([...(await out.read())]).toEqual([20, 613]);
+    });
+
+    rule('S471', 'arrays of one variable are one memory, which outlives them', async () => {
+      const { device } = chapter;
+      const { module, add } = counters();
+      using out = device.zeros(1, 'i32');
+      {
+        using count = module.global(device, 'count', i32, 1);
+        device.stream.fill(count, 40);
+        await device.synchronize();
+        expect(count.nativePointer).toBe(module.global(device, 'count', 'i32', []).nativePointer);
+      }
+      device.stream.launch(add, one, { out, by: 2 });
+      const count = module.global(device, 'count', i32, 1);
+      expect((await count.read())[0]).toBe(42);
+      count[Symbol.dispose]();
+      expect(count.isDisposed).toBe(true);
+      expect(thrownBy(() => device.stream.fill(count, 1))).toBeInstanceOf(StateError);
+      expect((await module.global(device, 'count', i32, 1).read())[0]).toBe(42);
+    });
+
+    rule('S474', 'a wrong name, type or size is refused at the call with what the text has', () => {
+      const { device } = chapter;
+      const module = cudaModule(WEIGHTS);
+      const refused = (call: () => unknown): ArgumentError => {
+        const error = thrownBy(call) as ArgumentError;
+        expect(error).toBeInstanceOf(ArgumentError);
+        return error;
+      };
+      const name = refused(() => module.global(device, 'weight', f32, 4));
+      expect(name).toMatchObject({ argument: 'name', value: 'weight' });
+      expect(name.limit).toEqual(['physics::inner::gravity', 'weights', 'pairs', 'where']);
+      expect(name.message).toContain('physics::inner::gravity, weights, pairs, where');
+      expect(refused(() => module.global(device, 'gravity', f32, 1)).argument).toBe('name');
+      expect(refused(() => module.global(device, 'weights', i32, 4))).toMatchObject({ argument: 'dtype', value: 'i32', limit: 'f32' });
+      expect(refused(() => module.global(device, 'weights', f32, 5))).toMatchObject({ argument: 'shape', limit: 16 });
+      expect(refused(() => module.global(device, 'where', 'u32', 1))).toMatchObject({ argument: 'shape', limit: 8 });
+      expect(refused(() => module.global(device, 'fixed', i32, 2)).message).toContain('const');
+      expect(refused(() => module.kernel('weigh', { x: input(f32), y: output(i32), n: i32 })).argument).toBe('params.y');
+      expect(thrownBy(() => module.kernel('weights', {}))).toBeInstanceOf(CompileError);
+      const managed = thrownBy(() => cudaModule('__device__ __managed__ int shared;')) as CompileError;
+      expect(managed).toBeInstanceOf(CompileError);
+      expect(managed.diagnostics[0]).toMatchObject({ code: 'K007' });
+    });
+
+    rule('S476', 'a module is built once for a device, and compile builds it ahead', async () => {
+      const { device } = chapter;
+      const { module, add, step } = counters();
+      await Promise.all([device.compile(module), device.compile(add, module, step)]);
+      using out = device.zeros(1, 'i32');
+      device.stream.launch(add, one, { out, by: 1 });
+      device.stream.launch(step, one, { out });
+      expect((await out.read())[0]).toBe(113);
+    });
+  });
+
+  describe('4 kernels: modules and the lives of devices', () => {
+    const rule = rulesOf(target);
+
+    rule('S470', 'variables begin as the text says each time a device is opened', async () => {
+      const { module, add } = counters();
+      const plain = cudaKernel(
+        'plain',
+        { out: output(i32) },
+        '__device__ int kept = 1; extern "C" __global__ void plain(int* out) { kept += 1; out[0] = kept; }',
+      );
+      for (let turn = 0; turn < 2; turn++) {
+        await withDevice(target, {}, async (device) => {
+          using out = device.zeros(1, 'i32');
+          expect((await module.global(device, 'count', i32, 1).read())[0]).toBe(100);
+          device.stream.launch(add, one, { out, by: 1 });
+          expect((await out.read())[0]).toBe(101);
+          device.stream.launch(plain, one, { out });
+          expect((await out.read())[0]).toBe(2);
+        });
+      }
+    });
+
+    rule('S478', 'a device that closes runs the kernels and copies that are queued', async () => {
+      const text = `// ${target.name} ${process.pid} ${Date.now()}\n${COUNTERS}`;
+      const module = cudaModule(text);
+      const add = module.kernel('add', { out: inout(i32), by: i32 });
+      const device = await target.open();
+      const out = device.zeros(1, 'i32');
+      const result = device.pinned(2, i32);
+      // Not built yet.
+      for (let n = 0; n < 10; n++) device.stream.launch(add, one, { out, by: 1 });
+      device.stream.copy(result.subarray(0, 1), module.global(device, 'count', i32, 1));
+      device.stream.copy(result.subarray(1, 2), out);
+      await device.close();
+      expect([...result.data]).toEqual([110, 110]);
+      expect(thrownBy(() => module.global(device, 'count', i32, 1))).toBeInstanceOf(StateError);
+    });
+  });
+}
+
+export function modulesOfTwo(target: Target): void {
+  describe('4 kernels: modules on two devices', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevices(target);
+
+    rule('S470', 'each device has variables of its own, of modules and of other kernels', async () => {
+      const { device, other } = chapter;
+      const { module, add } = counters();
+      const plain = cudaKernel(
+        'plain',
+        { out: output(i32) },
+        '__device__ int kept = 1; extern "C" __global__ void plain(int* out) { kept += 1; out[0] = kept; }',
+      );
+      for (const [each, by, sum] of [
+        [device, 1, 101],
+        [other, 10, 110],
+        [device, 1, 102],
+        [other, 10, 120],
+      ] as const) {
+        using out = each.zeros(1, 'i32');
+        each.stream.launch(add, one, { out, by });
+        expect((await out.read())[0]).toBe(sum);
+        expect((await module.global(each, 'count', i32, 1).read())[0]).toBe(sum);
+        each.stream.launch(plain, one, { out });
+        expect((await out.read())[0]).toBe(by === 1 ? sum - 99 : (sum - 100) / 10 + 1);
+      }
+    });
+
+    rule('S471', 'a variable is copied to another device, and from it', async () => {
+      const { device, other } = chapter;
+      const { module, step } = counters();
+      const [here, there] = [module.global(device, 'steps', i32, 3), module.global(other, 'steps', i32, 3)];
+      device.stream.copy(here, new Int32Array([4, 5, 6]));
+      other.stream.copy(there, here);
+      using out = other.zeros(1, 'i32');
+      other.stream.launch(step, one, { out });
+      expect((await out.read())[0]).toBe(115);
+      device.stream.copy(here, there);
+      expect([...(await here.read())]).toEqual([4, 15, 6]);
+    });
+  });
+}
