@@ -10,14 +10,16 @@
 #include <utility>
 
 #include "cpu/block_threads.h"
+#include "cpu/own_data.h"
 
 namespace millrace::cpu {
 
 namespace {
 
-/// A file of its own beside the given one, which the loader does not know yet. Its name is one that whoever keeps that
-/// folder takes for unfinished, should the process end before the copy is removed.
-std::string CopyOf(const std::string& path) {
+/// The file itself, or where it has variables a copy beside it, which the loader does not know yet. A copy's name is
+/// one that whoever keeps that folder takes for unfinished, should the process end before it is removed.
+std::string FileOf(const std::string& path) {
+  if (!HasOwnData(path)) return path;
   static std::atomic<uint64_t> copies{0};
   std::string copy = path + '.' + std::to_string(getpid()) + '-' + std::to_string(copies.fetch_add(1)) + ".new";
   std::error_code error;
@@ -40,13 +42,13 @@ class Variable final : public hal::Memory {
 }  // namespace
 
 Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
-  const std::string copy = CopyOf(path);
-  if (copy.empty()) return Status(StatusCode::kInternal, "copying the shared object of a kernel");
+  const std::string file = FileOf(path);
+  if (file.empty()) return Status(StatusCode::kInternal, "copying the shared object of a kernel");
   // Bound now: a symbol that is missing must fail the build, not the process at the first launch. Local: two images may
   // export the same entry.
-  void* library = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   // What is mapped stays, and no other file can be taken for it.
-  unlink(copy.c_str());
+  if (file != path) unlink(file.c_str());
   if (library == nullptr) return Status(StatusCode::kInternal, "loading the shared object of a kernel");
   return std::make_shared<Image>(library);
 }

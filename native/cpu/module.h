@@ -45,7 +45,7 @@ struct CpuVariable {
 };
 
 /// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The process's loader has a file
-/// once, however often it is opened, so what is loaded is a copy: each load has variables of its own.
+/// once, however often it is opened, so of one with variables a copy is loaded: each load has variables of its own.
 class Image {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
