@@ -41,6 +41,32 @@ export function modules(target: Target): void {
       expect(await launch(first.module.kernel('step', { out: inout(i32) }))).toBe(173);
     });
 
+    rule('S470', 'kernels whose threads wait for each other share variables with those whose threads do not', async () => {
+      const { device } = chapter;
+      const module = cudaModule(`
+__device__ int seen[64];
+extern "C" __global__ void alone(int from) { seen[threadIdx.x] = from + threadIdx.x; }
+extern "C" __global__ void turned(int* out) {
+  __shared__ int values[64];
+  values[threadIdx.x] = seen[threadIdx.x];
+  __syncthreads();
+  seen[threadIdx.x] = values[63 - threadIdx.x];
+  out[threadIdx.x] = seen[threadIdx.x];
+}
+__device__ int from_next(int value) { return __shfl_sync(0xffffffffu, value, (threadIdx.x + 1) % 32); }
+extern "C" __global__ void shifted(int* out) {
+  seen[threadIdx.x] = from_next(seen[threadIdx.x]);
+  out[threadIdx.x] = seen[threadIdx.x];
+}`);
+      const block = { grid: 1, block: 64 } as const;
+      using out = device.zeros(64, 'i32');
+      device.stream.launch(module.kernel('alone', { from: i32 }), block, { from: 100 });
+      device.stream.launch(module.kernel('turned', { out: output(i32) }), block, { out });
+      expect(await out.read()).toEqual(Int32Array.from({ length: 64 }, (_, i) => 163 - i));
+      device.stream.launch(module.kernel('shifted', { out: output(i32) }), block, { out });
+      expect(await out.read()).toEqual(Int32Array.from({ length: 64 }, (_, i) => (i % 32 === 31 ? 194 - i : 162 - i)));
+    });
+
     rule('S470', 'a kernel of cudaKernel keeps its variables, and its text again is another kernel', async () => {
       const { device } = chapter;
       const text = `__device__ int total = 5;

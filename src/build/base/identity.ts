@@ -8,7 +8,10 @@ import { stampOf, type Facts } from './stamp.js';
 
 /** Beside the package's root, from src as from dist. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
-const OWN_DIRECTORIES: readonly string[] = [SHIM_DIRECTORY, ...['..', '../../compiler/cuda'].map((path) => fileURLToPath(new URL(path, import.meta.url)))];
+const OWN_DIRECTORIES: readonly string[] = [
+  SHIM_DIRECTORY,
+  ...['..', '../../compiler/cuda'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+];
 
 let ownIdentity: string | undefined;
 

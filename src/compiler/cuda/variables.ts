@@ -41,6 +41,7 @@ const STORAGE: ReadonlySet<string> = new Set([
 ]);
 const DEFINES_TYPE: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__align__', '__builtin_align__', 'alignas', '__attribute__', 'decltype']);
+const BEHIND_PARAMETERS: ReadonlySet<string> = new Set(['const', 'volatile', 'noexcept', 'override', 'final', 'requires']);
 const OPENING = '([{';
 const CLOSING = ')]}';
 const POINTER_BYTES = 8;
@@ -176,7 +177,9 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
     else if (ATTRIBUTES.has(word)) at = closing(declaration, at + 1);
     else if (OPENING.includes(word)) {
       const close = closing(declaration, at);
-      if (word === '(' && !hasValue) isFunction = true;
+      // A macro's call may stand before a declaration without an end of its own.
+      if (word === '(' && !hasValue && isMacroCall(declaration[close + 1])) [words, extents] = [[], []];
+      else if (word === '(' && !hasValue) isFunction = true;
       if (word === '[' && !hasValue) extents.push(declaration.slice(at + 1, close).join(' '));
       // `struct S { ... } s`, and not `S s { ... }`.
       if (word === '{' && !hasValue) hasValue = hasBody || !(hasBody = isBodyOfType(words));
@@ -189,6 +192,11 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
   }
   end();
   return found as [Declarator, ...Declarator[]];
+}
+
+/** Is what has parentheses before this no function? */
+function isMacroCall(next: string | undefined): boolean {
+  return next !== undefined && /^[A-Za-z_]/.test(next) && !BEHIND_PARAMETERS.has(next);
 }
 
 function isBodyOfType(words: readonly string[]): boolean {

@@ -1,0 +1,95 @@
+// cudaModule: what is checked when it, its kernels and its variables are asked for, and what is to be built.
+import { describe, expect, test } from 'vitest';
+import { cudaModule } from '../../../src/cuda-module.js';
+import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { input, output } from '../../../src/core/kernels/kernel.js';
+import { MODULE, type ModuleText } from '../../../src/core/kernels/module.js';
+
+const SOURCE = `
+__constant__ float weights[3];
+__device__ const int fixed = 1;
+namespace n { __device__ unsigned counts[2]; }
+extern "C" __global__ void one(const float* x, float* y) { y[0] = x[0] * weights[0]; }
+extern "C" __global__ void two(int n) { atomicAdd(&n::counts[0], n); assert(n > 0); }
+__global__ void inner(int n) {}
+`;
+
+const textOf = (source: string): ModuleText => cudaModule(source)[MODULE];
+
+function refusal(run: () => unknown): ArgumentError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ArgumentError) return error;
+    throw error;
+  }
+  throw new Error('It is accepted.');
+}
+
+test('a module says what it has', () => {
+  const module = cudaModule(SOURCE);
+  expect(module.source).toBe(SOURCE);
+  expect(JSON.parse(JSON.stringify(module))).toEqual({ kernels: ['one', 'two'], globals: ['weights', 'n::counts'] });
+  expect(`${module[MODULE].build.name}`).toBe('one, two');
+});
+
+test('its kernels are kernels, built from its text as a module', () => {
+  const module = cudaModule(SOURCE, { options: ['-DN=3'] });
+  const one = module.kernel('one', { x: input(f32), y: output(f32) });
+  expect(one).toMatchObject({ name: 'one', source: SOURCE, abi: 'plain', module: module[MODULE] });
+  const shared = { source: SOURCE, isModule: true, isAsserting: true, options: ['-DN=3'], isBounded: false };
+  expect(one.build).toMatchObject({ ...shared, entry: 'one', name: 'one', signature: ['f32*', 'f32*'] });
+  expect(module[MODULE].build).toMatchObject({ ...shared, entry: '', name: 'one, two', signature: [] });
+  expect(refusal(() => module.kernel('one', { x: input(f32), y: i32 })).argument).toBe('params.y');
+  for (const name of ['three', 'inner']) expect(() => module.kernel(name, { n: i32 })).toThrow(CompileError);
+});
+
+describe('variables', () => {
+  test('are compared with the text', () => {
+    const text = textOf(SOURCE);
+    expect(text.variable('weights', 'f32', [3])).toEqual({ name: 'weights', isConstant: true });
+    expect(text.variable('weights', 'f32', [1, 3])).toEqual({ name: 'weights', isConstant: true });
+    expect(text.variable('n::counts', 'u32', [2])).toEqual({ name: 'n::counts', isConstant: false });
+    expect(refusal(() => text.variable('weights', 'f32', [2]))).toMatchObject({ argument: 'shape', value: [2], limit: 12 });
+    expect(refusal(() => text.variable('weights', 'i32', [3]))).toMatchObject({ argument: 'dtype', value: 'i32', limit: 'f32' });
+    expect(refusal(() => text.variable('fixed', 'i32', [1])).message).toContain('const');
+    expect(refusal(() => text.variable('counts', 'u32', [2]))).toMatchObject({ argument: 'name', value: 'counts' });
+    expect(refusal(() => text.variable('one', 'u32', [2])).limit).toEqual(['weights', 'n::counts']);
+    expect(refusal(() => text.variable(7 as never, 'u32', [2])).argument).toBe('name');
+  });
+
+  test('that a macro may make are left to the image, others are not', () => {
+    const text = textOf('#define V(name) __device__ int name;\nV(made)\n__device__ int plain; extern __device__ int elsewhere;');
+    expect(text.variable('made', 'i32', [1])).toEqual({ name: 'made', isConstant: false });
+    expect(text.variable('elsewhere', 'i32', [1])).toEqual({ name: 'elsewhere', isConstant: false });
+    for (const name of ['missing', 'ma.e', 'n::', ''])
+      expect(refusal(() => text.variable(name, 'i32', [1])).message).toContain('It has plain.');
+    expect(refusal(() => textOf('int x;').variable('x', 'i32', [1])).message).toContain('It has none that can be asked for.');
+  });
+
+  test('that conditions choose between are left to the image', () => {
+    const text = textOf('#ifdef WIDE\n__device__ double x[2];\n#else\n__device__ float x[2];\n#endif');
+    expect(text.variable('x', 'f64', [2])).toEqual({ name: 'x', isConstant: false });
+    expect(text.variable('x', 'f32', [2])).toEqual({ name: 'x', isConstant: false });
+  });
+});
+
+test('managed variables are refused where they stand', () => {
+  try {
+    cudaModule('__device__ int fine;\n__device__ __managed__ int shared;');
+  } catch (error) {
+    expect(error).toBeInstanceOf(CompileError);
+    const { code, file, column } = (error as CompileError).diagnostics[0]!;
+    expect([code, file, column]).toEqual(['K007', import.meta.filename, 12]);
+    expect((error as CompileError).message).toContain('in the module near');
+    return;
+  }
+  throw new Error('It is accepted.');
+});
+
+test('what is no text, and bad options', () => {
+  expect(refusal(() => cudaModule(3 as never)).argument).toBe('source');
+  expect(refusal(() => cudaModule('', { options: 'fast' as never })).argument).toBe('options');
+  expect(refusal(() => cudaModule('', null as never)).argument).toBe('opts');
+});
