@@ -82,6 +82,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   events,
   arrays,
   cooperative,
+  moduleVariables,
   hostFunctions,
 ];
 

@@ -2,6 +2,8 @@
 // as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
 import {
   cudaKernel,
+  type CudaModule,
+  cudaModule,
   elapsed,
   f32,
   getDefaultDevice,
@@ -75,6 +77,15 @@ stream.launch(saxpy, 4, { a: floats, x: floats, y: floats });
 stream.launch(saxpy, 4, { a: 2, x: floats, y: floats, z: 1 });
 
 const text = cudaKernel('count', { n: u32, out: output(u32) }, 'extern "C" __global__ void count(unsigned n, unsigned* out) {}');
+const counters: CudaModule = cudaModule('__device__ int calls; extern "C" __global__ void count(unsigned n, unsigned* out) {}');
+const counted = counters.kernel('count', { n: u32, out: output(u32) });
+holds<Same<typeof counted, typeof text>>();
+const calls = counters.global(device, 'calls', 'i32', []);
+holds<Same<typeof calls, DeviceArray<'i32'>>>();
+holds<Same<DeviceArray<'u8'>, ReturnType<typeof counters.global<'u8'>>>>();
+void device.compile(counters, counted as Kernel);
+// @ts-expect-error The device comes first.
+counters.global('calls', 'i32', []);
 holds<Same<typeof text extends Kernel ? true : false, true>>();
 
 // Inputs are read-only in a body, and ranks shape the indexing.

@@ -6,7 +6,7 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import { Access, MAX_LAUNCH_ARGS, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument } from '../base/arguments.js';
-import { InternalError, MillraceError } from '../base/errors.js';
+import { DeviceLostError, InternalError, MillraceError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { ModulePlan, VariableUses } from '../kernels/module-plan.js';
 import type { ModuleVariable } from '../kernels/module.js';
@@ -65,6 +65,8 @@ class ModuleVariables implements VariableUses {
         () => undefined,
         (error: unknown) => {
           this.#forget(handle);
+          // Told by all else that the device had.
+          if (error instanceof DeviceLostError) return undefined;
           return error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error));
         },
       ),

@@ -1,7 +1,14 @@
 // Modules on a device without one: what is asked of the channel, what launches name, and who is told of what cannot be had.
 import { describe, expect, test, vi } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
-import { ArgumentError, CompileError, type MillraceError, StateError, UpstreamError } from '../../../src/core/base/errors.js';
+import {
+  ArgumentError,
+  CompileError,
+  DeviceLostError,
+  type MillraceError,
+  StateError,
+  UpstreamError,
+} from '../../../src/core/base/errors.js';
 import { i32 } from '../../../src/core/elements/dtype.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
@@ -125,6 +132,17 @@ describe('a variable that cannot be had', () => {
     await turn();
     expect(told).toEqual([]);
     device.stream.fill(x, 1);
+  });
+
+  test('because the device ended is no failure of its own', async () => {
+    const { channel, device, module } = made();
+    const told: MillraceError[] = [];
+    device.core.errors.add({ next: (error) => told.push(error) });
+    const count = module.global(device, 'count', i32, 1);
+    channel.completeAll();
+    channel.variables.get(count.storage.handle)!.reject(new DeviceLostError('ERR_MILLRACE_LOST', 'Device cpu:0 is closed.', 'closed'));
+    for (let n = 0; n < 5; n++) await turn();
+    expect(told).toEqual([]);
   });
 
   test('that nobody used is told once, and asked for again it is looked for again', async () => {
