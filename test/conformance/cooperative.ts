@@ -122,6 +122,36 @@ const handed = cudaKernel(
 }`,
 );
 
+// Threads of CUDA texts that have returned, which only the CPU device passes over.
+const departed = cudaKernel(
+  'grid_departed',
+  { counts: inout(i32), turns: i32 },
+  `#include <cooperative_groups.h>
+extern "C" __global__ void grid_departed(int* counts, int turns) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  for (int turn = 0; turn < turns; turn++) {
+    if (blockIdx.x % 3 + threadIdx.x % 4 <= turn) return;
+    atomicAdd(counts + turn, 1);
+    grid.sync();
+    if (grid.thread_rank() == grid.size() - 1) counts[turns + turn] = counts[turn];
+    auto token = grid.barrier_arrive();
+    grid.barrier_wait(static_cast<decltype(token)&&>(token));
+  }
+}`,
+);
+
+// That it waits for the grid, only the template knows.
+const hidden = cudaKernel(
+  'grid_hidden',
+  { x: inout(i32) },
+  `#include <cooperative_groups.h>
+template <class Group> __device__ void meet(Group group) { group.sync(); }
+extern "C" __global__ void grid_hidden(int* x) {
+  meet(cooperative_groups::this_grid());
+  x[blockIdx.x] += 1;
+}`,
+);
+
 /** New each time, so that it is not built yet: blocks that need much of a multiprocessor. */
 const crowded = () =>
   kernel('grid_crowded', { out: inout(i32) }, ({ out }, t) => {
@@ -156,9 +186,11 @@ export function cooperative(target: Target): void {
     const line = { grid: BLOCKS, block: WIDTH, cooperative: true } as const;
 
     rule('S450', 'a block waits for what another one writes', async () => {
-      using flags = chapter.device.zeros(BLOCKS, 'i32');
-      await chapter.device.stream.launch(handed, { ...line, block: 1 }, { flags }).done;
-      expect(await flags.read()).toEqual(Int32Array.from({ length: BLOCKS }, (_, block) => BLOCKS - block));
+      // Blocks that spin take the cores of a CPU from the one that they wait for.
+      const blocks = 10;
+      using flags = chapter.device.zeros(blocks, 'i32');
+      await chapter.device.stream.launch(handed, { grid: blocks, block: 1, cooperative: true }, { flags }).done;
+      expect(await flags.read()).toEqual(Int32Array.from({ length: blocks }, (_, block) => blocks - block));
     });
 
     rule('S450', 'launches of streams run in any order and each as a whole', async () => {
@@ -242,6 +274,23 @@ export function cooperative(target: Target): void {
       }
     });
 
+    const ofCpu = { unless: !target.name.startsWith('cpu') && 'On CUDA this waits without end, or loses the device.' };
+
+    rule(
+      'S452',
+      'nor are threads of a CUDA C++ text on the CPU device',
+      async () => {
+        using counts = chapter.device.zeros(14, 'i32');
+        chapter.device.stream.launch(departed, line, { counts, turns: 7 });
+        const threads = Array.from({ length: BLOCKS * WIDTH }, (_, i) => (Math.floor(i / WIDTH) % 3) + (i % 4));
+        const expected = Array.from({ length: 7 }, (_, turn) => threads.filter((end) => end > turn).length);
+        // The last thread of the grid is there for so long.
+        const last = threads.at(-1)!;
+        expect([...(await counts.read())]).toEqual([...expected, ...expected.map((count, turn) => (turn < last ? count : 0))]);
+      },
+      ofCpu,
+    );
+
     rule('S453', 'a barrier of the grid that not all of it reaches is refused', () => {
       const params = { x: inout(i32) };
       const code = (make: () => unknown): string => (thrownBy(make) as CompileError).diagnostics[0]!.code;
@@ -276,6 +325,23 @@ export function cooperative(target: Target): void {
       const notOne = { grid: 1, block: 1, cooperative: 1 as unknown as boolean };
       expect(thrownBy(() => device.stream.launch(scan, notOne, { x }))).toBeInstanceOf(ArgumentError);
     });
+
+    rule(
+      'S454',
+      'a wait that only the run shows fails the launch on the CPU device',
+      async () => {
+        const stream = chapter.device.createStream();
+        using x = stream.zeros(4, 'i32');
+        const error = await rejectionOf(stream.launch(hidden, { grid: 4, block: 8 }, { x }).done);
+        expect(error).toBeInstanceOf(LaunchError);
+        expect(error.message).toMatch(/this_grid\(\)\.is_valid\(\), which a launch with \{ cooperative: true \} makes true/);
+        stream.fill(x, 5);
+        await stream.launch(hidden, { grid: 4, block: 1, cooperative: true }, { x }).done;
+        expect(await x.read()).toEqual(Int32Array.of(6, 6, 6, 6));
+        await stream.close();
+      },
+      ofCpu,
+    );
 
     rule('S455', 'more blocks than run at once fail the launch until the kernel is built, and are refused after', async () => {
       const { device } = chapter;

@@ -1,0 +1,40 @@
+// The CUDA backend on a device that makes no cooperative launches, as the fake driver has one where the environment
+// says.
+#include <cstdlib>
+
+#include "cuda_fixture.h"
+
+namespace {
+
+using namespace millrace;           // NOLINT: the test speaks of little else
+using namespace millrace::testing;  // NOLINT
+
+MR_TEST(ADeviceWithoutCooperativeLaunchesSaysSo) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Pinned host(*opened.device, 4);
+  auto* count = host.As<unsigned>();
+  *count = 0;
+  auto kernel = opened.Load("meet");
+  MR_EXPECT_EQ(kernel->limits().max_blocks_together, 0u);
+  MR_EXPECT(!kernel->limits().blocks_at_once.empty());
+
+  void* params[] = {&count};
+  hal::LaunchRequest request = {
+      .kernel = kernel.get(), .grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 0, .params = params};
+  request.is_cooperative = true;
+  MR_EXPECT_EQ(static_cast<int>(stream->Launch(1, request).code()), static_cast<int>(StatusCode::kUnsupported));
+  request.is_cooperative = false;
+  MR_EXPECT(stream->Launch(1, request).ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  MR_EXPECT_EQ(*count, 1u);
+}
+
+}  // namespace
+
+int main() {
+  setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
+  setenv("MILLRACE_FAKE_CUDA_COOPERATION", "0", 1);
+  if (!ReadKernels(MILLRACE_CUDA_KERNELS)) return 1;
+  return RunAll();
+}
