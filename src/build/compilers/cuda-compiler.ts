@@ -44,8 +44,7 @@ export class NvrtcCompiler implements KernelCompiler {
     // Functions without __device__ count as device functions, as they do on the CPU device.
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
     // Behind the user's own folders.
-    const headers = includesHeaders(spec.source) ? toolkitHeaders(this.#nvrtc.path) : undefined;
-    if (headers !== undefined) options.push(`-I${headers}`);
+    if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, options);
     if (!image) throw rejectedBy(this.label, spec, log);
     return image;

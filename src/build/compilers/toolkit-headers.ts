@@ -8,11 +8,13 @@ const SIGN = 'cooperative_groups.h';
 /** From the folder of the library: toolkits (`lib64`, `targets/x86_64-linux/lib`), and Python's packages. */
 const BESIDE: readonly string[] = ['../include', '../../include', '../../cuda_runtime/include', '../../../include'];
 
-/** The folder, or undefined where there is none. `nvrtc` is the library, as a path or as a name that the loader knows. */
-export function toolkitHeaders(nvrtc: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
+/** The folders, none where they are not found. `nvrtc` is the library, as a path or as a name that the loader knows. */
+export function toolkitHeaders(nvrtc: string, env: NodeJS.ProcessEnv = process.env): string[] {
   const beside = isAbsolute(nvrtc) ? BESIDE.map((way) => join(dirname(nvrtc), way)) : [];
   const homes = [env['CUDA_HOME'], env['CUDA_PATH'], '/usr/local/cuda'].filter((home) => home !== undefined && home !== '');
-  return [...beside, ...homes.map((home) => join(home!, 'include'))].find((folder) => existsSync(join(folder, SIGN)));
+  const found = [...beside, ...homes.map((home) => join(home!, 'include'))].find((folder) => existsSync(join(folder, SIGN)));
+  // Since CUDA 13 the C++ library, on which they stand, has a folder of its own.
+  return found === undefined ? [] : [found, join(found, 'cccl')].filter((folder) => existsSync(folder));
 }
 
 /** Whether a text includes a header of CUDA's that NVRTC looks for in folders. */

@@ -23,13 +23,15 @@ test.each([
   ['d/nvidia/cu13/lib/libnvrtc.so.13', 'd/nvidia/cu13/include'],
 ])('headers of %s are in %s', (library, include) => {
   const folder = made(include);
-  expect(toolkitHeaders(join(root, library), {})).toBe(folder);
+  expect(toolkitHeaders(join(root, library), {})).toEqual([folder]);
+  mkdirSync(join(folder, 'cccl'));
+  expect(toolkitHeaders(join(root, library), {})).toEqual([folder, join(folder, 'cccl')]);
 });
 
 test('else they are those of the toolkit that the environment names', () => {
   const folder = made('e/include');
-  expect(toolkitHeaders(join(root, 'nowhere/lib/libnvrtc.so'), { CUDA_HOME: join(root, 'e') })).toBe(folder);
-  expect(toolkitHeaders('libnvrtc.so.12', { CUDA_PATH: join(root, 'e') })).toBe(folder);
+  expect(toolkitHeaders(join(root, 'nowhere/lib/libnvrtc.so'), { CUDA_HOME: join(root, 'e') })).toEqual([folder]);
+  expect(toolkitHeaders('libnvrtc.so.12', { CUDA_PATH: join(root, 'e') })).toEqual([folder]);
 });
 
 test('only texts that include cooperative groups ask for them', async () => {
