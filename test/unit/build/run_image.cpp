@@ -1,10 +1,11 @@
 // Runs one kernel of an image on bytes from files: run_image IMAGE ENTRY GX GY GZ BX BY BZ SHARED THREADS [v:HEX |
 // m:FILE]... v: an argument's bytes; m: memory, whose address is the argument and which is written back. Several
 // threads share the blocks, as the device's pool does; if THREADS is 0, all blocks run at once, each on a copy of the
-// image, so that a block's shared memory may be the copy's static memory.
+// image, so that a block's shared memory may be the copy's static memory, and as a cooperative launch.
 #include <dlfcn.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,6 @@ struct MrCpuLaunch {
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
-  // No launch here is cooperative.
   void (*wait_for_grid)(void*) = nullptr;
   void* grid_barrier = nullptr;
 };
@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
       }
     });
   }
+  std::barrier<> grid(static_cast<std::ptrdiff_t>(blocks));
   for (unsigned block = 0; numbers[7] == 0 && block < blocks; ++block) {
     const Entry own = CopyOf(argv[1], "mr_entry_" + name, block);
     if (!own) return std::fprintf(stderr, "%s\n", dlerror()), 3;
@@ -106,8 +107,11 @@ int main(int argc, char** argv) {
                                {numbers[0], numbers[1], numbers[2]},
                                {numbers[3], numbers[4], numbers[5]},
                                numbers[6],
-                               shared.data()};
+                               shared.data(),
+                               [](void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); },
+                               &grid};
       own(&launch, block, block + 1);
+      grid.arrive_and_drop();
     });
   }
   for (std::thread& thread : threads) thread.join();
