@@ -9,10 +9,11 @@ import { variablesOf } from '../../compiler/cuda/variables.js';
 import { InternalError, MillraceError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
-import { formsOf } from '../threads/forms.js';
+import { formsOf, type Forms } from '../threads/forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
 import type { EditedText } from '../text/edits.js';
 import { rewriteForCpu } from '../threads/rewrite.js';
+import { rowEdits } from '../threads/rows.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
@@ -78,15 +79,18 @@ export function hostOptions(options: readonly string[]): HostOptions {
   return { directives, flags };
 }
 
-/** How kernels whose threads wait are built; `either`: cut at their barriers where possible, the others as coroutines. */
-export type WaitingForm = 'either' | 'cut' | 'coroutines';
+/**
+ * How kernels are built. `either`: those whose threads wait are cut at their barriers where possible, the others coroutines; those
+ * whose threads do not are rows where possible, the others threads.
+ */
+export type KernelForm = 'either' | 'cut' | 'coroutines' | 'rows' | 'threads';
 
 /** A text ready for the C++ compiler. */
 export interface ComposedText extends EditedText {
   /** Some of its threads wait as coroutines. */
   readonly hasCoroutines: boolean;
-  /** Kernels that were cut at their barriers. */
-  readonly cut: readonly string[];
+  /** Kernels that were cut at their barriers, or made rows of. */
+  readonly looped: readonly string[];
 }
 
 /** A text as given or as the preprocessor made it, and what else comes before it. */
@@ -112,11 +116,17 @@ export function exportsOf(source: string): Exports {
 }
 
 /** The text behind the shim. */
-function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, exports: Exports, mayCut: boolean): ComposedText {
-  const forms = hasWaits(tokens) ? formsOf(spec, source, tokens, mayCut) : { edits: [], cut: [], hasCoroutines: false };
-  const { text, restore } = rewriteForCpu(source, tokens, forms.edits);
+function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, exports: Exports, mayLoop: boolean): ComposedText {
+  const forms: Forms = hasWaits(tokens)
+    ? formsOf(spec, source, tokens, mayLoop)
+    : { edits: [], cut: [], waiting: new Set(), hasCoroutines: false };
+  const able = mayLoop ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
+  const rows = rowEdits(source, tokens, able);
+  const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
+  const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
   const headers = ['cuda_on_cpu.h'];
   if (forms.cut.length > 0) headers.push('whole_blocks.h');
+  if (rows.names.length > 0) headers.push('rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
   if (exports.variables) headers.push('module_variables.h');
@@ -128,7 +138,7 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, expo
   // Whether assertions count may be among the options.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
   const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
-  return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), cut: forms.cut };
+  return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), looped: [...forms.cut, ...rows.names] };
 }
 
 export class CpuCompiler implements KernelCompiler {
@@ -163,22 +173,25 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */
-  async compile(spec: BuildSpec, kernels?: readonly string[], form: WaitingForm = 'either'): Promise<Uint8Array> {
+  async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
     const { given, expanded, seen } = await this.#read(spec, directives, common);
     const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
     const exports = { ...found, kernels: kernels ?? found.kernels };
-    // A loop over threads has no place for one of them to leave a function that it calls.
-    if (form !== 'coroutines' && !spec.isAsserting && hasWaits((expanded ?? given).tokens)) {
-      // A name behind a macro would not be understood.
-      const composed = compose(spec, expanded ?? given, exports, true);
-      const run = composed.cut.length > 0 ? await this.#build(spec, composed, common) : undefined;
+    // A name behind a macro would not be understood.
+    const read = expanded ?? given;
+    // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
+    if (form !== 'coroutines' && form !== 'threads' && !spec.isAsserting && spec.identity === undefined) {
+      const composed = compose(spec, read, exports, true);
+      const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
       if (run?.image) return run.image;
-      if (form === 'cut') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
+      if (form !== 'either') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
     }
-    const composed = compose(spec, expanded && !hasPlainDirectives(spec, directives) ? expanded : given, exports, false);
+    // Where neither has anything that waits, the given text will do, with its columns.
+    const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
+    const composed = compose(spec, isExpanded ? expanded : given, exports, false);
     const { image, log } = await this.#build(spec, composed, common);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;
@@ -216,9 +229,7 @@ export class CpuCompiler implements KernelCompiler {
     if (run.exitCode !== 0) return { given, seen: spec.source };
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
-    const expanded = { source: run.stdout, tokens: made.tokens, directives: '' };
-    // Where neither has anything that waits, the given text will do, with its columns.
-    return { given, ...((hasWaits(made.tokens) || hasWaits(found.tokens)) && { expanded }), seen: run.stdout };
+    return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, seen: run.stdout };
   }
 
   async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {

@@ -1,16 +1,17 @@
 // What a function's body does to its variables, from its tokens: whether one can change after its declaration. It says
 // yes where it does not know.
-import type { FunctionText } from './functions.js';
+import { opening, type FunctionText } from './functions.js';
 import { declarationOf } from './statements.js';
 import type { Token } from './text.js';
 
 /** Functions that take values, so that an argument stays as it is. */
 const TAKES_VALUES =
-  /^(?:min|max|abs|f(?:abs|min|max|ma)f?|sqrtf?|__\w+|make_\w+|sizeof|static_cast|if|for|while|u?int(?:32|64)?_t|int|float|double|unsigned)$/;
+  /^(?:min|max|abs|f(?:abs|min|max|ma)f?|sqrtf?|__\w+|make_\w+|printf|atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)(?:_block|_system)?|(?:exp|log|sin|cos|tan|pow|floor|ceil|rsqrt|tanh|fmod|atan2?|hypot)f?|sizeof|static_cast|if|for|while|u?int(?:32|64)?_t|int|float|double|unsigned)$/;
 
 export class BodyText {
   readonly #tokens: readonly Token[];
   readonly #fn: FunctionText;
+  readonly #assigned = new Map<string, boolean>();
 
   constructor(tokens: readonly Token[], fn: FunctionText) {
     this.#tokens = tokens;
@@ -19,6 +20,13 @@ export class BodyText {
 
   /** Whether something in [from, to] may change the variable after its declaration. */
   isAssigned(name: string, from: number, to: number): boolean {
+    const key = `${name} ${from} ${to}`;
+    const known = this.#assigned.get(key) ?? this.#findsAssignment(name, from, to);
+    this.#assigned.set(key, known);
+    return known;
+  }
+
+  #findsAssignment(name: string, from: number, to: number): boolean {
     for (let i = from; i <= to; i++) {
       if (this.#tokens[i]!.text !== name || this.isMember(i)) continue;
       const [before, after] = [this.#tokens[i - 1]!, this.#tokens[i + 1]!];
@@ -39,9 +47,12 @@ export class BodyText {
 
   /** The initialiser of a declaration is no assignment. */
   isDeclaratorAt(i: number): boolean {
-    for (let at = i - 1; at > this.#fn.bodyOpen; at--) {
-      if (';{}('.includes(this.#tokens[at]!.text)) {
-        const end = this.#tokens.findIndex(({ text }, n) => n > i && text === ';');
+    for (let at = i - 1; at >= this.#fn.bodyOpen; at--) {
+      const { text } = this.#tokens[at]!;
+      if (text === ')' || text === ']') at = opening(this.#tokens, at);
+      else if (';{}('.includes(text)) {
+        let end = i + 1;
+        while (end < this.#tokens.length && this.#tokens[end]!.text !== ';') end++;
         return declarationOf(this.#tokens, at + 1, end)?.declarators.some(({ name }) => name === this.#tokens[i]!.text) ?? false;
       }
     }

@@ -32,11 +32,15 @@ export function applyEdits(source: string, tokens: readonly Token[], edits: read
   let copied = 0;
   let token = 0;
   let lineStart = 0;
+  let lineEnd = 0;
   let shift = 0;
   for (const edit of sorted) {
     text += source.slice(copied, edit.start) + edit.text;
     copied = edit.end;
-    const start = source.lastIndexOf('\n', edit.end - 1) + 1;
+    let start = lineStart;
+    for (; lineEnd >= 0 && lineEnd < edit.end; lineEnd = source.indexOf('\n', lineEnd + 1)) {
+      if (source[lineEnd] === '\n') start = lineEnd + 1;
+    }
     if (start !== lineStart) shift = 0;
     lineStart = start;
     const inserted = edit.text.length - edit.text.lastIndexOf('\n') - 1;
@@ -58,4 +62,16 @@ export function applyEdits(source: string, tokens: readonly Token[], edits: read
       return `${name}${line}:${Math.max(1, Number(column) - (moved?.shift ?? 0))}:`;
     });
   return { text, restore };
+}
+
+/** The text in [start, end) with those of the edits that lie in it. They are sorted, and none is in another. */
+export function editedSlice(source: string, start: number, end: number, edits: readonly Edit[]): string {
+  let text = '';
+  let copied = start;
+  for (const edit of edits) {
+    if (edit.start < start || edit.end > end) continue;
+    text += source.slice(copied, edit.start) + edit.text;
+    copied = edit.end;
+  }
+  return text + source.slice(copied, end);
 }

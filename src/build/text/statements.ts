@@ -94,6 +94,7 @@ function statementAt(tokens: readonly Token[], at: number, limit: number): State
   }
   const to = simpleEnd(tokens, at, limit);
   if (to === undefined) return undefined;
+  if (word === 'return') return { kind: 'simple', from: at, to };
   if (word === '__syncthreads' && to === at + 3) return { kind: 'barrier', from: at, to };
   if (tokens.slice(at, at + 4).some(({ text }) => text === '__shared__')) return { kind: 'shared', from: at, to };
   const declaration = declarationOf(tokens, at, to);

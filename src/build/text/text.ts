@@ -41,13 +41,16 @@ export function tokenize(source: string): Tokens {
   const directives: Directive[] = [];
   let line = 1;
   let lineStart = 0;
-  let scanned = 0;
+  const nextEnd = (from: number): number => {
+    const at = source.indexOf('\n', from);
+    return at < 0 ? source.length : at;
+  };
+  let lineEnd = nextEnd(0);
   const advance = (to: number): void => {
-    for (let at = source.indexOf('\n', scanned); at >= 0 && at < to; at = source.indexOf('\n', at + 1)) {
+    for (; lineEnd < to; lineEnd = nextEnd(lineStart)) {
       line++;
-      lineStart = at + 1;
+      lineStart = lineEnd + 1;
     }
-    scanned = to;
   };
   for (const match of source.matchAll(PIECE)) {
     const text = match[0];
@@ -95,13 +98,16 @@ export function closing(tokens: readonly Token[], open: number): number {
 /** For each token, whether it stands at namespace scope: outside every brace but those of namespaces and `extern "C"`. */
 export function namespaceScope(tokens: readonly Token[]): boolean[] {
   const braces: boolean[] = [];
+  let inner = 0;
   return tokens.map((token, i) => {
-    const isOutside = braces.every((isNamespace) => isNamespace);
+    const isOutside = inner === 0;
     if (token.text === '{') {
       const before = tokens[i - 1]?.text;
-      braces.push(before === '"C"' || before === 'namespace' || tokens[i - 2]?.text === 'namespace' || isNestedNamespace(tokens, i));
+      const isNamespace = before === '"C"' || before === 'namespace' || tokens[i - 2]?.text === 'namespace' || isNestedNamespace(tokens, i);
+      braces.push(isNamespace);
+      if (!isNamespace) inner++;
     }
-    if (token.text === '}') braces.pop();
+    if (token.text === '}' && braces.pop() === false) inner--;
     return isOutside;
   });
 }

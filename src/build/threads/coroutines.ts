@@ -43,7 +43,8 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
   for (const [i, fn] of waiting.functions.entries()) {
     if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn));
   }
-  edits.push(...expressionEdits(spec, tokens, waiting));
+  // Of any number: more than a call takes arguments.
+  for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
   for (const token of tokens) {
     // g++ gives the parts of a coroutine with C linkage one name.
     if (token.text === '"C"') edits.push(replace(token, '"C++"'));

@@ -1,5 +1,5 @@
 // The text of a kernel that was cut at its barriers (fission.ts): loops over the threads of the block, one after the other.
-import type { Edit } from '../text/edits.js';
+import { editedSlice, type Edit } from '../text/edits.js';
 import type { Statement } from '../text/statements.js';
 import type { Token } from '../text/text.js';
 import type { List, Part, Variable } from './parts.js';
@@ -49,16 +49,7 @@ export class CutText {
   }
 
   #slice(from: number, to: number): string {
-    if (to < from) return '';
-    const [start, end] = [this.#tokens[from]!.start, this.#tokens[to]!.end];
-    let text = '';
-    let copied = start;
-    for (const edit of this.#edits) {
-      if (edit.start < start || edit.end > end) continue;
-      text += this.#source.slice(copied, edit.start) + edit.text;
-      copied = edit.end;
-    }
-    return text + this.#source.slice(copied, end);
+    return to < from ? '' : editedSlice(this.#source, this.#tokens[from]!.start, this.#tokens[to]!.end, this.#edits);
   }
 
   #part(part: Part, list: List): string {

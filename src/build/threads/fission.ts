@@ -9,8 +9,10 @@ import type { Edit } from '../text/edits.js';
 import type { FunctionText } from '../text/functions.js';
 import { CutText, find } from './cut-text.js';
 import { constantsOf, roundsOf, unrollEdits, type Constants } from './loops.js';
+import { parameterNames } from './parameters.js';
 import type { Around, List, Part, Role, Variable } from './parts.js';
 import { placeEdits } from './places.js';
+import { isPure } from './purity.js';
 import { elementType } from './rewrite.js';
 import { atomicsOn, sharedBy, sharedIn, withoutSpecifiers, type SharedVariable } from './shared.js';
 import { declarationOf, statementsOf, type Statement } from '../text/statements.js';
@@ -23,12 +25,6 @@ const FORBIDDEN: ReadonlySet<string> = new Set(
   'return goto switch asm __asm__ try throw static struct class union enum typedef using template operator co_await'.split(' '),
 );
 const INDICES: ReadonlySet<string> = new Set(['blockIdx', 'blockDim', 'gridDim', 'warpSize']);
-/** May stand in what is computed anew: types of casts, and functions that read nothing. */
-const PURE_WORDS: ReadonlySet<string> = new Set(
-  'int unsigned signed long short char float double bool size_t const int32_t uint32_t int64_t uint64_t static_cast min max true false x y z'.split(
-    ' ',
-  ),
-);
 /** A loop of so few rounds is unrolled where it stands. */
 const MOST_UNTURNED_ROUNDS = 8;
 
@@ -63,7 +59,9 @@ class Cutter {
     this.#tokens = tokens;
     this.#fn = fn;
     this.#body = new BodyText(tokens, fn);
-    this.#params = this.#parameters();
+    const params = parameterNames(tokens, fn);
+    this.#require(params !== undefined);
+    this.#params = new Set(params);
     this.#constants = constantsOf(tokens);
     this.#shared = sharedIn(tokens, fn);
     this.#atomics = atomicsOn(tokens, fn, this.#shared);
@@ -126,23 +124,6 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
 
   #slice(from: number, to: number): string {
     return to < from ? '' : this.#source.slice(this.#tokens[from]!.start, this.#tokens[to]!.end);
-  }
-
-  #parameters(): Set<string> {
-    const { open, close } = this.#fn;
-    const names = new Set<string>();
-    if (close === open + 1) return names;
-    let name = '';
-    for (let i = open + 1; i <= close; i++) {
-      const { text, kind } = this.#tokens[i]!;
-      this.#require(!'([{=&'.includes(text));
-      if (text === ',' || i === close) {
-        this.#require(name !== '' && name !== 'void');
-        names.add(name);
-        name = '';
-      } else if (kind === 'name') name = text;
-    }
-    return names;
   }
 
   #read(statements: readonly Statement[], outer: List | undefined): List {
@@ -305,38 +286,15 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
 
   /** Whether the tokens compute with nothing but what does not change; `ofThreads`: with the index of the thread too. */
   #isMadeOf(from: number, to: number, list: List, ofThreads: boolean, mayAssign = false): boolean {
-    for (let i = from; i <= to; i++) {
-      const { text, kind } = this.#tokens[i]!;
-      const next = this.#tokens[i + 1]!;
-      if (kind === 'string' || text === '[' || text === '{') return false;
-      if (text === '*' && (i === from || !this.#body.isOperand(i - 1))) return false;
-      if (text === '&' && next.text !== '&' && (i === from || !this.#body.isOperand(i - 1)) && this.#tokens[i - 1]!.text !== '&')
-        return false;
-      if (text === '-' && next.text === '>') return false;
-      if (kind !== 'name') {
-        const isAssignment = text === '=' && next.text !== '=' && !/[=!<>]/.test(this.#tokens[i - 1]!.text);
-        const isShifted = text === '=' && /[<>]/.test(this.#tokens[i - 1]!.text) && this.#tokens[i - 2]!.text === this.#tokens[i - 1]!.text;
-        const isStep = (text === '+' || text === '-') && next.text === text;
-        if (!mayAssign && (isAssignment || isShifted || isStep)) return false;
-        continue;
-      }
-      if (this.#body.isMember(i)) {
-        if (!'xyz'.includes(text)) return false;
-        continue;
-      }
-      if (PURE_WORDS.has(text) && text.length > 1) continue;
-      if (INDICES.has(text) || this.#counters.has(text) || (ofThreads && text === 'threadIdx')) continue;
+    const isFixed = (at: number): boolean => {
+      const { text } = this.#tokens[at]!;
+      if (INDICES.has(text) || this.#counters.has(text) || (ofThreads && text === 'threadIdx')) return true;
       const variable = find(text, list);
-      if (variable) {
-        if (variable.role !== 'uniform' && !(ofThreads && variable.role === 'recomputed')) return false;
-      } else if (this.#params.has(text)) {
-        if (this.#body.isAssigned(text, this.#fn.bodyOpen, this.#fn.bodyEnd)) return false;
-      } else if (!this.#constants.has(text)) {
-        return false;
-      }
-      if (next.text === '(') return false;
-    }
-    return true;
+      if (variable) return variable.role === 'uniform' || (ofThreads && variable.role === 'recomputed');
+      if (this.#params.has(text)) return !this.#body.isAssigned(text, this.#fn.bodyOpen, this.#fn.bodyEnd);
+      return this.#constants.has(text);
+    };
+    return isPure(this.#tokens, this.#body, from, to, isFixed, mayAssign);
   }
 
   #assignRoles(list: List): void {

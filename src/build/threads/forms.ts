@@ -5,12 +5,15 @@ import { coroutineEdits } from './coroutines.js';
 import type { Edit } from '../text/edits.js';
 import { cutKernel } from './fission.js';
 import type { Token } from '../text/text.js';
+import { MOST_LOOPED_TOKENS } from './loops.js';
 import { findWaiting } from './waiting.js';
 
 export interface Forms {
   readonly edits: readonly Edit[];
   /** Kernels that were cut. */
   readonly cut: readonly string[];
+  /** Functions that wait. */
+  readonly waiting: ReadonlySet<string>;
   /** Something is a coroutine. */
   readonly hasCoroutines: boolean;
 }
@@ -22,12 +25,13 @@ export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[
   const cut = new Set<number>();
   for (const i of mayCut ? waits : []) {
     const fn = functions[i]!;
+    if (fn.bodyEnd - fn.bodyOpen > MOST_LOOPED_TOKENS) continue;
     const isKernel = tokens.slice(fn.start, fn.at).some(({ text }) => text === '__global__');
     const isTemplate = tokens[fn.start - 1]?.text === '>';
     const isAlone = functions.filter(({ name }) => name === fn.name).length === 1;
     const hasLambdas = functions.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd);
     const waitsItself = calls.every((at) => owner[at] !== i || tokens[at]!.text === '__syncthreads');
-    if (!isKernel || isTemplate || !isAlone || hasLambdas || !waitsItself || fn.bodyOpen < 0) continue;
+    if (!isKernel || isTemplate || !isAlone || hasLambdas || !waitsItself || fn.bodyOpen < 0 || fn.bodyEnd >= tokens.length) continue;
     const text = cutKernel(source, tokens, fn);
     if (text === undefined) continue;
     cut.add(i);
@@ -39,6 +43,7 @@ export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[
       ...coroutineEdits(spec, tokens, cut).filter((one) => !edits.some(({ start, end }) => one.start >= start && one.end <= end)),
     ],
     cut: [...cut].map((i) => functions[i]!.name),
+    waiting: new Set([...waits].map((i) => functions[i]!.name)),
     hasCoroutines: waits.size > cut.size,
   };
 }

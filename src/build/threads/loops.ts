@@ -6,9 +6,13 @@ import { closing, namespaceScope, type Token } from '../text/text.js';
 /** Constants of a text by name; undefined where the value is not a number as it is written. */
 export type Constants = ReadonlyMap<string, number | undefined>;
 
+/** A longer kernel is left as it is: the loops around its parts would be no longer worth the time that it takes to see where they may be. */
+export const MOST_LOOPED_TOKENS = 5000;
 /** More rounds, or more code, than this are no gain. */
 const MOST_ROUNDS = 32;
 const MOST_TOKENS = 1500;
+/** Of a constant's type and name. */
+const MOST_WORDS = 8;
 const HEAD = /^(?:(?:const )?(?:unsigned|int|unsigned int|size_t) )(\w+) = (\w+) ; \1 < (= )?(\w+) ; (?:\+ \+ \1|\1 \+ \+|\1 \+ = (\w+))$/;
 
 /** Those of `const int N = 16;` and `constexpr int N = 16;` at namespace scope. */
@@ -17,7 +21,7 @@ export function constantsOf(tokens: readonly Token[]): Constants {
   for (const [i, isOutside] of namespaceScope(tokens).entries()) {
     if (!isOutside || (tokens[i]!.text !== 'const' && tokens[i]!.text !== 'constexpr')) continue;
     let equals = i + 1;
-    while (equals < tokens.length && tokens[equals]!.kind === 'name') equals++;
+    while (equals < Math.min(tokens.length, i + MOST_WORDS) && tokens[equals]!.kind === 'name') equals++;
     const words = tokens.slice(i, equals).map(({ text }) => text);
     if (tokens[equals]?.text !== '=' || !words.some((word) => /^(?:int|unsigned|size_t|u?int\d+_t)$/.test(word))) continue;
     const isNumber = tokens[equals + 2]?.text === ';' && /^\d+u?$/.test(tokens[equals + 1]!.text);

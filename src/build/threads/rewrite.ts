@@ -6,6 +6,8 @@ import { sharedAtomics } from './shared.js';
 /** One `__global__ ... name(params)`, declared or defined. Token indices. */
 interface KernelText {
   readonly name: string;
+  /** Where its declaration begins. */
+  readonly first: number;
   readonly open: number;
   readonly close: number;
   /** The parentheses of its `__launch_bounds__`, if it has them. */
@@ -14,6 +16,8 @@ interface KernelText {
   readonly bodyEnd: number;
 }
 
+/** Ends of declarations. */
+const ENDS: ReadonlySet<string> = new Set([';', '{', '}']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
 /** In the order of the shim's launch.h. */
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
@@ -21,8 +25,13 @@ const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr
 /** Every kernel at namespace scope, templates left out: they are instantiated by others and never launched by name. */
 function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): KernelText[] {
   const kernels: KernelText[] = [];
+  let first = 0;
+  let isTemplate = false;
   for (let i = 0; i < tokens.length; i++) {
-    if (tokens[i]!.text !== '__global__' || !isOutside[i] || isTemplate(tokens, i)) continue;
+    const { text } = tokens[i]!;
+    if (text === 'template') isTemplate = true;
+    else if (ENDS.has(text)) [first, isTemplate] = [i + 1, false];
+    if (text !== '__global__' || !isOutside[i] || isTemplate) continue;
     let at = i + 1;
     let bounds: KernelText['bounds'];
     while (at < tokens.length && !(tokens[at]!.kind === 'name' && tokens[at + 1]?.text === '(' && !ATTRIBUTES.has(tokens[at]!.text))) {
@@ -34,17 +43,10 @@ function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): Ker
     const close = closing(tokens, at + 1);
     if (close >= tokens.length) break;
     const bodyEnd = tokens[close + 1]?.text === '{' ? closing(tokens, close + 1) : 0;
-    kernels.push({ name: tokens[at]!.text, open: at + 1, close, bounds, bodyEnd });
+    kernels.push({ name: tokens[at]!.text, first, open: at + 1, close, bounds, bodyEnd });
     i = close;
   }
   return kernels;
-}
-
-function isTemplate(tokens: readonly Token[], at: number): boolean {
-  for (let i = at - 1; i >= 0 && !';{}'.includes(tokens[i]!.text); i--) {
-    if (tokens[i]!.text === 'template') return true;
-  }
-  return false;
 }
 
 /** Names of the kernels that can be launched. */
@@ -69,11 +71,9 @@ export function rewriteForCpu(
 /** Says before a kernel how many threads its blocks have at most. There the names of its `__launch_bounds__` mean what they mean in it. */
 function exportBounds(source: string, tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
   const told = new Set<string>();
-  return kernelsOf(tokens, isOutside).flatMap(({ name, open, bounds }) => {
+  return kernelsOf(tokens, isOutside).flatMap(({ name, first, bounds }) => {
     if (bounds === undefined || told.has(name)) return [];
     told.add(name);
-    let first = open;
-    while (first > 0 && !';{}'.includes(tokens[first - 1]!.text)) first--;
     const start = tokens[first]!.start;
     const threads = firstArgument(source, tokens, bounds);
     return [{ start, end: start, text: `MR_MAX_THREADS(${name}, ${threads}) ` }];
@@ -125,10 +125,17 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
   const edits: Edit[] = [];
   for (let i = 0; i < tokens.length; i++) {
     if (tokens[i]!.text !== 'extern' || tokens[i + 1]?.kind === 'string') continue;
-    const last = tokens.findIndex((token, at) => at > i && token.text === ';');
+    let last = i;
+    while (last < tokens.length && tokens[last]!.text !== ';') last++;
+    if (last >= tokens.length) break;
     const declaration = tokens.slice(i, last);
     const bracket = declaration.findIndex((token) => token.text === '[');
-    if (last < 0 || bracket < 1 || !declaration.some((token) => token.text === '__shared__')) continue;
+    // What it declares besides has been looked at.
+    const next = declaration.findLastIndex((token) => token.text === 'extern');
+    if (bracket < 1 || !declaration.some((token) => token.text === '__shared__')) {
+      i += Math.max(next, 0);
+      continue;
+    }
     const name = declaration[bracket - 1]!.text;
     const type = elementType(declaration.slice(0, bracket - 1));
     const [start, end] = [tokens[i]!.start, tokens[last]!.end];

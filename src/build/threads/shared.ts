@@ -59,7 +59,7 @@ export function sharedAtomics(tokens: readonly Token[]): Edit[] {
   const own = new Set(functions.map(({ name }) => name));
   const lambdas = functions.filter(({ kind }) => kind === 'lambda');
   return functions.flatMap((fn) => {
-    const isPlainFunction = fn.kind === 'function' && fn.bodyOpen >= 0;
+    const isPlainFunction = fn.kind === 'function' && fn.bodyOpen >= 0 && fn.bodyEnd < tokens.length;
     // A parameter of a lambda may have the name of what is shared.
     if (!isPlainFunction || lambdas.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd)) return [];
     return atomicsOn(tokens, fn, sharedIn(tokens, fn))

@@ -10,8 +10,14 @@ import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
+import { refuseOnCpu } from '../../../src/build/text/surface.js';
+import { tokenize } from '../../../src/build/text/text.js';
+import { formsOf } from '../../../src/build/threads/forms.js';
+import { rewriteForCpu } from '../../../src/build/threads/rewrite.js';
+import { rowEdits } from '../../../src/build/threads/rows.js';
+import { hasWaits } from '../../../src/build/threads/waiting.js';
 import { withText } from '../compiler/support.js';
-import { f32 as single, i32 as whole, ImageRunner } from './run-image.js';
+import { f32 as single, i32 as whole, ImageRunner, specOf } from './run-image.js';
 
 let runner: ImageRunner;
 let builder: KernelBuilder;
@@ -125,3 +131,29 @@ test('texts that end a compiler: what it says is an error of the text', async ()
     expect(performance.now() - start).toBeLessThan(20_000);
   }
 }, 120_000);
+
+const KERNEL = 'extern "C" __global__ void k(int* y)';
+test.each([
+  ['kernels that are none', '__global__ void k(int a), ', ''],
+  ['declarations without an end', 'extern __shared__ ', ''],
+  ['declarations', 'extern int a[3]; ', ''],
+  ['scopes', 'namespace a { ', ''],
+  ['functions', '__device__ void f() { g(); } ', '__global__ void k() { f(); __syncthreads(); }'],
+  ['variables', `${KERNEL} { `, 'int i = 3; '],
+  ['conditions', `${KERNEL} { int i = threadIdx.x; if (`, 'i < 3 && '],
+  ['barriers', `${KERNEL} { `, '__syncthreads(); '],
+  ['loops', `${KERNEL} { `, 'for (int k = 0; k < 3; k++) '],
+  ['brackets', '[', ''],
+])('a megabyte of %s on one line takes seconds at most', (_what, first, more) => {
+  const again = more === '' || more.startsWith('__global__') ? first : more;
+  const text = `${first}${again.repeat(Math.ceil(2 ** 20 / again.length))}${more === again ? '' : more}${'}'.repeat(2)}`;
+  const spec = specOf(text, 'k');
+  const start = performance.now();
+  const { tokens } = tokenize(text);
+  refuseOnCpu(spec, { tokens, directives: [] });
+  const forms = hasWaits(tokens) ? formsOf(spec, text, tokens, true).edits : [];
+  const rows = rowEdits(text, tokens, ['k']).edits;
+  rewriteForCpu(text, tokens, forms.length > 0 ? forms : rows);
+  // Half a second, on a machine with nothing else to do; what grows with the square takes minutes.
+  expect(performance.now() - start).toBeLessThan(10_000);
+});
