@@ -35,8 +35,16 @@ struct MrFaultSlot {
   }
   __builtin_longjmp(mr_place_to_leave, 1);
 }
+/// Behind the call that the jump may leave: clang would make it the last thing that its function does, and take down the
+/// frame to jump back to.
+static MR_INLINE void mr_keep_frame() {
+  asm volatile("");
+}
 /// A function of its own: it must not be the one that jumps.
 template <auto Kernel, class... Args>
 static __attribute__((noinline)) void mr_run_thread(Args... args) {
-  if (__builtin_setjmp(mr_place_to_leave) == 0) Kernel(args...);
+  if (__builtin_setjmp(mr_place_to_leave) == 0) {
+    Kernel(args...);
+    mr_keep_frame();
+  }
 }

@@ -13,6 +13,7 @@
 static __attribute__((noinline)) void mr_go_on(mr_thread& thread) {
   if (__builtin_setjmp(mr_place_to_leave) == 0) {
     std::coroutine_handle<>::from_address(thread.frame).resume();
+    mr_keep_frame();
   } else {
     thread.frame = nullptr;
     thread.request = nullptr;
