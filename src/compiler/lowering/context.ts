@@ -102,8 +102,8 @@ export interface Context {
   readonly assigned: Set<AnyNode>;
   /** Those that never are assigned: each is what a `const` is, and tools write one for the other. */
   readonly constants: Set<AnyNode>;
-  /** Untyped locals met beside a u32: they become u32 rather than i32 when nothing else decides. */
-  readonly unsignedHints: Set<AnyNode>;
+  /** The whole numbers that untyped locals met first, beside them or where they were put: what they become when nothing else decides. */
+  readonly met: Map<AnyNode, 'i32' | 'u32'>;
   /** Declarator of each variable still untyped in this pass. */
   readonly untyped: Map<Variable, AnyNode>;
   /** Something was learnt in this pass, so that another is needed. */
@@ -124,6 +124,8 @@ export interface Context {
   effects: number;
   /** Names of parameters were shortened: free names cannot be trusted. */
   isMinified: boolean;
+  /** No: a local has a name that minifiers do not give. */
+  readonly hasLongNames: boolean;
   readonly expanding: Set<ArrowFunctionExpression>;
   readonly budget: Budget;
 }

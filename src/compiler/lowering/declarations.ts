@@ -4,11 +4,12 @@ import { type Context, fail, type LocalName, pinned, textOf, type Value, type Ve
 import { axisOf, evaluate, extentExpr, lowerExpr, placeOf } from './expressions.js';
 import { type Expr, isStable, type ThreadVector, type Variable } from '../ir/ir.js';
 import { declaredMemory } from './memory.js';
-import { environmentValue, SHORT_NAME } from './names.js';
+import { environmentValue } from './names.js';
 import { declaredGenerator } from './random.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, isOpen, isUntyped, settle, typeName, variableExpr } from './types.js';
 import { COMPONENTS, settled } from './vectors.js';
+import { SHORT_NAME } from '../source/bindings.js';
 
 export function lowerDeclaration(ctx: Context, node: VariableDeclaration): void {
   if (node.kind !== 'const' && node.kind !== 'let')

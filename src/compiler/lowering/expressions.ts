@@ -23,6 +23,7 @@ import {
   convert,
   defaultType,
   isInteger,
+  isOpen,
   isUntyped,
   literal,
   meet,
@@ -239,7 +240,8 @@ function indexed(ctx: Context, array: ArrayRef, indices: readonly Expr[], node: 
 /** An index: i32 or u32. */
 export function lowerIndex(ctx: Context, node: AnyExpression): Expr {
   const index = lowerExpr(ctx, node);
-  if (index.type === 'u32') return index;
+  // An index may be of either type, and so says nothing of what has none yet.
+  if (index.type === 'u32' || (index.type === 'int literal' && isOpen(ctx, index))) return index;
   return convert(ctx, index, defaultType(index) === 'u32' ? 'u32' : 'i32', node);
 }
 

@@ -1,7 +1,7 @@
 // From a parsed function to typed IR: sets the scene, and lowers until every `let` has a type.
 //
 // A pass that learns a type is repeated, even when it ended in an error: the error may have come from not knowing. When
-// nothing more is learnt, what is still untyped gets its default (i32, u32 beside u32 values, f32 for fractions) and
+// nothing more is learnt, what is still untyped gets its default (i32, u32 if that is what it met, f32 for fractions) and
 // the last pass runs. Each pass settles at least one variable, so it ends. A `let` that no pass has seen assigned is a
 // `const`.
 import type { Pattern } from 'acorn';
@@ -11,6 +11,7 @@ import { KernelTextError } from '../places/diagnostics.js';
 import { lowerFitted } from './expressions.js';
 import type { ArrayRef, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Constants } from '../language/language.js';
+import { bindsLongName } from '../source/bindings.js';
 import { isTooDeep, type ParsedFunction, tooDeep } from '../source/parse.js';
 import { bindPattern } from './declarations.js';
 import { lowerBody } from './statements.js';
@@ -27,9 +28,9 @@ const MAX_EXPRESSIONS = 200_000;
 const MAX_EXPRESSIONS_OF_ALL_PASSES = 1_000_000;
 
 /** What one pass tells the next. */
-type Learnt = Pick<Context, 'resolved' | 'lets' | 'assigned' | 'constants' | 'unsignedHints' | 'budget'>;
+type Learnt = Pick<Context, 'resolved' | 'lets' | 'assigned' | 'constants' | 'met' | 'budget'>;
 
-function freshContext(text: string, around: Surroundings, isHelper: boolean, learnt: Learnt): Context {
+function freshContext(text: string, around: Surroundings, isHelper: boolean, hasLongNames: boolean, learnt: Learnt): Context {
   const scope = new Scope(undefined);
   return {
     text,
@@ -46,23 +47,25 @@ function freshContext(text: string, around: Surroundings, isHelper: boolean, lea
     calledFuncs: new Set(),
     effects: 0,
     isMinified: false,
+    hasLongNames,
     expanding: new Set(),
   };
 }
 
 /** Lowers until all is typed. `run` lowers the whole function once. */
-function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
+function untilTyped({ text, node: root }: ParsedFunction, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
+  const hasLongNames = bindsLongName(root);
   const learnt: Learnt = {
     resolved: new Map(),
     lets: new Set(),
     assigned: new Set(),
     constants: new Set(),
-    unsignedHints: new Set(),
+    met: new Map(),
     budget: { ofPass: 0, ofAll: MAX_EXPRESSIONS_OF_ALL_PASSES },
   };
   for (;;) {
     learnt.budget.ofPass = MAX_EXPRESSIONS;
-    const ctx = freshContext(text, around, isHelper, learnt);
+    const ctx = freshContext(text, around, isHelper, hasLongNames, learnt);
     let error: unknown;
     try {
       run(ctx);
@@ -80,7 +83,7 @@ function untilTyped(text: string, around: Surroundings, isHelper: boolean, run: 
     if (error !== undefined && !(error instanceof KernelTextError && ctx.untyped.size > 0)) throw error;
     if (ctx.untyped.size === 0) return { body: ctx.out, context: ctx };
     for (const [variable, node] of ctx.untyped) {
-      const whole: ScalarType = learnt.unsignedHints.has(node) ? 'u32' : 'i32';
+      const whole: ScalarType = learnt.met.get(node) ?? 'i32';
       const type = variable.type === 'float literal' ? 'f32' : variable.type === 'bigint literal' ? 'i64' : whole;
       learnt.resolved.set(node, { type, by: node });
     }
@@ -119,7 +122,7 @@ export function lowerKernel(
   const { node } = parsed;
   if (node.params.length > 2) fail('K004', node.params[2]!, 'A body has two parameters at most: the arguments and the thread.');
   const args = new Map(Object.entries(params).map(([key, param], at) => [key, argumentValue(key, param, at)] as const));
-  const { body, context } = untilTyped(parsed.text, { args, constants, functions }, false, (ctx) => {
+  const { body, context } = untilTyped(parsed, { args, constants, functions }, false, (ctx) => {
     bindParameter(ctx, node.params[0], 'args');
     bindParameter(ctx, node.params[1], 'env');
     ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
@@ -144,7 +147,7 @@ export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly
     (pattern, at): Variable => ({ name: identifierOf(pattern, 'A parameter of a helper'), type: params[at]!, isConst: true }),
   );
   const around: Surroundings = { args: new Map(), constants: {}, functions: new Map() };
-  const { body } = untilTyped(parsed.text, around, true, (ctx) => {
+  const { body } = untilTyped(parsed, around, true, (ctx) => {
     for (const variable of variables) ctx.scope.define(variable.name, { kind: 'expr', expr: variableExpr(variable) });
     ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
     if (node.body.type === 'BlockStatement') {

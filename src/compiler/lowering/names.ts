@@ -1,7 +1,8 @@
 // What a name of the text stands for.
 //
 // Order: locals and parameters, then free names looked up among constants, helpers, the thread's members and Math. Free
-// names are trusted only when the text is not minified: a mangler may by chance produce a name of ours.
+// names are trusted only when the text is not minified: a mangler may by chance produce a name of ours. It would have
+// shortened the names of the text's own, too.
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { isAtomic } from './atomics.js';
 import {
@@ -16,14 +17,12 @@ import {
 } from '../ir/builtins.js';
 import { type Context, fail, type Value } from './context.js';
 import type { Axis, ThreadVector } from '../ir/ir.js';
+import { SHORT_NAME } from '../source/bindings.js';
 import { boolean, literal } from './types.js';
 import { isVectorType } from './vectors.js';
 
 /** What calls.ts, memory.ts and effects.ts know by name. */
 const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
-
-/** Names up to this long are what minifiers give. */
-export const SHORT_NAME = 2;
 
 /** A name standing alone. */
 export function nameValue(ctx: Context, node: Identifier): Value {
@@ -44,11 +43,11 @@ export function isUnknown(ctx: Context, name: string): boolean {
 function freeName(ctx: Context, name: string, node: AnyNode): Value {
   const found = lookup(ctx, name);
   const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
-  if (found && ctx.isMinified) {
+  if (found && ctx.isMinified && !ctx.hasLongNames) {
     fail('K103', node, `The text is minified, so the free name '${name}' cannot be trusted.`, hint);
   }
-  if (found && name.length <= SHORT_NAME && !THREAD_INDICES.includes(name)) {
-    fail('K103', node, `The free name '${name}' cannot be trusted: a minifier gives names that short to anything.`, hint);
+  if (found && name.length <= SHORT_NAME && !ctx.hasLongNames && !THREAD_INDICES.includes(name)) {
+    fail('K103', node, `The free name '${name}' cannot be trusted: all names here are as short as a minifier makes them.`, hint);
   }
   if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
   return found;

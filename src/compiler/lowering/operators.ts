@@ -104,6 +104,7 @@ function compare(ctx: Context, op: ComparisonOp, left: Expr, right: Expr, node: 
   const type = commonType(ctx, left, right, node);
   const decided = isUntyped(type) ? (type === 'float literal' ? 'f32' : 'i32') : type;
   if (left.kind === 'const' && right.kind === 'const' && isUntyped(type)) return boolean(compared(op, left.value, right.value));
+  if (isUntyped(type) && (isOpen(ctx, left) || isOpen(ctx, right))) return { kind: 'compare', type: 'bool', op, left, right };
   return { kind: 'compare', type: 'bool', op, left: retype(ctx, left, decided, node), right: retype(ctx, right, decided, node) };
 }
 
@@ -127,11 +128,14 @@ function bitwise(ctx: Context, op: string, left: Expr, right: Expr, leftNode: An
     return literal(foldedBits(op, left.value, right.value));
   }
   if (op === '<<' || op === '>>' || op === '>>>') {
-    const count = isUntyped(right.type) ? wrapped(ctx, right, 'i32', rightNode) : right;
-    if (op !== '>>>' && isUntyped(left.type) && left.kind !== 'const')
-      return { kind: 'arithmetic', type: left.type, op, left, right: count };
-    const value = isUntyped(left.type) ? wrapped(ctx, left, op === '>>>' ? 'u32' : defaultType(left), leftNode) : left;
-    if (op === '>>>') return { kind: 'arithmetic', type: 'u32', op: '>>', left: castTo(ctx, value, 'u32', leftNode), right: count };
+    const count = isUntyped(right.type) && !isOpen(ctx, right) ? wrapped(ctx, right, 'i32', rightNode) : right;
+    // A cast, as `k >>> 0` is one: what has no type yet does not become u32 by it.
+    if (op === '>>>') {
+      const value = left.kind === 'const' ? wrapped(ctx, left, 'u32', leftNode) : left;
+      return { kind: 'arithmetic', type: 'u32', op: '>>', left: castTo(ctx, value, 'u32', leftNode), right: count };
+    }
+    if (isUntyped(left.type) && left.kind !== 'const') return { kind: 'arithmetic', type: left.type, op, left, right: count };
+    const value = isUntyped(left.type) ? wrapped(ctx, left, defaultType(left), leftNode) : left;
     return { kind: 'arithmetic', type: value.type, op, left: value, right: count };
   }
   const type = isUntyped(left.type) ? right.type : left.type;

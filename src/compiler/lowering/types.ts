@@ -76,7 +76,7 @@ export function retype(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode
       return wideAs(expr.value, type, node);
     case 'variable': {
       const declarator = ctx.untyped.get(expr.variable);
-      if (declarator && type === 'u32') ctx.unsignedHints.add(declarator);
+      if (declarator && (type === 'i32' || type === 'u32') && !ctx.met.has(declarator)) ctx.met.set(declarator, type);
       return { ...expr, type };
     }
     case 'select':
@@ -197,6 +197,7 @@ export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
       `'${textOf(ctx, node)}' is ${typeName(expr.type)} where a condition is needed.`,
       `Compare it: ${textOf(ctx, node)} !== 0.`,
     );
+  if (isOpen(ctx, expr)) return { kind: 'compare', type: 'bool', op: '!=', left: expr, right: expr };
   const type = defaultType(expr);
   const none = type === 'i64' || type === 'u64' ? wideConst(type, 0n) : typedConst(type, 0);
   return { kind: 'compare', type: 'bool', op: '!=', left: retype(ctx, expr, type, node), right: none };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import { bodyOf, complaint } from './support.js';
+import { bodyOf, complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32) } as const;
 const open = { bounds: 'unchecked' } as const;
@@ -153,6 +153,52 @@ test('a counter beside a u32 is a u32', () => {
       x_[mr_i] = x_[mr_i] + (float)t_;
     }"
   `);
+});
+
+test('a counter whose bits are taken stays an i32, as one in an index or a shift does', () => {
+  const made = kernel(
+    'k',
+    params,
+    ({ x, n, u }, { i, popcount }) => {
+      for (let k = 0; k < n[i]!; k++) u[k] = k >>> 30;
+      for (let k = 0; k < 9; k++) {
+        u[k] = (n[0]! << k) >>> 0;
+        n[i] = popcount(k) + k;
+      }
+      let left = 8;
+      while (left) left >>>= 1;
+      for (let k = 0; k < 9; k++) x[k] = 1;
+    },
+    open,
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "for (int k_ = 0; k_ < n_[mr_i]; k_ = k_ + 1) {
+      u_[k_] = (unsigned)k_ >> 30;
+    }
+    for (int k_2_ = 0; k_2_ < 9; k_2_ = k_2_ + 1) {
+      u_[k_2_] = (unsigned)(int)((unsigned)n_[0] << (k_2_ & 31));
+      n_[mr_i] = __popc((unsigned)k_2_) + k_2_;
+    }
+    unsigned left_ = 8u;
+    while (left_ != 0u) {
+      left_ = left_ >> 1;
+    }
+    for (int k_3_ = 0; k_3_ < 9; k_3_ = k_3_ + 1) {
+      x_[k_3_] = 1.0f;
+    }"
+  `);
+});
+
+test('a counter is what it meets first, and the other place is told', () => {
+  const told = (text: string): string => complaint(() => kernel('k', { ...params, steps: u32, most: i32 }, withText(text), open));
+  expect(told('({ u, most }) => { for (let k = 0; k < most; k++) u[k] = k; }')).toBe(
+    "K204: 'k' is i32 where u32 is needed.\n  Write u32(k).",
+  );
+  expect(told('({ n, steps }) => { for (let k = 0; k < steps; k++) n[k] = k; }')).toBe(
+    "K204: 'k' is u32 where i32 is needed.\n  Write i32(k).",
+  );
+  const put = kernel('k', params, withText('({ u }) => { for (let k = 0; k < 9; k++) { u[k + 1] = u[k] >> k; u[k] = k; } }'), open);
+  expect(bodyOf(put)).toContain('for (unsigned k_ = 0u; k_ < 9u; k_ = k_ + 1u) {');
 });
 
 test('a choice between numbers takes the type that is asked of it', () => {

@@ -124,6 +124,17 @@ test('a free name as short as a minifier gives is not trusted, whatever else the
   expect(taken.source).toContain('x_[mr_i] = 3.0f;');
 });
 
+test('names as somebody wrote them are evidence: free ones are trusted there, however short', () => {
+  const made = (text: string, ...free: string[]): string =>
+    kernel('k', { x: inout(f32), rows: i32 }, withText(text, ...free), { constants: { N: 3, go: 4 } }).source;
+  expect(made('({ x, rows }, { i, local }) => { const seen = local(u8, N); seen[0] = rows; x[i] = seen[0]; }', 'u8', 'N')).toContain(
+    'unsigned char seen_[3];',
+  );
+  expect(made('({ x: values }, { i: t }) => { values[t] = go; }', 'go')).toContain('x_[mr_i] = 4.0f;');
+  expect(made('({ x: v }, { i }) => { const total = clamp(v[i], 0, go); v[i] = total; }', 'clamp', 'go')).toContain('mr_clamp_f32(');
+  expect(made('(p, t) => { for (let row = 0; row < N; row++) p.x[row] = go; }', 'N', 'go')).toContain('x_[row_] = 4.0f;');
+});
+
 test('free names of our own are found, those of the launch index are not', () => {
   expect(compiled('({ values, result }, { i }) => { result[i] = clamp(values[i], 0, 1); }', 'clamp')).toContain('mr_clamp_f32');
   expect(complaint(() => compiled('({ result }) => { result[0] = i; }', 'i'))).toMatch(/^K101: 'i' is not known/);

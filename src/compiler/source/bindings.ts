@@ -1,0 +1,41 @@
+// The names that a function's text binds: minifiers shorten all of them, or none.
+import type { AnyNode, Pattern } from 'acorn';
+
+/** Names up to this long are what minifiers give. */
+export const SHORT_NAME = 2;
+
+/** Does a parameter or a variable have a name that no minifier gives? Then names of the text are as somebody wrote them. */
+export function bindsLongName(root: AnyNode): boolean {
+  switch (root.type) {
+    case 'FunctionExpression':
+    case 'ArrowFunctionExpression':
+      if (root.params.some(isLong)) return true;
+      break;
+    case 'VariableDeclarator':
+      if (isLong(root.id)) return true;
+      break;
+    default:
+  }
+  return Object.values(root).some((value: unknown) => [value].flat().some((part) => isNode(part) && bindsLongName(part)));
+}
+
+function isLong(pattern: Pattern): boolean {
+  switch (pattern.type) {
+    case 'Identifier':
+      return pattern.name.length > SHORT_NAME;
+    case 'ObjectPattern':
+      return pattern.properties.some((property) => isLong(property.type === 'Property' ? property.value : property.argument));
+    case 'ArrayPattern':
+      return pattern.elements.some((element) => element !== null && isLong(element));
+    case 'AssignmentPattern':
+      return isLong(pattern.left);
+    case 'RestElement':
+      return isLong(pattern.argument);
+    default:
+      return false;
+  }
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return value !== null && typeof value === 'object' && typeof (value as { type?: unknown }).type === 'string';
+}
