@@ -11,21 +11,15 @@ import type { Target } from '../../support/target.js';
 const PROGRAMS = 40;
 /** Built at once. */
 const AT_ONCE = 4;
-const SEARCHED = 150;
+const SEARCHED = 60;
 
 /** From and to: none of them may spoil memory, or end the process. */
 const MISTAKES: Readonly<Record<string, readonly [from: RegExp, to: string]>> = {
   'the last column is left out': [/(MR_BEGIN_BLOCK(?:_OF_LEAVING)?\()mr_n0,/, '$1mr_n0 - 1,'],
   'a cast takes NaN for the least': [/return x != x \? 0 : /, 'return '],
   'a cast does not saturate': [/x >= 2147483648\.0f? \? 2147483647 : /, ''],
-  'a quotient is not rounded down': [/\? q - 1 : q/, '? q : q'],
   'a remainder by zero is one': [/return b == 0 \|\| b == -1 \? 0 : a % b/, 'return b == 0 || b == -1 ? 1 : a % b'],
-  'the minus of the remainder by -1': [/b == -1 \? \(int\)\(0u - \(unsigned\)a\)/, 'b == -1 ? a'],
   'clz of zero is 31': [/x == 0u \? 32/, 'x == 0u ? 31'],
-  'a half is rounded up before the cut': [/floorf\(x \+ 0\.5f\)/, 'truncf(x + 0.5f)'],
-  'a sign of zero is one': [/return x > \((int|float|double|long long)\)0 \?/, 'return x >= ($1)0 ?'],
-  'mix goes from the other end': [/return a \+ \(b - a\) \* t;/, 'return b + (a - b) * t;'],
-  'Philox with another key': [/0x9e3779b9u/, '0x9e3779b8u'],
   'f16 without its sign': [/(__builtin_bit_cast\(unsigned short, \(_Float16\)x\))/, '($1 & 0x7fff)'],
   'the report names the block for the thread': [/blockIdx\.z, threadIdx\.x, threadIdx\.y/, 'blockIdx.z, blockIdx.x, threadIdx.y'],
   'the report names the next index': [/\(long long\)\(index\)/, '(long long)(index) + 1'],
@@ -51,6 +45,9 @@ beforeAll(async () => {
 afterAll(() => device.close());
 
 /** Short texts are soon built. */
+function shortest(): Decided[] {
+  return Array.from({ length: SEARCHED }, (_, at) => program(at)).toSorted((a, b) => sizeOf(a) - sizeOf(b));
+}
 function sizeOf({ one }: Decided): number {
   return one.made.source.length;
 }
@@ -62,10 +59,9 @@ function withText(made: Kernel, text: string): Kernel {
 }
 
 test.each(Object.entries(MISTAKES))('%s', { timeout: 240_000 }, async (name, [from, to]) => {
-  const shortest = Array.from({ length: SEARCHED }, (_, at) => program(at)).toSorted((a, b) => sizeOf(a) - sizeOf(b));
   // A report is looked at where there is one.
   const isOfReport = name.startsWith('the report');
-  const mistaken = shortest
+  const mistaken = shortest()
     .filter((one) => from.test(one.one.made.source) && (!isOfReport || one.outcome.faults.length > 0))
     .slice(0, PROGRAMS)
     .map((one) => [one, withText(one.one.made, one.one.made.source.replace(new RegExp(from, 'g'), to))] as const);
@@ -82,7 +78,7 @@ test.each(Object.entries(MISTAKES))('%s', { timeout: 240_000 }, async (name, [fr
 
 test('a text that is changed in nothing but a comment is right', { timeout: 60_000 }, async () => {
   for (let at = 0; at < AT_ONCE; at++) {
-    const one = program(at);
+    const one = shortest()[at]!;
     expect(await differenceOn(target, device, one, withText(one.one.made, `${one.one.made.source}// ${at}\n`))).toBeUndefined();
   }
 });

@@ -1,0 +1,56 @@
+// nvcc, where there is one: are texts CUDA C++?
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const NVCC = process.env['MILLRACE_NVCC'] ?? 'nvcc';
+export const hasNvcc: boolean = spawnSync(NVCC, ['--version']).status === 0;
+
+/** A kernel in TypeScript, in the C++ that was written for it. */
+interface Generated {
+  readonly name: string;
+  readonly source: string;
+}
+
+/**
+ * Throws what nvcc says. Texts are one translation unit, each in a namespace, as far as that goes: generated ones bring their
+ * helpers each, those of users may include headers, or have a name that another has.
+ */
+export function compileWithNvcc(generated: readonly Generated[], texts: readonly string[] = []): void {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-nvcc-'));
+  try {
+    const files = [...(generated.length > 0 ? [together(generated)] : []), ...grouped(texts)];
+    const names = files.map((text, at) => {
+      writeFileSync(join(folder, `text${at}.cu`), text);
+      return `text${at}.cu`;
+    });
+    execFileSync(NVCC, ['--ptx', '-w', '--threads', '0', ...names], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Kernels have C names, whatever namespace they stand in. */
+function together(generated: readonly Generated[]): string {
+  const spaces = generated.map(({ name, source }, at) => {
+    const renamed = source.replace(/(extern "C" __global__ void(?: __launch_bounds__\(\d+\))? )(\w+)\(/, `$1$2_${at}(`);
+    if (renamed === source) throw new Error(`The text of kernel ${name} has no kernel.`);
+    return `namespace n${at} {\n${renamed}\n}`;
+  });
+  return spaces.join('\n');
+}
+
+function grouped(texts: readonly string[]): string[] {
+  const [names, shared, alone] = [new Set<string>(), [] as string[], [] as string[]];
+  for (const text of texts) {
+    const kernels = [...text.matchAll(/extern "C"[^(]*?__global__[^;{]*?(\w+)\s*\(/g)].map((match) => match[1]!);
+    if (text.includes('#include') || kernels.length === 0 || kernels.some((name) => names.has(name))) {
+      alone.push(text);
+      continue;
+    }
+    for (const name of kernels) names.add(name);
+    shared.push(text);
+  }
+  return [shared.map((text, at) => `namespace t${at} {\n${text}\n}`).join('\n'), ...alone];
+}
