@@ -17,6 +17,7 @@ import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { hostFunctions } from './host-functions.js';
 import { kernelLimits } from './kernel-limits.js';
+import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
@@ -52,6 +53,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   stridedCopies,
   transfers,
   launches,
+  launchArguments,
   kernelLimits,
   typescriptKernels,
   blockKernels,

@@ -70,8 +70,10 @@ export function scalarBits(dtype: DType, value: unknown, name: string): void {
 function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
   const fitted = dtype === 'i64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value);
   if (fitted !== value) {
-    const limit = dtype === 'i64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
-    throw badArgument(name, value, `The ${dtype} ${name} (${value}n) is out of range (limit ${limit}n).`, limit);
+    const isBelow = value < 0n;
+    const limit = isBelow ? (dtype === 'i64' ? -(2n ** 63n) : 0n) : dtype === 'i64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
+    const what = isBelow ? 'is below the least allowed' : 'exceeds the limit';
+    throw badArgument(name, value, `The ${dtype} ${name} (${value}n) ${what} (${limit}n).`, limit);
   }
   bits.low = Number(value & 0xffffffffn);
   bits.high = Number((value >> 32n) & 0xffffffffn);
