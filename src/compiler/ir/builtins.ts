@@ -107,6 +107,11 @@ export const BIT_FUNCTIONS: Readonly<Record<string, BitFunction>> = {
   bitsFloat: { arity: 1, from: 'u32', to: 'f32' },
 };
 
+export function isMathFunction(name: string): boolean {
+  const isRow = Object.hasOwn(BUILTINS, name) && !ABSENT_IN_MATH.includes(name);
+  return isRow || Object.hasOwn(BIT_FUNCTIONS, `Math.${name}`) || name === 'fround';
+}
+
 /** Functions of the second parameter that give a value. */
 export const THREAD_FUNCTIONS: readonly string[] = [
   'idiv',

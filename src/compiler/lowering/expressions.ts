@@ -15,7 +15,7 @@ import { type Context, fail, textOf, type Value } from './context.js';
 import type { ArrayRef, Axis, Expr, ScalarType, ThreadVector } from '../ir/ir.js';
 import { combine, divideIntegers, integer } from './operators.js';
 import { generatorMember } from './random.js';
-import { environmentValue, importedName, isUnknown, nameValue } from './names.js';
+import { environmentValue, importedName, isUnknown, nameValue, refuseMath } from './names.js';
 import {
   boolean,
   commonType,
@@ -31,7 +31,7 @@ import {
   settle,
   variableExpr,
 } from './types.js';
-import { MATH_NUMBERS } from '../ir/builtins.js';
+import { isMathFunction, MATH_NUMBERS } from '../ir/builtins.js';
 import { isWide, wideConst } from './wide.js';
 import { asVector, component, select, vectorName } from './vectors.js';
 
@@ -152,10 +152,19 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
     case 'UpdateExpression':
     case 'SequenceExpression':
       return fail('K301', node, `'${textOf(ctx, node)}' is used as a value.`, 'Write it as a statement of its own.');
+    case 'ChainExpression':
+      return fail('K301', node, "'?.' is not part of the kernel language: nothing is undefined here.");
     default:
-      return fail('K301', node, `'${textOf(ctx, node)}' (${words(node.type)}) is not part of the kernel language.`);
+      return fail('K301', node, `'${textOf(ctx, node)}' (${words(node.type)}) is not part of the kernel language.`, HINTS[node.type]);
   }
 }
+
+const HINTS: Readonly<Record<string, string>> = {
+  ArrayExpression: 'Declare local(type, size), and assign the elements.',
+  ObjectExpression: 'Give each value a name of its own.',
+  FunctionExpression: 'Make it a helper with func(...), or an arrow of one expression.',
+  TemplateLiteral: 'Kernels have no strings, null or regular expressions.',
+};
 
 function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
   const test = condition(ctx, lowerExpr(ctx, node.test), node.test);
@@ -205,7 +214,8 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
       return environmentValue(ctx, name, node);
     case 'math': {
       const number = Object.hasOwn(MATH_NUMBERS, name) ? MATH_NUMBERS[name] : undefined;
-      return number === undefined ? { kind: 'builtin', name: `Math.${name}` } : { kind: 'expr', expr: literal(number) };
+      if (number !== undefined) return { kind: 'expr', expr: literal(number) };
+      return isMathFunction(name) ? { kind: 'builtin', name: `Math.${name}` } : refuseMath(name, node);
     }
     default:
       return fail('K101', node, `'${textOf(ctx, node.object)}' has no member '${name}'.`);

@@ -68,13 +68,36 @@ export function importedName(ctx: Context, node: MemberExpression, object: strin
       'K101',
       node,
       `'${object}.${name}' is not known inside the kernel.`,
-      'Take it from the second parameter of the body, or declare it in { constants }.',
+      insteadOf(`${object}.${name}`) ?? 'Take it from the second parameter of the body, or declare it in { constants }.',
     )
   );
 }
 
 function refuse(name: string, node: AnyNode, hint: string): never {
-  return fail('K101', node, `'${name}' is not known inside the kernel.`, hint);
+  return fail('K101', node, `'${name}' is not known inside the kernel.`, insteadOf(name) ?? hint);
+}
+
+/** What JavaScript has, and kernels have otherwise. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  isNaN: 'Write v !== v.',
+  'Number.isNaN': 'Write v !== v.',
+  isFinite: 'Write Math.abs(v) < Infinity.',
+  'Number.isFinite': 'Write Math.abs(v) < Infinity.',
+  Number: 'Cast by i32(...), f32(...) or another type.',
+  parseInt: 'Cast by i32(...).',
+  parseFloat: 'Cast by f32(...) or f64(...).',
+  undefined: 'Every value of a kernel is a number or a boolean.',
+  'console.log': 'Write print(...).',
+  'Math.random': 'Declare const r = rng(seed, sequence), and draw r.uniform().',
+};
+
+function insteadOf(name: string): string | undefined {
+  return Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
+}
+
+/** A member that JavaScript's Math may have, and that of kernels has not. */
+export function refuseMath(name: string, node: AnyNode): never {
+  return fail('K101', node, `'Math.${name}' is not part of the kernel language.`, insteadOf(`Math.${name}`));
 }
 
 function lookup(ctx: Context, name: string): Value | undefined {

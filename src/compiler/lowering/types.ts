@@ -97,32 +97,49 @@ export function retype(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode
 
 function constAs(value: number, type: ScalarType, node: AnyNode): Expr {
   if (type === 'f32') return typedConst(type, Math.fround(value));
-  if (type === 'i32' && value > I32_MAX)
-    fail('K206', node, `${value} does not fit i32.`, 'i32 goes to 2147483647. Use u32(...) for larger numbers.');
-  if (type === 'u32' && value < 0) fail('K206', node, `${value} does not fit u32.`, 'u32 starts at 0. Use i32(...) for negative numbers.');
+  if ((type === 'i32' && value > I32_MAX) || (type === 'u32' && value < 0)) notFitting(value, type, node);
   return typedConst(type, value);
+}
+
+function notFitting(value: number, type: ScalarType, node: AnyNode): never {
+  const hint =
+    Math.abs(value) > U32_MAX
+      ? `${type} has 32 bits. Numbers beyond are f64, or i64 with an n.`
+      : type === 'i32'
+        ? 'i32 goes to 2147483647. Use u32(...) for larger numbers.'
+        : 'u32 starts at 0. Use i32(...) for negative numbers.';
+  return fail('K206', node, `${value} does not fit ${type}.`, hint);
+}
+
+/** The cast that is missing. Of `a *= b` it is that of the product. */
+function castText(ctx: Context, type: ScalarType, node: AnyNode): string {
+  if (node.type !== 'AssignmentExpression' || node.operator === '=') return `${type}(${textOf(ctx, node)})`;
+  const target = textOf(ctx, node.left);
+  return `${target} = ${type}(${target} ${node.operator.slice(0, -1)} ${textOf(ctx, node.right)})`;
 }
 
 /** Converts as an assignment, an argument or an index does. */
 export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   if (convertsTo(expr.type, type)) return retype(ctx, expr, type, node);
   const shown = `'${textOf(ctx, node)}'`;
+  const cast = castText(ctx, type, node);
   if (expr.type === 'bool' || type === 'bool') {
-    const hint = type === 'bool' ? `Compare it: ${textOf(ctx, node)} !== 0.` : `Write ${type}(${textOf(ctx, node)}), or choose with ?: .`;
+    const hint = type === 'bool' ? `Compare it: ${textOf(ctx, node)} !== 0.` : `Write ${cast}, or choose with ?: .`;
     fail('K201', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, hint);
   }
   if ((isInteger(expr.type) && isInteger(type)) || isWide(expr.type) || isWide(type)) {
-    fail('K204', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, `Write ${type}(${textOf(ctx, node)}).`);
+    fail('K204', node, `${shown} is ${typeName(expr.type)} where ${type} is needed.`, `Write ${cast}.`);
   }
+  if (expr.kind === 'const' && isInteger(type) && Number.isInteger(expr.value)) notFitting(expr.value, type, node);
   if (isFloat(expr.type) && isInteger(type)) {
     fail(
       'K206',
       node,
       `${shown} is ${typeName(expr.type)} where ${type} is needed, and would lose its fraction.`,
-      `Write ${type}(${textOf(ctx, node)}) to truncate.`,
+      `Write ${cast} to truncate.`,
     );
   }
-  return fail('K207', node, `${shown} is f64 where f32 is needed, and would lose precision.`, `Write f32(${textOf(ctx, node)}).`);
+  return fail('K207', node, `${shown} is f64 where f32 is needed, and would lose precision.`, `Write ${cast}.`);
 }
 
 /** The type of a value that nothing else decides. */

@@ -142,7 +142,10 @@ test('K101 names that mean nothing', () => {
         x[i] = x[i]! * Math.random();
       }),
     ),
-  ).toMatchInlineSnapshot(`"K101: 'Math.random' is not part of the kernel language."`);
+  ).toMatchInlineSnapshot(`
+    "K101: 'Math.random' is not part of the kernel language.
+      Declare const r = rng(seed, sequence), and draw r.uniform()."
+  `);
   expect(refused(withText('({ x }, { i }) => { x[i] = x.indexOf; }'))).toMatchInlineSnapshot(`
     "K101: 'x' has no member 'indexOf'.
       Arrays have at, set, length and shape."
@@ -242,13 +245,14 @@ test('K301 syntax outside the language', () => {
     bigint: K301: 'null' is not a number or a boolean.
       Kernels have no strings, null or regular expressions.
     object: K301: '{}' (object expression) is not part of the kernel language.
+      Give each value a name of its own.
     new: K301: 'new Date()' (new expression) is not part of the kernel language.
     value: K301: 'v = 2' is used as a value.
       Write it as a statement of its own.
     increment: K301: 'v++' is used as a value.
       Write it as a statement of its own.
     nullish: K301: '??' is not part of the kernel language: nothing is null here.
-    optional: K301: 'x?.[i]' (chain expression) is not part of the kernel language.
+    optional: K301: '?.' is not part of the kernel language: nothing is undefined here.
     spread: K212: 'Math.max' takes at least 2 arguments, not 1.
     nothing: K301: 'x[i] > 1' does nothing.
       Assign it, or remove it."
