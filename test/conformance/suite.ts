@@ -21,6 +21,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
 import { modules, modulesOfTwo } from './modules.js';
 import { observation } from './observation.js';
@@ -59,6 +60,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   blockKernels,
   checkedLoops,
   typescriptValues,
+  mathFunctions,
   pickedKernels,
   randomKernels,
   cudaTexts,
