@@ -141,13 +141,26 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, expo
   return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), looped: [...forms.cut, ...rows.names] };
 }
 
+/** A text that is ours. */
+function composeLanes(source: string, kernels: readonly string[]): ComposedText {
+  const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
+  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, cut: [] };
+}
+
+function isStrict(env: NodeJS.ProcessEnv): boolean {
+  return env['MILLRACE_LANES'] === 'always';
+}
+
 export class CpuCompiler implements KernelCompiler {
   readonly label: string;
   readonly identity: string;
   readonly #tools: Toolchain;
+  /** What cannot be built on lanes is an error, not a kernel with one thread after the other. */
+  readonly #isStrict: boolean;
 
-  constructor(tools: Toolchain) {
+  constructor(tools: Toolchain, isStrict = false) {
     this.#tools = tools;
+    this.#isStrict = isStrict;
     this.label = tools.label;
     this.identity = JSON.stringify([
       tools.command,
@@ -162,14 +175,14 @@ export class CpuCompiler implements KernelCompiler {
     ]);
   }
 
-  static async open(env?: NodeJS.ProcessEnv, facts?: Facts): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts));
+  static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<CpuCompiler> {
+    return new CpuCompiler(await findCxx(env, facts), isStrict(env));
   }
 
   /** The one that would be opened, if `facts` knows it. */
   static async recall(env: NodeJS.ProcessEnv, facts: Facts): Promise<CpuCompiler | undefined> {
     const known = await recallCxx(env, facts);
-    return known && new CpuCompiler(known);
+    return known && new CpuCompiler(known, isStrict(env));
   }
 
   /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */
@@ -177,6 +190,11 @@ export class CpuCompiler implements KernelCompiler {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
+    if (spec.lanes !== undefined) {
+      const run = await this.#build(spec, composeLanes(spec.lanes.source, kernels ?? [spec.entry]), common);
+      if (run.image) return run.image;
+      if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no image on lanes. ${run.log}`);
+    }
     const { given, expanded, seen } = await this.#read(spec, directives, common);
     const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
     const exports = { ...found, kernels: kernels ?? found.kernels };

@@ -45,8 +45,9 @@ export class KernelBuilder {
   }
 
   /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
-  async build(spec: BuildSpec): Promise<BuildResult> {
+  async build(given: BuildSpec): Promise<BuildResult> {
     const startMs = performance.now();
+    const spec = this.#withChosenText(given);
     // A text of the package's own has neither.
     if (spec.identity === undefined) {
       if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
@@ -111,12 +112,19 @@ export class KernelBuilder {
     return this.#target.backend === 'cpu' ? Buffer.from(file.path) : file.content;
   }
 
+  /** `MILLRACE_LANES=off` has the CPU device take the CUDA text of every kernel, `always` never where there is another. */
+  #withChosenText({ lanes, ...spec }: BuildSpec): BuildSpec {
+    const wish = this.#env['MILLRACE_LANES'];
+    const isWanted = this.#target.backend === 'cpu' && lanes !== undefined && wish !== 'off' && (lanes.isFaster || wish === 'always');
+    return isWanted ? { ...spec, lanes } : spec;
+  }
+
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
   async #sourceKey(spec: BuildSpec): Promise<string> {
     const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), await packageIdentity(this.#facts)] : this.#target.computeCapability;
-    const { source, identity = source, entry, isModule, options, fmad } = spec;
+    const { source, identity = source, entry, isModule, options, fmad, lanes } = spec;
     const wanted = isModule ? null : entry;
-    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, wanted, options, fmad]));
+    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, lanes?.source, wanted, options, fmad]));
   }
 }
 

@@ -1,5 +1,5 @@
 // What is the same for all threads of a block, or of the grid, among those that have not left the kernel, and so where
-// they may meet.
+// they may meet; or for neighbours along x that run side by side (lanes), which also share what memory holds at one place.
 //
 // A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared
 // or local memory, from an atomic, or from another such value. A variable differs too if it is assigned where threads
@@ -24,6 +24,8 @@ export interface Uniformity {
   readonly isUniform: (variable: Variable) => boolean;
   /** Statements that some threads of the group may run while others do not. */
   readonly divergent: ReadonlySet<Stmt>;
+  /** Loops that threads leave at different times. */
+  readonly partedLoops: ReadonlySet<Stmt>;
   /** Barriers among them, each with what parts the threads. */
   readonly brokenBarriers: readonly BrokenBarrier[];
 }
@@ -46,12 +48,20 @@ interface Reason {
   readonly root: string;
 }
 
-export function analyse(ir: Pick<KernelIr, 'body'>, group: Group = 'block'): Uniformity {
+/** Neighbours along x, that run side by side. */
+export interface Lanes {
+  readonly indexRank: KernelIr['indexRank'];
+  /** Variables that differ to begin with: parameters of a helper, and what a thread keeps from one region to the next. */
+  readonly differing: Iterable<Variable>;
+}
+
+export function analyse(ir: Pick<KernelIr, 'body'>, group: Group | Lanes = 'block'): Uniformity {
   const analysis = new Analysis(ir, group);
   return {
     causeOf: (expr) => analysis.reasonOf(expr)?.text,
     isUniform: (variable) => !analysis.isVarying(variable),
     divergent: analysis.divergent,
+    partedLoops: analysis.partedLoops,
     brokenBarriers: analysis.brokenBarriers,
   };
 }
@@ -59,20 +69,23 @@ export function analyse(ir: Pick<KernelIr, 'body'>, group: Group = 'block'): Uni
 class Analysis {
   readonly divergent: Set<Stmt> = new Set();
   brokenBarriers: BrokenBarrier[] = [];
-  readonly #group: Group;
+  readonly #isOfGrid: boolean;
   readonly #written: ReadonlySet<string>;
   readonly #varying = new Map<Variable, Reason>();
   /** How many partings enclose a variable's declaration. */
   readonly #depths = new Map<Variable, number>();
   /** Loops that threads leave at different times. */
   readonly #loops = new Map<Stmt, Parting>();
+  readonly #lanes: Lanes | undefined;
   #partings: Parting[] = [];
   /** The loop around, and how many partings enclose its body. */
   #loop: { readonly stmt: Stmt; readonly depth: number } | undefined;
   #hasChanged = true;
 
-  constructor({ body }: Pick<KernelIr, 'body'>, group: Group) {
-    this.#group = group;
+  constructor({ body }: Pick<KernelIr, 'body'>, group: Group | Lanes) {
+    this.#isOfGrid = group === 'grid';
+    this.#lanes = typeof group === 'string' ? undefined : group;
+    for (const variable of this.#lanes?.differing ?? []) this.#differs(variable, { text: `'${variable.name}'`, root: `'${variable.name}'` });
     const arrays = [...writtenArrays(body)].filter((array) => array.space === 'parameter');
     this.#written = new Set(arrays.map((array) => array.name));
     // Reasons are only ever added, so this ends.
@@ -83,6 +96,10 @@ class Analysis {
     }
   }
 
+  get partedLoops(): ReadonlySet<Stmt> {
+    return new Set(this.#loops.keys());
+  }
+
   isVarying(variable: Variable): boolean {
     return this.#varying.has(variable);
   }
@@ -91,10 +108,12 @@ class Analysis {
     const own = (text: string): Reason => ({ text, root: text });
     switch (expr.kind) {
       case 'index':
+        // Lanes are neighbours along x, the last index.
+        if (this.#lanes !== undefined && expr.axis !== this.#lanes.indexRank - 1) return undefined;
         return own(`the index ${INDEX_NAMES[expr.axis]}`);
       case 'thread':
-        if (expr.vector === 'threadIdx' || (expr.vector === 'blockIdx' && this.#group === 'grid'))
-          return own(`${expr.vector}.${AXES[expr.axis]}`);
+        if (this.#lanes !== undefined && expr.axis !== 0) return undefined;
+        if (expr.vector === 'threadIdx' || (expr.vector === 'blockIdx' && this.#isOfGrid)) return own(`${expr.vector}.${AXES[expr.axis]}`);
         return undefined;
       case 'variable':
         return this.#varying.get(expr.variable);
@@ -104,6 +123,8 @@ class Analysis {
         return own(`a number drawn from '${expr.array.name}'`);
       case 'load':
         if (expr.array.space === 'local') return own(`'${expr.array.name}', which is each thread's own`);
+        // Lanes load at one moment.
+        if (this.#lanes !== undefined) break;
         if (expr.array.space !== 'parameter') return own(`'${expr.array.name}', which is in shared memory`);
         if (this.#written.has(expr.array.name)) return own(`'${expr.array.name}', which the kernel writes`);
         break;

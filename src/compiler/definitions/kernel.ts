@@ -8,6 +8,7 @@ import { type EmitOptions, emitKernel } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
 import { canonical, digestOf } from '../ir/hash.js';
 import { hasLoop, type KernelIr } from '../ir/ir.js';
+import { emitLanes } from '../lanes/lanes.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
 import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from '../source/parse.js';
@@ -72,12 +73,14 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
   const { name, parsed, site, maxThreadsPerBlock } = definition;
   const { ir, build } = reporting(name, parsed, site, () => compile(definition, constants));
+  let cpuBuild: BuildSpec | undefined;
   const made: TypedKernel<P, C> = {
     name,
     params: definition.params as P,
     source: build.source,
     [MADE]: true,
     build,
+    cpuBuild: () => (cpuBuild ??= withLanes(ir, definition, build)),
     abi: 'shaped',
     indexRank: ir.indexRank,
     ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),
@@ -119,6 +122,13 @@ function compile(definition: Definition, constants: Constants): { readonly ir: K
     },
   };
   return { ir, build };
+}
+
+/** The text of lanes is made of the canonical form, so that it names the same image whatever a tool did to the names. */
+function withLanes(ir: KernelIr, { params, isChecked }: Definition, build: BuildSpec): BuildSpec {
+  const { entry, assertions = [] } = build;
+  const lanes = emitLanes(canonical(ir), params, { entry, isChecked, assertions });
+  return lanes === undefined ? build : { ...build, lanes };
 }
 
 function checkedConstants(constants: Constants): Constants {

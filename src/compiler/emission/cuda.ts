@@ -76,12 +76,12 @@ function canSkipChecks(ir: KernelIr): boolean {
   return test !== undefined && test.holds.length > 0;
 }
 
-function hasAssertion(ir: KernelIr): boolean {
+export function hasAssertion(ir: KernelIr): boolean {
   for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assert') return true;
   return false;
 }
 
-function parameterList(params: Params, syncsGrid: boolean, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
+export function parameterList(params: Params, syncsGrid: boolean, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
   const list: string[] = [];
   for (const [key, param] of Object.entries(params)) {
     const name = names.parameter(key);
@@ -151,7 +151,7 @@ function guard(rank: KernelIr['indexRank']): string[] {
 }
 
 /** A helper: no arrays, so nothing to check. */
-function emitFunc(func: FuncIr, helpers: Set<string>): string[] {
+export function emitFunc(func: FuncIr, helpers: Set<string>): string[] {
   const emitter = new StatementEmitter(false);
   const { names } = emitter.expressions;
   const params = func.params.map((variable) => `${CPP_TYPE[variable.type as ScalarType]} ${names.variable(variable)}`);

@@ -142,9 +142,12 @@ export class ExpressionEmitter {
   atomicCall(expr: Extract<Expr, { kind: 'atomic' }>): string {
     const element = this.element(expr.array, expr.indices);
     const args = expr.args.map((arg) => stripped(this.#text(arg)));
-    // Shared memory has no users outside the block, whose threads are one thread on the CPU device.
-    const scope = expr.array.space === 'parameter' ? '' : '_block';
-    return `${ATOMIC_NAMES[expr.op]}${scope}(&${element}, ${args.join(', ')})`;
+    return `${this.atomicName(expr)}(&${element}, ${args.join(', ')})`;
+  }
+
+  /** Shared memory has no users outside the block, whose threads are one thread on the CPU device. */
+  atomicName({ op, array }: Extract<Expr, { kind: 'atomic' }>): string {
+    return `${ATOMIC_NAMES[op]}${array.space === 'parameter' ? '' : '_block'}`;
   }
 
   /** `mr_random_uniform(state)` */
@@ -263,24 +266,31 @@ export class ExpressionEmitter {
 
   #builtin(name: string, type: ScalarType, args: readonly Expr[]): string {
     const texts = args.map((arg) => this.#text(arg));
-    const [first, second] = args;
+    const second = args[1];
     switch (name) {
       case 'idiv':
         if (second!.kind === 'const' && second.value !== 0 && second.value !== -1) return `(${texts[0]} / ${texts[1]})`;
-        return this.#helper(`mr_div_${type}`, texts);
+        return this.#helper(this.spelling(name, type), texts);
       case 'floordiv':
         return this.#helper('mr_floordiv_i32', texts);
       case 'imul':
         return `(int)((unsigned)${texts[0]} * (unsigned)${texts[1]})`;
       case 'clz32':
-        return this.#helper('mr_clz', texts);
+        return this.#helper(this.spelling(name, type), texts);
       default: {
-        const spelling = type === 'bool' ? undefined : BUILTINS[name]?.cuda[type];
-        if (spelling === undefined) throw new Error(`${name} has no spelling for ${type} (argument of type ${first?.type}).`);
-        if (spelling === '') return texts[0]!;
-        return this.#helper(spelling, texts);
+        const spelling = this.spelling(name, type);
+        return spelling === '' ? texts[0]! : this.#helper(spelling, texts);
       }
     }
+  }
+
+  /** A row of the table as it is called; empty for what gives its argument. */
+  spelling(name: string, type: ScalarType): string {
+    if (name === 'idiv') return `mr_div_${type}`;
+    if (name === 'clz32') return 'mr_clz';
+    const spelling = type === 'bool' ? undefined : BUILTINS[name]?.cuda[type];
+    if (spelling === undefined) throw new Error(`${name} has no spelling for ${type}.`);
+    return spelling;
   }
 
   #helper(name: string, args: readonly string[]): string {

@@ -21,6 +21,18 @@ export function indexDeclaration(rank: KernelIr['indexRank'], axis: Axis): strin
   return `const int ${INDEX_NAMES[axis]} = int(blockIdx.${of} * blockDim.${of} + threadIdx.${of});`;
 }
 
+/** A region, and what its text depends on. */
+export interface RegionParts {
+  readonly region: Region;
+  readonly storage: RegionStorage;
+  /** Of the region's own statements, those that stand in it. */
+  readonly body: readonly Stmt[];
+  /** It matters afterwards who has left in it. */
+  readonly isLosing: boolean;
+  /** Whether nobody can leave an array, where ranges can say. */
+  readonly test: RangeTest | undefined;
+}
+
 export class RegionEmitter {
   readonly #ir: KernelIr;
   readonly #plan: Plan;
@@ -29,9 +41,12 @@ export class RegionEmitter {
   readonly #statements: StatementEmitter;
   /** Regions after which it matters who has left. */
   readonly #losing: ReadonlySet<Region>;
+  readonly #write: ((parts: RegionParts) => Line[]) | undefined;
 
-  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter) {
+  /** `write`: another text for the regions. */
+  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, write?: (parts: RegionParts) => Line[]) {
     this.#ir = ir;
+    this.#write = write;
     this.#plan = plan;
     this.#isChecked = isChecked;
     this.#statements = statements;
@@ -124,6 +139,12 @@ export class RegionEmitter {
   #region(region: Region): Line[] {
     const { number } = region;
     const isLosing = this.#losing.has(region);
+    if (this.#write !== undefined) {
+      const body = region.body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt));
+      const lines = this.#write({ region, storage: this.#storage.of.get(region)!, body, isLosing, test: this.#rangeTest(region) });
+      this.#onceMode();
+      return lines;
+    }
     const checked = [...this.#threads(region, String(number), 'MR_THREADS', this.#isChecked), ...this.#left(isLosing)];
     const test = this.#rangeTest(region);
     if (test === undefined) return checked;
@@ -185,15 +206,19 @@ export class RegionEmitter {
 }
 
 /** The head of the loop without checks. */
-function fastTest(number: number, { makes, holds }: RangeTest): string[] {
+function fastTest(number: number, test: RangeTest): string[] {
+  return [...fastDeclaration(number, test), `if (mr_is_fast_${number}) {`];
+}
+
+/** `bool mr_is_fast_1 = ...`: nobody is gone, and nobody can leave the bounds of an array. */
+export function fastDeclaration(number: number, { makes, holds }: RangeTest): string[] {
   const name = `mr_is_fast_${number}`;
-  const first = [`bool ${name} = !mr_are_some_gone;`];
   const ranges = [`if (${name}) {`, ...indented([...makes, `${name} = ${holds.join(' && ')};`]), '}'];
-  return [...first, ...(holds.length === 0 ? [] : ranges), `if (${name}) {`];
+  return [`bool ${name} = !mr_are_some_gone;`, ...(holds.length === 0 ? [] : ranges)];
 }
 
 /** Can a thread leave the kernel in the region? */
-function leaves({ body }: Region, isChecked: boolean): boolean {
+export function leaves({ body }: Region, isChecked: boolean): boolean {
   return body.some((stmt) =>
     someStmt(stmt, (inner) => {
       if (inner.kind === 'return' || inner.kind === 'assert') return true;

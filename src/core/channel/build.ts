@@ -42,4 +42,13 @@ export interface BuildSpec {
   /** What the text asserts, in the order of their numbers; by line where it `isAsserting`. */
   readonly assertions?: readonly string[];
   readonly mapping: SourceMapping;
+  /** For the CPU device: another text of the same kernel, whose threads run side by side in lanes of vectors. */
+  readonly lanes?: LaneText;
+}
+
+export interface LaneText {
+  /** C++ behind the CPU device's headers. */
+  readonly source: string;
+  /** It is known to be the faster one. */
+  readonly isFaster: boolean;
 }

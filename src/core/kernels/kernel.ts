@@ -80,6 +80,8 @@ export interface Kernel<P extends Params = Params> {
   readonly [MADE]: true;
   /** @internal */
   readonly build: BuildSpec;
+  /** @internal The same with what only the CPU device asks for, written when it does. */
+  readonly cpuBuild?: () => BuildSpec;
   /** @internal */
   readonly abi: KernelAbi;
   /** @internal Dimensions of a `threads` launch that the text can take: 1 to 3, or 0 for any. */

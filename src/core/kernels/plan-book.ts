@@ -48,9 +48,11 @@ export class PlanBook {
   #make(kernel: Kernel): KernelPlan {
     checkKernel(kernel);
     const handle = this.#takeHandle();
+    const { backend, info } = this.#channel;
     const module = kernel.module && this.module(kernel.module);
-    const built = this.#channel.build(handle, kernel.build, module?.number);
-    const plan = new KernelPlan(kernel, handle, this.#channel.info, built, module);
+    const build = (backend === 'cpu' ? kernel.cpuBuild?.() : undefined) ?? kernel.build;
+    const built = this.#channel.build(handle, build, module?.number);
+    const plan = new KernelPlan(kernel, handle, info, built, module);
     // Its launches tell; a build that nobody asks about does not.
     built.then(
       (report) => {

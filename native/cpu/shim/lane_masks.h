@@ -1,0 +1,193 @@
+// Masks of lanes: comparisons make them, choices and branches take them (lanes.h).
+#pragma once
+
+#include "lanes.h"
+
+#if defined(MR_HAS_MASKS)
+
+#if MR_WIDTH == 16
+typedef unsigned short mr_bits_type;
+#else
+typedef unsigned char mr_bits_type;
+#endif
+struct mr_lanes {
+  mr_bits_type of;
+};
+static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
+  return m.of;
+}
+static MR_INLINE mr_lanes mr_of_bits(unsigned bits) {
+  return {static_cast<mr_bits_type>(bits)};
+}
+static MR_INLINE mr_lanes operator&(mr_lanes a, mr_lanes b) {
+  return mr_of_bits(a.of & b.of);
+}
+static MR_INLINE mr_lanes operator|(mr_lanes a, mr_lanes b) {
+  return mr_of_bits(a.of | b.of);
+}
+static MR_INLINE mr_lanes operator^(mr_lanes a, mr_lanes b) {
+  return mr_of_bits(a.of ^ b.of);
+}
+static MR_INLINE mr_lanes operator~(mr_lanes a) {
+  return mr_of_bits(~a.of);
+}
+static MR_INLINE mr_lanes mr_lanes_of(bool x) {
+  return mr_of_bits(x ? (1u << MR_WIDTH) - 1u : 0u);
+}
+/// The first `count` lanes.
+static MR_INLINE mr_lanes mr_first_lanes(int count) {
+  return mr_of_bits(count >= MR_WIDTH ? (1u << MR_WIDTH) - 1u : (1u << count) - 1u);
+}
+
+// Numbers of a comparison in the instructions: of floats, and of integers.
+#define MR_COMPARISON(name, T, V, builtin, number, ...)                             \
+  static MR_INLINE mr_lanes mr_##name(T a, T b) {                                    \
+    return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(~0u), ##__VA_ARGS__)); \
+  }
+#define MR_COMPARISONS(T, V, builtin, is_float, ...)                       \
+  MR_COMPARISON(eq, T, V, builtin, 0, ##__VA_ARGS__)                       \
+  MR_COMPARISON(lt, T, V, builtin, 1, ##__VA_ARGS__)                       \
+  MR_COMPARISON(le, T, V, builtin, 2, ##__VA_ARGS__)                       \
+  MR_COMPARISON(ne, T, V, builtin, 4, ##__VA_ARGS__)                       \
+  MR_COMPARISON(ge, T, V, builtin, is_float ? 13 : 5, ##__VA_ARGS__)       \
+  MR_COMPARISON(gt, T, V, builtin, is_float ? 14 : 6, ##__VA_ARGS__)
+#if defined(__clang__)
+#define MR_SELECT(T, V, suffix, letter)                                                            \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {                                              \
+    return (T)__builtin_ia32_select##suffix(m.of, (V)a, (V)b);                                     \
+  }
+#else
+#define MR_SELECT(T, V, suffix, letter)                                                            \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {                                              \
+    return (T)__builtin_ia32_blendm##suffix##_mask((V)b, (V)a, m.of);                              \
+  }
+#endif
+#if MR_WIDTH == 16
+MR_COMPARISONS(mr_i32, mr_i32, __builtin_ia32_cmpd512_mask, false)
+MR_COMPARISONS(mr_u32, mr_i32, __builtin_ia32_ucmpd512_mask, false)
+MR_COMPARISONS(mr_f32, mr_f32, __builtin_ia32_cmpps512_mask, true, 4)
+MR_SELECT(mr_i32, mr_i32, d_512, )
+MR_SELECT(mr_u32, mr_i32, d_512, )
+MR_SELECT(mr_f32, mr_f32, ps_512, )
+#else
+MR_COMPARISONS(mr_i32, mr_i32, __builtin_ia32_cmpd256_mask, false)
+MR_COMPARISONS(mr_u32, mr_i32, __builtin_ia32_ucmpd256_mask, false)
+MR_COMPARISONS(mr_f32, mr_f32, __builtin_ia32_cmpps256_mask, true)
+MR_COMPARISONS(mr_i64, mr_i64, __builtin_ia32_cmpq512_mask, false)
+MR_COMPARISONS(mr_u64, mr_i64, __builtin_ia32_ucmpq512_mask, false)
+MR_COMPARISONS(mr_f64, mr_f64, __builtin_ia32_cmppd512_mask, true, 4)
+MR_SELECT(mr_i32, mr_i32, d_256, )
+MR_SELECT(mr_u32, mr_i32, d_256, )
+MR_SELECT(mr_f32, mr_f32, ps_256, )
+MR_SELECT(mr_i64, mr_i64, q_512, )
+MR_SELECT(mr_u64, mr_i64, q_512, )
+MR_SELECT(mr_f64, mr_f64, pd_512, )
+#endif
+#undef MR_COMPARISON
+#undef MR_COMPARISONS
+#undef MR_SELECT
+
+#else
+
+struct mr_lanes {
+  mr_i32 of;
+};
+static MR_INLINE mr_lanes operator&(mr_lanes a, mr_lanes b) {
+  return {a.of & b.of};
+}
+static MR_INLINE mr_lanes operator|(mr_lanes a, mr_lanes b) {
+  return {a.of | b.of};
+}
+static MR_INLINE mr_lanes operator^(mr_lanes a, mr_lanes b) {
+  return {a.of ^ b.of};
+}
+static MR_INLINE mr_lanes operator~(mr_lanes a) {
+  return {~a.of};
+}
+static MR_INLINE mr_lanes mr_lanes_of(bool x) {
+  return {mr_i32_of(x ? -1 : 0)};
+}
+static MR_INLINE mr_lanes mr_first_lanes(int count) {
+  return {(mr_i32)(mr_ramp(0) < mr_i32_of(count))};
+}
+static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
+#if defined(__AVX2__) && MR_WIDTH == 8
+  return static_cast<unsigned>(__builtin_ia32_movmskps256((mr_f32)m.of));
+#elif defined(__SSE2__) && MR_WIDTH == 4
+  return static_cast<unsigned>(__builtin_ia32_movmskps((mr_f32)m.of));
+#else
+  unsigned bits = 0;
+  for (int lane = 0; lane < MR_WIDTH; ++lane) bits |= (m.of[lane] & 1u) << lane;
+  return bits;
+#endif
+}
+
+#define MR_COMPARISON(name, op)                                                             \
+  static MR_INLINE mr_lanes mr_##name(mr_i32 a, mr_i32 b) { return {(mr_i32)(a op b)}; }     \
+  static MR_INLINE mr_lanes mr_##name(mr_u32 a, mr_u32 b) { return {(mr_i32)(a op b)}; }     \
+  static MR_INLINE mr_lanes mr_##name(mr_f32 a, mr_f32 b) { return {(mr_i32)(a op b)}; }     \
+  static MR_INLINE mr_lanes mr_##name(mr_i64 a, mr_i64 b) {                                  \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
+  }                                                                                         \
+  static MR_INLINE mr_lanes mr_##name(mr_u64 a, mr_u64 b) {                                  \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
+  }                                                                                         \
+  static MR_INLINE mr_lanes mr_##name(mr_f64 a, mr_f64 b) {                                  \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
+  }
+MR_COMPARISON(eq, ==)
+MR_COMPARISON(ne, !=)
+MR_COMPARISON(lt, <)
+MR_COMPARISON(le, <=)
+MR_COMPARISON(gt, >)
+MR_COMPARISON(ge, >=)
+#undef MR_COMPARISON
+#define MR_SELECT(T, bits, mask)                        \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {   \
+    const bits chosen = mask;                           \
+    return (T)(((bits)a & chosen) | ((bits)b & ~chosen)); \
+  }
+MR_SELECT(mr_i32, mr_i32, m.of)
+MR_SELECT(mr_u32, mr_i32, m.of)
+MR_SELECT(mr_f32, mr_i32, m.of)
+MR_SELECT(mr_i64, mr_i64, __builtin_convertvector(m.of, mr_i64))
+MR_SELECT(mr_u64, mr_i64, __builtin_convertvector(m.of, mr_i64))
+MR_SELECT(mr_f64, mr_i64, __builtin_convertvector(m.of, mr_i64))
+#undef MR_SELECT
+
+#endif
+
+static MR_INLINE mr_lanes mr_lanes_of(mr_lanes m) {
+  return m;
+}
+static MR_INLINE mr_lanes mr_choose(mr_lanes m, mr_lanes a, mr_lanes b) {
+  return (m & a) | (~m & b);
+}
+static MR_INLINE bool mr_any(mr_lanes m) {
+  return mr_lane_bits(m) != 0;
+}
+static MR_INLINE bool mr_all(mr_lanes m) {
+  return mr_lane_bits(m) == (1u << MR_WIDTH) - 1u;
+}
+/// The number of the first lane: there is one.
+static MR_INLINE int mr_first(mr_lanes m) {
+  return __builtin_ctz(mr_lane_bits(m));
+}
+static MR_INLINE int mr_last(mr_lanes m) {
+  return 31 - __builtin_clz(mr_lane_bits(m));
+}
+static MR_INLINE bool mr_lane(mr_lanes m, int lane) {
+  return (mr_lane_bits(m) >> lane & 1u) != 0;
+}
+static MR_INLINE mr_lanes mr_spill(mr_lanes m) {
+  return m;
+}
+static MR_INLINE mr_i32 mr_ones(mr_lanes m) {
+  return mr_choose(m, mr_i32_of(1), mr_i32_of(0));
+}
+
+/// The statement that follows, for each lane in turn.
+#define MR_EACH_OF(lane, mask)                                                                             \
+  for (unsigned mr_rest_##lane = mr_lane_bits(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
+    if (const int lane = __builtin_ctz(mr_rest_##lane); true)
+#define MR_EACH(lane) _Pragma("GCC unroll 16") for (int lane = 0; lane < MR_WIDTH; ++lane)

@@ -1,0 +1,290 @@
+// IR expressions to C++ on lanes. What is the same in all lanes is written by the emitter of one thread, a scalar; the rest
+// is vectors, and bool a mask. Like there, `before` takes the statements that an expression needs before it.
+import { ExpressionEmitter } from '../emission/expression.js';
+import { CPP_TYPE, funcName, indented, stripped } from '../emission/text.js';
+import { type ArrayRef, type Expr, isStable, type ScalarType, type ValueType } from '../ir/ir.js';
+import { someExpr } from '../ir/walk.js';
+import { LaneMemory } from './memory.js';
+import { arithmetic, builtin, cast, comparison, laneType, splat, TWICE } from './operators.js';
+import type { Scope, Scopes } from './scopes.js';
+import { Strides } from './strides.js';
+
+/** What of a select's arm or behind `&&` may be computed for all, whoever needs it. */
+function isHarmless(expr: Expr): boolean {
+  return !someExpr(expr, ({ kind }) => kind === 'load' || kind === 'atomic' || kind === 'call' || kind === 'draw');
+}
+
+/** Names that are bound in it may be bound again behind it. */
+function braced(lines: readonly string[]): string[] {
+  return ['{', ...indented(lines), '}'];
+}
+
+export class LaneExpressions {
+  /** Of what all lanes share. */
+  readonly scalar: ExpressionEmitter;
+  readonly scopes: Scopes;
+  readonly strides: Strides;
+  readonly memory: LaneMemory;
+  readonly #causeOf: (expr: Expr) => string | undefined;
+  readonly #varying = new Map<Expr, boolean>();
+  /** Loads stand in the order of the text, because an atomic stands among them. */
+  #isOrdered = false;
+
+  constructor(scalar: ExpressionEmitter, scopes: Scopes, causeOf: (expr: Expr) => string | undefined) {
+    this.scalar = scalar;
+    this.scopes = scopes;
+    this.#causeOf = causeOf;
+    this.strides = new Strides(
+      (expr) => this.isVarying(expr),
+      (expr) => this.scalar.emit(expr),
+    );
+    this.memory = new LaneMemory(this);
+  }
+
+  isVarying(expr: Expr): boolean {
+    let known = this.#varying.get(expr);
+    if (known === undefined) {
+      known = this.#causeOf(expr) !== undefined;
+      this.#varying.set(expr, known);
+    }
+    return known;
+  }
+
+  push(...lines: string[]): void {
+    this.scalar.before.push(...lines);
+  }
+
+  temporary(): string {
+    return this.scalar.names.temporary();
+  }
+
+  /** Of all lanes, or lane 0's of one that grows by steps. */
+  single(expr: Expr): string {
+    const { scopes } = this;
+    const states = scopes.all.map((scope) => ({ scope, was: { ...scope } }));
+    this.scalar.exit = { report: `MR_FAULT_OF(${scopes.current.mask})`, leave: scopes.leaveTogether(scopes.all[0]!).join(' ') };
+    const count = this.scalar.before.length;
+    const text = this.scalar.emit(expr);
+    // Nobody leaves where no check was written.
+    const mayFail = this.scalar.before.slice(count).some((line) => line.includes('MR_FAULT_OF'));
+    if (!mayFail) for (const { scope, was } of states) Object.assign(scope, was);
+    return /^[\w.]+$/.test(text) ? text : `(${text})`;
+  }
+
+  /** A vector, or a mask. */
+  vector(expr: Expr): string {
+    if (this.isVarying(expr)) return this.#varyingText(expr);
+    return splat(decided(expr.type), stripped(this.#shared(expr)));
+  }
+
+  /** A scalar where all lanes share it, else a vector. */
+  either(expr: Expr): string {
+    return this.isVarying(expr) ? this.#varyingText(expr) : this.#shared(expr);
+  }
+
+  /** A whole statement's: with an atomic in it, what is loaded before it in the text is loaded before it. */
+  whole<T>(exprs: readonly Expr[], run: () => T): T {
+    const outer = this.#isOrdered;
+    this.#isOrdered = outer || exprs.some((expr) => someExpr(expr, ({ kind }) => kind === 'atomic'));
+    const result = run();
+    this.#isOrdered = outer;
+    return result;
+  }
+
+  /** A vector by name, so that its text stands once. */
+  named(type: ScalarType, text: string): string {
+    if (/^\w+$/.test(text)) return text;
+    const name = this.temporary();
+    this.push(`const ${laneType(type)} ${name} = ${stripped(text)};`);
+    return name;
+  }
+
+  #shared(expr: Expr): string {
+    const text = this.single(expr);
+    if (!this.#isOrdered || !someExpr(expr, ({ kind }) => kind === 'load')) return text;
+    const name = this.temporary();
+    this.push(`const ${CPP_TYPE[decided(expr.type)]} ${name} = ${stripped(text)};`);
+    return name;
+  }
+
+  #varyingText(expr: Expr): string {
+    const step = this.strides.stepOf(expr);
+    if (step !== undefined) return step === '1' ? `mr_ramp(${this.single(expr)})` : `mr_ramp(${this.single(expr)}, ${step})`;
+    switch (expr.kind) {
+      case 'variable':
+        return this.scalar.names.variable(expr.variable);
+      case 'load':
+        return this.memory.load(expr);
+      case 'negate':
+        return expr.type === 'u32' || expr.type === 'u64' ? `(0u - ${this.vector(expr.operand)})` : `(-${this.vector(expr.operand)})`;
+      case 'invert':
+      case 'not':
+        return `(~${this.vector(expr.operand)})`;
+      case 'arithmetic':
+        return this.#arithmetic(expr);
+      case 'compare':
+        return comparison(expr.op, decided(expr.left.type), this.vector(expr.left), this.vector(expr.right));
+      case 'logical':
+        return this.#logical(expr);
+      case 'select':
+        return this.#select(expr);
+      case 'cast':
+        return this.#cast(expr);
+      case 'builtin':
+        return this.#builtin(expr);
+      case 'call': {
+        const args = expr.args.map((arg) => this.vector(arg));
+        return `${laneFuncName(expr.func.name)}(${[this.scopes.current.mask, ...args].join(', ')})`;
+      }
+      case 'bind':
+        return this.#bind(expr);
+      case 'atomic':
+        return this.memory.atomic(expr, true);
+      default:
+        throw new Error(`Lanes have no ${expr.kind}.`);
+    }
+  }
+
+  #bind(expr: Extract<Expr, { kind: 'bind' }>): string {
+    const { variable, value, body } = expr;
+    const name = this.scalar.names.variable(variable);
+    const type = decided(variable.type);
+    const step = this.strides.stepOf(value);
+    if (step !== undefined && step !== '0') this.strides.set(variable, step);
+    const isSingle = step !== undefined || !this.isVarying(value);
+    const text = isSingle ? this.single(value) : this.#varyingText(value);
+    this.push(`const ${isSingle ? CPP_TYPE[type] : laneType(type)} ${name} = ${stripped(text)};`);
+    return this.either(body);
+  }
+
+  #arithmetic(expr: Extract<Expr, { kind: 'arithmetic' }>): string {
+    const type = decided(expr.type);
+    const [a, b] = [this.vector(expr.left), this.vector(expr.right)];
+    const text = arithmetic(expr.op, type, a, b, expr.right);
+    if (text !== undefined) return text;
+    const helper = expr.op === '%' && (type === 'f32' || type === 'f64') ? (type === 'f32' ? 'fmodf' : 'fmod') : `mr_rem_${type}`;
+    return this.#laneByLane(type, expr.op === '/' ? `mr_div_${type}` : helper, [a, b]);
+  }
+
+  #cast(expr: Extract<Expr, { kind: 'cast' }>): string {
+    const from = decided(expr.operand.type);
+    const operand = this.vector(expr.operand);
+    return cast(expr.type, from, operand) ?? this.#laneByLane(expr.type, `mr_${from}_to_${expr.type}`, [operand]);
+  }
+
+  #builtin(expr: Extract<Expr, { kind: 'builtin' }>): string {
+    const type = decided(expr.type);
+    const texts = expr.args.map((arg) => {
+      const text = this.vector(arg);
+      return TWICE.has(expr.name) ? this.named(decided(arg.type), text) : text;
+    });
+    const text = builtin(expr.name, type, texts, expr.args);
+    if (text !== undefined) return text;
+    return this.#laneByLane(type, this.scalar.spelling(expr.name, type), texts);
+  }
+
+  /** The scalar function, for each lane that takes part. */
+  #laneByLane(type: ScalarType, name: string, texts: readonly string[]): string {
+    if (name.startsWith('mr_')) this.scalar.helpers.add(name);
+    const spilled = texts.map((text) => this.spilled(text));
+    const result = this.temporary();
+    this.push(
+      `mr_spilled<${CPP_TYPE[type]}> ${result}{};`,
+      `${this.each('mr_l')} ${result}.of[mr_l] = ${name}(${spilled.map((arg) => `mr_lane(${arg}, mr_l)`).join(', ')});`,
+    );
+    return `mr_load(${result}.of)`;
+  }
+
+  /** Where lanes are read one by one. */
+  spilled(text: string): string {
+    const name = this.temporary();
+    this.push(`const auto ${name} = mr_spill(${stripped(text)});`);
+    return name;
+  }
+
+  /** The head of a loop over the lanes that take part. */
+  each(lane: string): string {
+    const { mask, isFull } = this.scopes.current;
+    return isFull ? `MR_EACH(${lane})` : `MR_EACH_OF(${lane}, ${mask})`;
+  }
+
+  #logical({ op, left, right }: Extract<Expr, { kind: 'logical' }>): string {
+    const test = this.vector(left);
+    const name = this.temporary();
+    if (isHarmless(right)) {
+      const sign = op === '&&' ? '&' : '|';
+      const { before, result } = this.scalar.capture(() => this.vector(right));
+      if (before.length === 0) return `(${test} ${sign} ${result})`;
+      this.push(`mr_lanes ${name} = ${stripped(test)};`, ...braced([...before, `${name} = ${name} ${sign} ${result};`]));
+      return name;
+    }
+    this.push(`mr_lanes ${name} = ${stripped(test)};`);
+    this.#under(op === '&&' ? name : `~${name}`, (scope) => [`${name} = mr_choose(${scope.mask}, ${this.vector(right)}, ${name});`]);
+    return name;
+  }
+
+  #select(expr: Extract<Expr, { kind: 'select' }>): string {
+    const { test, then, otherwise } = expr;
+    const type = decided(expr.type);
+    const name = this.temporary();
+    if (this.isVarying(test) && isHarmless(then) && isHarmless(otherwise)) {
+      const condition = this.vector(test);
+      const a = this.scalar.capture(() => this.vector(then));
+      const b = this.scalar.capture(() => this.vector(otherwise));
+      if (a.before.length === 0 && b.before.length === 0) return `mr_choose(${condition}, ${a.result}, ${b.result})`;
+      this.push(`${laneType(type)} ${name};`, ...braced([...a.before, `${name} = ${stripped(a.result)};`]));
+      this.push(...braced([...b.before, `${name} = mr_choose(${condition}, ${name}, ${b.result});`]));
+      return name;
+    }
+    if (!this.isVarying(test)) {
+      const condition = this.single(test);
+      const [a, b] = [then, otherwise].map((arm) => this.captured(() => [`${name} = ${stripped(this.vector(arm))};`]));
+      this.push(`${laneType(type)} ${name}{};`, `if (${stripped(condition)}) {`, ...indented(a!), '} else {', ...indented(b!), '}');
+      return name;
+    }
+    const condition = this.named('bool', this.vector(test));
+    this.push(`${laneType(type)} ${name}{};`);
+    this.#under(condition, () => [`${name} = ${stripped(this.vector(then))};`]);
+    this.#under(`~${condition}`, (scope) => [`${name} = mr_choose(${scope.mask}, ${this.vector(otherwise)}, ${name});`]);
+    return name;
+  }
+
+  /** Lines, and what they need before them. */
+  captured(run: () => readonly string[]): string[] {
+    const { before, result } = this.scalar.capture(() => this.memory.inBlock(run));
+    return [...before, ...result];
+  }
+
+  /** For some of the lanes, if there are any. */
+  #under(lanes: string, run: (scope: Scope) => readonly string[]): void {
+    const outer = this.scopes.current;
+    const scope = this.scopes.make(false);
+    const { result: lines, hasLost } = this.scopes.watch(() => this.scopes.within(scope, () => this.captured(() => run(scope))));
+    this.push(
+      `if (mr_lanes ${scope.mask} = ${outer.mask} & ${lanes}; mr_any(${scope.mask})) {`,
+      ...indented(scope.isTarget ? ['{', ...indented(lines), '}', `${scope.label}:;`] : lines),
+      '}',
+    );
+    if (hasLost) this.push(this.scopes.goOn());
+  }
+
+  /** An index as it stands in a place: a scalar for a step, so that it may stand more than once. */
+  place(array: ArrayRef, index: Expr): string {
+    const isSingle = this.strides.stepOf(index) !== undefined || !this.isVarying(index);
+    const text = isSingle ? this.single(index) : this.#varyingText(index);
+    if (isStable(index) || /^\w+$/.test(text) || !(array.rank > 1 || this.scalar.isChecked)) return text;
+    const name = this.temporary();
+    this.push(`const ${isSingle ? CPP_TYPE[decided(index.type)] : laneType(decided(index.type))} ${name} = ${stripped(text)};`);
+    return name;
+  }
+}
+
+export function laneFuncName(name: string): string {
+  return `mr_lanes_of_${funcName(name)}`;
+}
+
+export function decided(type: ValueType): ScalarType {
+  if (type === 'int literal' || type === 'float literal' || type === 'bigint literal') throw new Error('An untyped value reached the emitter.');
+  return type;
+}
+

@@ -1,0 +1,104 @@
+// Kernel IR to the CPU device's own text: the threads of a block in groups of neighbours along x, which run as one, side
+// by side in the lanes of vectors (lanes.h of the shim). The same interface as the CUDA text, for the same launches.
+//
+// docs/decisions/0019 says why.
+import type { LaneText } from '../../core/channel/build.js';
+import type { Params } from '../../core/kernels/kernel.js';
+import { hasGridBarrier } from '../analysis/barriers.js';
+import { oneRegion, planRegions } from '../analysis/regions.js';
+import { placeVariables } from '../analysis/storage.js';
+import { analyse } from '../analysis/uniformity.js';
+import { emitFunc, hasAssertion, parameterList } from '../emission/cuda.js';
+import { ExpressionEmitter } from '../emission/expression.js';
+import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
+import { elementsOf, RegionEmitter } from '../emission/regions.js';
+import { StatementEmitter } from '../emission/statement.js';
+import { generated, indented, nested, storageType } from '../emission/text.js';
+import type { FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
+import { statementsIn } from '../ir/walk.js';
+import { LaneExpressions, laneFuncName } from './expressions.js';
+import { laneType } from './operators.js';
+import { LaneRegions } from './regions.js';
+import { Scopes } from './scopes.js';
+import { LaneStatements } from './statements.js';
+import { isTaken, usesWide } from './suitability.js';
+
+export interface LaneOptions {
+  readonly entry: string;
+  readonly isChecked: boolean;
+  /** In the order of their numbers. */
+  readonly assertions: readonly string[];
+}
+
+/** In front of the parameters, and so in registers. */
+const INDICES = ['mr_index3', 'mr_index3 blockIdx', 'mr_index3 blockDim', 'mr_index3 gridDim'] as const;
+
+/** Undefined where the CUDA text serves the CPU device as well or better. */
+export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, assertions }: LaneOptions): LaneText | undefined {
+  if (!isTaken(ir)) return undefined;
+  const plan = planRegions(ir) ?? oneRegion(ir);
+  const statements = new StatementEmitter(isChecked);
+  const isReporting = isChecked || hasAssertion(ir);
+  const list = parameterList(params, hasGridBarrier(ir), isReporting, statements);
+  const memory = blockMemory(ir, statements);
+  const { crossing } = placeVariables(ir.body, plan);
+  const regions = new LaneRegions(ir, isChecked, statements, crossing, assertions);
+  const body = new RegionEmitter(ir, plan, isChecked, statements, (parts) => regions.write(parts)).body();
+  const { helpers } = statements.expressions;
+  const funcs = ir.funcs.flatMap((func) => [...emitFunc(func, helpers), ...laneFunc(func, helpers)]);
+  const lines = [
+    ...generated(usesWide(ir) ? ['#define MR_WIDE_LANES 1'] : []),
+    ...generated(['#include <lanes.h>']),
+    ...generated(isReporting ? FAULT_PRELUDE : []),
+    ...generated(helperLines(helpers)),
+    ...generated(funcs),
+    ...generated([`extern "C" __global__ void ${entry}(${[...INDICES, 'mr_block', ...list].join(', ')}) {`]),
+    ...generated(indented(memory)),
+    ...nested(body),
+    ...generated(['}']),
+  ];
+  return { source: `${lines.map((line) => line.text).join('\n')}\n`, isFaster: true };
+}
+
+/** Shared memory, for as long as the block runs: what is thread-local is looked up again wherever it is used. */
+function blockMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter): string[] {
+  const lines: string[] = [];
+  for (const array of ir.arrays) {
+    const type = storageType(array.dtype);
+    const name = names.array(array);
+    if (array.space === 'shared') lines.push(`__attribute__((aligned(64))) ${type} ${name}[${elementsOf(array)}];`);
+    if (array.space !== 'dynamic shared') continue;
+    lines.push(`${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic_shared);`);
+    lines.push(`const int ${name}n0 = (int)(mr_dynamic_shared_bytes / sizeof(${type}));`);
+  }
+  return lines;
+}
+
+/** A helper of which lanes differ in what they give it. */
+function laneFunc(func: FuncIr, helpers: Set<string>): string[] {
+  const scalar = new ExpressionEmitter(false);
+  const scopes = new Scopes();
+  const uniformity = analyse(func, { indexRank: 0, differing: func.params });
+  const assigned = new Set<Variable>();
+  for (const stmt of statementsIn(func.body)) if (stmt.kind === 'assign') assigned.add(stmt.variable);
+  const expressions = new LaneExpressions(scalar, scopes, (expr) => uniformity.causeOf(expr));
+  const type = laneType(func.result);
+  const statements = new LaneStatements(expressions, {
+    declared: new Set(),
+    assertions: [],
+    partedLoops: uniformity.partedLoops,
+    assigned,
+    result: 'mr_result',
+  });
+  const params = func.params.map((variable) => `${laneType(variable.type as ScalarType)} ${scalar.names.variable(variable)}`);
+  const root = scopes.make(false);
+  const lines = statements.scoped(root, () => statements.block(func.body), -1).map(({ text }) => text);
+  for (const helper of scalar.helpers) helpers.add(helper);
+  return [
+    `static MR_INLINE ${type} ${laneFuncName(func.name)}(${[`mr_lanes ${root.mask}`, ...params].join(', ')}) {`,
+    `  ${type} mr_result{};`,
+    ...indented(lines),
+    '  return mr_result;',
+    '}',
+  ];
+}

@@ -1,0 +1,116 @@
+// A region on lanes: rows of the block's threads, in groups. Full groups, where ranges show that nobody leaves an array (or
+// nobody asks), run a text without masks and checks; all others one with both.
+import { analyse } from '../analysis/uniformity.js';
+import { StatementEmitter } from '../emission/statement.js';
+import { elementsOf, fastDeclaration, indexDeclaration, leaves, type RegionParts } from '../emission/regions.js';
+import { generated, indented, type Line, nested, storageType } from '../emission/text.js';
+import type { ArrayRef, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import { statementsIn } from '../ir/walk.js';
+import { LaneExpressions } from './expressions.js';
+import { laneArray, laneType } from './operators.js';
+import { Scopes } from './scopes.js';
+import { LaneStatements } from './statements.js';
+
+export class LaneRegions {
+  readonly #ir: KernelIr;
+  readonly #isChecked: boolean;
+  readonly #statements: StatementEmitter;
+  readonly #assertions: readonly string[];
+  readonly #assigned = new Set<Variable>();
+  readonly #crossing: ReadonlySet<Variable>;
+  readonly #uniformity: ReturnType<typeof analyse>;
+  readonly #scopes = new Scopes();
+
+  /** `crossing`: what threads keep from one region to the next. */
+  constructor(ir: KernelIr, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>, assertions: readonly string[]) {
+    this.#ir = ir;
+    this.#isChecked = isChecked;
+    this.#statements = statements;
+    this.#assertions = assertions;
+    this.#crossing = crossing;
+    for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
+    this.#uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
+  }
+
+  write(parts: RegionParts): Line[] {
+    const { number } = parts.region;
+    const { at } = parts.region.body[0]!;
+    const isProven = parts.test !== undefined || !this.#isChecked;
+    const width = 'mr_box_of_block.width';
+    const full = isProven ? this.#groups(parts, `if (__builtin_expect(mr_is_fast_${number}, 1)) MR_FULL_GROUPS`, width, true) : [];
+    const some = this.#groups(parts, 'MR_GROUPS', width, false);
+    const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
+    // Where nobody could leave, nobody is counted.
+    const isAsked = !isProven || leaves(parts.region, false);
+    const left = parts.isLosing ? [`${isAsked ? '' : `if (!mr_is_fast_${number}) `}MR_SOME_LEFT`] : [];
+    return [
+      ...generated(['{', ...indented(fast)]),
+      ...nested([{ text: 'MR_ROWS', at }, ...nested([...full, ...some]), { text: 'MR_END_ROWS', at }]),
+      ...generated([...indented(left), '}']),
+    ];
+  }
+
+  #groups({ region, storage, body, isLosing }: RegionParts, begin: string, width: string, isFull: boolean): Line[] {
+    const scalar = this.#statements.expressions;
+    const { at } = region.body[0]!;
+    const expressions = new LaneExpressions(scalar, this.#scopes, (expr) => this.#uniformity.causeOf(expr));
+    const statements = new LaneStatements(expressions, {
+      declared: this.#crossing,
+      assertions: this.#assertions,
+      partedLoops: this.#uniformity.partedLoops,
+      assigned: this.#assigned,
+    });
+    const root = this.#scopes.make(isFull);
+    scalar.isChecked = this.#isChecked && !isFull;
+    const lines = statements.scoped(root, () => statements.block([...storage.anew, ...body]), at);
+    scalar.isChecked = this.#isChecked;
+    const all = `${root.mask}_at_first`;
+    const isLeft = isLosing && (root.isLosing || root.isTarget);
+    const head = [
+      ...(isLeft ? [`const mr_lanes ${all} = ${root.mask};`] : []),
+      ...([0, 1, 2] as const).filter((axis) => storage.indices.has(axis)).map((axis) => indexDeclaration(this.#ir.indexRank, axis)),
+      ...storage.crossing.map((variable) => this.#loaded(variable, isFull ? '' : `, ${root.mask}`)),
+      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
+      ...storage.ownArrays.map((array) => laneArray(array, scalar.names.array(array), elementsOf(array))),
+    ];
+    const written = storage.crossing.filter((variable) => isWritten(body, variable));
+    const tail = [
+      ...written.map((variable) => this.#stored(variable, root.mask)),
+      ...(isLeft ? [`mr_store_lanes(mr_gone + mr_thread, mr_lanes_of(true), ${all} & ~${root.mask});`] : []),
+    ];
+    return [
+      { text: `${begin}(${root.mask}, ${width})`, at },
+      ...generated(indented(head)),
+      ...nested(lines),
+      ...generated(indented(tail)),
+      { text: 'MR_END_GROUPS', at },
+    ];
+  }
+
+  #loaded(variable: Variable, mask: string): string {
+    const type = variable.type as ScalarType;
+    const name = this.#statements.expressions.names.variable(variable);
+    const lanes = mask === '' ? ', mr_lanes_of(true)' : mask;
+    const load = type === 'bool' ? `mr_load_lanes(mr_of_${name} + mr_thread${lanes})` : `mr_load(mr_of_${name} + mr_thread${mask})`;
+    return `${laneType(type)} ${name} = ${load};`;
+  }
+
+  /** What left, nobody asks for. */
+  #stored(variable: Variable, mask: string): string {
+    const name = this.#statements.expressions.names.variable(variable);
+    const call = variable.type === 'bool' ? 'mr_store_lanes' : 'mr_store';
+    return `${call}(mr_of_${name} + mr_thread, ${name}, ${mask});`;
+  }
+
+  #arrayDeclarator(array: ArrayRef): string {
+    return `${storageType(array.dtype)}, ${this.#statements.expressions.names.array(array)}, ${elementsOf(array)}`;
+  }
+}
+
+function isWritten(body: readonly Stmt[], variable: Variable): boolean {
+  for (const stmt of statementsIn(body)) {
+    if ((stmt.kind === 'declare' || stmt.kind === 'assign') && stmt.variable === variable) return true;
+  }
+  return false;
+}
+

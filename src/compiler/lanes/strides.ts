@@ -1,0 +1,90 @@
+// Values that grow by the same step from lane to lane: an index, and what is added to it. Of such a value only lane 0's
+// is kept, a scalar, and what is loaded there may be a vector.
+import type { Expr, Variable } from '../ir/ir.js';
+
+/** C++ text of a step; '0' where all lanes have the same, '1' for neighbours. */
+export type Step = string;
+
+export class Strides {
+  readonly #of = new Map<Variable, Step>();
+  readonly #isVarying: (expr: Expr) => boolean;
+  readonly #uniformText: (expr: Expr) => string;
+
+  constructor(isVarying: (expr: Expr) => boolean, uniformText: (expr: Expr) => string) {
+    this.#isVarying = isVarying;
+    this.#uniformText = uniformText;
+  }
+
+  set(variable: Variable, step: Step): void {
+    this.#of.set(variable, step);
+  }
+  has(variable: Variable): boolean {
+    return this.#of.has(variable);
+  }
+
+  /** Undefined where the lanes have whatever they have. Of i32 alone: a u32 may wrap between two lanes. */
+  stepOf(expr: Expr): Step | undefined {
+    if (expr.type !== 'i32') return undefined;
+    if (!this.#isVarying(expr)) return '0';
+    switch (expr.kind) {
+      case 'index':
+      case 'thread':
+        return '1';
+      case 'variable':
+        return this.#of.get(expr.variable);
+      case 'negate':
+        return difference('0', this.stepOf(expr.operand));
+      case 'arithmetic':
+        return this.#arithmetic(expr);
+      default:
+        return undefined;
+    }
+  }
+
+  #arithmetic({ op, left, right }: Extract<Expr, { kind: 'arithmetic' }>): Step | undefined {
+    const [a, b] = [this.stepOf(left), this.stepOf(right)];
+    if (a === undefined || b === undefined) return undefined;
+    switch (op) {
+      case '+':
+        return sum(a, b);
+      case '-':
+        return difference(a, b);
+      case '*':
+        if (b === '0') return product(a, this.#factor(right));
+        return a === '0' ? product(b, this.#factor(left)) : undefined;
+      case '<<':
+        return b === '0' && right.kind === 'const' ? product(a, String(2 ** (right.value & 31))) : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  /** Stands twice in the text: only what is short and changes nothing. */
+  #factor(expr: Expr): string | undefined {
+    if (expr.kind === 'const') return String(expr.value);
+    const isShort = expr.kind === 'scalar' || expr.kind === 'extent' || expr.kind === 'thread' || expr.kind === 'variable';
+    return isShort ? this.#uniformText(expr) : undefined;
+  }
+}
+
+function isNumber(text: string): boolean {
+  return /^-?\d+$/.test(text);
+}
+
+function sum(a: Step, b: Step): Step {
+  if (a === '0') return b;
+  if (b === '0') return a;
+  return isNumber(a) && isNumber(b) ? String(Number(a) + Number(b)) : `(${a} + ${b})`;
+}
+
+function difference(a: Step, b: Step | undefined): Step | undefined {
+  if (b === undefined || b === '0') return b && a;
+  return isNumber(a) && isNumber(b) ? String(Number(a) - Number(b)) : `(${a} - ${b})`;
+}
+
+function product(a: Step, b: string | undefined): Step | undefined {
+  if (b === undefined || a === '0') return b && a;
+  if (a === '1') return b;
+  const value = Number(a) * Number(b);
+  return isNumber(a) && isNumber(b) ? (Math.abs(value) < 2 ** 24 ? String(value) : undefined) : `(${a} * ${b})`;
+}

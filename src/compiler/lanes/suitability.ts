@@ -1,0 +1,39 @@
+// Which kernels lanes take, and which gain by them.
+import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
+import { expressionsOf, operands, statementsIn } from '../ir/walk.js';
+import { isWide } from './operators.js';
+
+/** Everything that is said in the kernel and its helpers. */
+function* statementsOf(ir: KernelIr): Generator<Stmt, void, undefined> {
+  yield* statementsIn(ir.body);
+  for (const func of ir.funcs) yield* statementsIn(func.body);
+}
+function* partsOf(expr: Expr): Generator<Expr, void, undefined> {
+  yield expr;
+  for (const operand of operands(expr)) yield* partsOf(operand);
+}
+function* expressionsIn(ir: KernelIr): Generator<Expr, void, undefined> {
+  for (const stmt of statementsOf(ir)) for (const expr of expressionsOf(stmt)) yield* partsOf(expr);
+}
+
+export function isTaken(ir: KernelIr): boolean {
+  for (const stmt of statementsOf(ir)) {
+    if (stmt.kind === 'print' || stmt.kind === 'seed') return false;
+    if (stmt.kind === 'store' && stmt.array.dtype === 'f16') return false;
+  }
+  for (const expr of expressionsIn(ir)) {
+    if (expr.kind === 'draw') return false;
+    if ((expr.kind === 'load' || expr.kind === 'atomic') && expr.array.dtype === 'f16') return false;
+  }
+  return true;
+}
+
+/** Has anything 64 bits? Then there are as many lanes as such values fit. */
+export function usesWide(ir: KernelIr): boolean {
+  for (const stmt of statementsOf(ir)) {
+    if (stmt.kind === 'store' && isWide(stmt.array.dtype)) return true;
+    if (stmt.kind === 'declare' && isWide(stmt.variable.type)) return true;
+  }
+  for (const expr of expressionsIn(ir)) if (isWide(expr.type)) return true;
+  return ir.funcs.some((func) => isWide(func.result) || func.params.some(({ type }) => isWide(type)));
+}
