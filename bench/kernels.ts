@@ -1,5 +1,6 @@
 // Kernels against the same thing without Millrace, by turns in one run: on the CPU device against loops in C++ with OpenMP, on a GPU
-// against the same kernels compiled by nvcc. In three forms: a TypeScript function, checked and unchecked, and CUDA C++ text. Then the time
+// against the same kernels compiled by nvcc. In four forms: a TypeScript function, checked, unchecked and (on
+// the CPU device) without lanes, and CUDA C++ text. Then the time
 // from a function's text to its first result, with and without a compiler.
 //
 //   node build/js/bench/kernels.js [--device cpu | --device cuda:0] [--only NAME]... [--rounds N] [--json FILE]
@@ -49,9 +50,10 @@ async function measure(device: Device, native: NativeKernels, { name, size, prep
   const launches = isGpu ? GPU_LAUNCHES : 1;
   const stream = device.createStream({ ordering: 'explicit' });
   const { arrays, forms, reset, sum } = prepare(stream, n);
+  const measured = FORMS.filter((form) => !isGpu || form !== 'one by one');
   await stream.synchronize();
   const expected = (await native.measure(name, n, 1)).sum;
-  for (const form of FORMS) {
+  for (const form of measured) {
     await device.compile(forms[form].kernel);
     reset?.();
     forms[form].launch();
@@ -61,15 +63,15 @@ async function measure(device: Device, native: NativeKernels, { name, size, prep
       throw new Error(`${name} (${form}) gives ${got}, the program beside it ${expected}.`);
   }
   const raw: number[] = [];
-  const ms = FORMS.map((): number[] => []);
+  const ms = measured.map((): number[] => []);
   for (let round = 0; round < ROUNDS; round++) {
     raw.push((await native.measure(name, n, launches)).ms);
-    for (const [at, form] of FORMS.entries()) ms[at]!.push(await timed(stream, forms[form], launches, isGpu));
+    for (const [at, form] of measured.entries()) ms[at]!.push(await timed(stream, forms[form], launches, isGpu));
   }
   await stream.close();
   for (const array of arrays) array[Symbol.dispose]();
   const beside = summarize(raw);
-  return FORMS.map((form, at) => {
+  return measured.map((form, at) => {
     const { p50, p99, min } = summarize(ms[at]!);
     const note = `${(beside.p50 / p50).toFixed(2)} of its speed, ${(beside.min / min).toFixed(2)} by the least`;
     return { device: device.info.id, what: `${name}, ${form}`, unit: 'ms', p50, p99, raw: beside.p50, note };

@@ -17,8 +17,10 @@ import {
 } from 'millrace';
 import * as typescript from './typescript.js';
 
-export const FORMS = ['checked', 'unchecked', 'CUDA text'] as const;
+/** `one by one`: a checked TypeScript function whose threads the CPU device does not run side by side. */
+export const FORMS = ['checked', 'unchecked', 'one by one', 'CUDA text'] as const;
 export type Form = (typeof FORMS)[number];
+type OfTypeScript = Exclude<Form, 'CUDA text'>;
 
 /** A kernel in one of its forms, its arguments bound. */
 export interface Bound {
@@ -70,11 +72,14 @@ async function weighed(bins: DeviceArray<'u32'>): Promise<number> {
 }
 
 /** `typescript` and `cuda` give the launch of a kernel: each knows its arguments' types. */
-function forms(
-  of: (bounds: 'checked' | 'unchecked') => { readonly kernel: Kernel; readonly launch: () => void },
-  cuda: Bound,
-): Record<Form, Bound> {
-  return { checked: of('checked'), unchecked: of('unchecked'), 'CUDA text': cuda };
+function forms(of: (form: OfTypeScript) => Bound, cuda: Bound): Record<Form, Bound> {
+  return { checked: of('checked'), unchecked: of('unchecked'), 'one by one': of('one by one'), 'CUDA text': cuda };
+}
+
+function inForm<K extends Kernel>(make: (bounds: 'checked' | 'unchecked') => K, form: OfTypeScript): K {
+  if (form !== 'one by one') return make(form);
+  // What the CPU device asks a kernel for is no part of its type.
+  return { ...make('checked'), cpuBuild: undefined };
 }
 
 /** Blocks of 256 or 16 x 16 threads, as the programs beside have them. */
@@ -86,8 +91,8 @@ const tiles = (n: number): LaunchShape => ({ grid: [Math.ceil(n / 16), Math.ceil
 function saxpy(stream: Stream, n: number): Prepared {
   const x = stream.from(fractions(n));
   const y = stream.zeros(n);
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.saxpy(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.saxpy, form);
     return { kernel, launch: () => void stream.launch(kernel, line(n), { a: 0.5, x, y }) };
   };
   const cuda = { kernel: CUDA.saxpy, launch: () => void stream.launch(CUDA.saxpy, blocks(n), { a: 0.5, x, y, n }) };
@@ -97,8 +102,8 @@ function saxpy(stream: Stream, n: number): Prepared {
 function nbody(stream: Stream, n: number): Prepared {
   const bodies = stream.from(fractions(4 * n), { shape: [n, 4] });
   const pull = stream.zeros([n, 3]);
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.nbody(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.nbody, form);
     return { kernel, launch: () => void stream.launch(kernel, line(n), { bodies, pull }) };
   };
   const cuda = { kernel: CUDA.nbody, launch: () => void stream.launch(CUDA.nbody, blocks(n), { bodies, pull, n }) };
@@ -107,8 +112,8 @@ function nbody(stream: Stream, n: number): Prepared {
 
 function mandelbrot(stream: Stream, n: number): Prepared {
   const steps = stream.zeros([n, n], 'i32');
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.mandelbrot(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.mandelbrot, form);
     return { kernel, launch: () => void stream.launch(kernel, square(n), { steps, most: 256 }) };
   };
   const args = { steps, most: 256, height: n, width: n };
@@ -119,8 +124,8 @@ function mandelbrot(stream: Stream, n: number): Prepared {
 function life(stream: Stream, n: number): Prepared {
   const from = stream.from(bytes(n * n, 2), { shape: [n, n] });
   const to = stream.zeros([n, n], 'u8');
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.life(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.life, form);
     return { kernel, launch: () => void stream.launch(kernel, square(n), { from, to }) };
   };
   const cuda = { kernel: CUDA.life, launch: () => void stream.launch(CUDA.life, tiles(n), { from, to, height: n, width: n }) };
@@ -130,8 +135,8 @@ function life(stream: Stream, n: number): Prepared {
 function histogram(stream: Stream, n: number): Prepared {
   const data = stream.from(bytes(n, 256));
   const bins = stream.zeros(256, 'u32');
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.histogram(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.histogram, form);
     return { kernel, launch: () => void stream.launch(kernel, line(n), { data, bins }) };
   };
   const cuda = { kernel: CUDA.histogram, launch: () => void stream.launch(CUDA.histogram, blocks(n), { data, bins, n }) };
@@ -142,8 +147,8 @@ function binned(stream: Stream, n: number): Prepared {
   const data = stream.from(bytes(n, 256));
   const bins = stream.zeros(256, 'u32');
   const shape: LaunchShape = { grid: n / 16384, block: 256 };
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.binned(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.binned, form);
     return { kernel, launch: () => void stream.launch(kernel, shape, { data, bins }) };
   };
   const cuda = { kernel: CUDA.binned, launch: () => void stream.launch(CUDA.binned, shape, { data, bins }) };
@@ -154,8 +159,8 @@ function matmul(stream: Stream, n: number): Prepared {
   const a = stream.from(fractions(n * n), { shape: [n, n] });
   const b = stream.from(fractions(n * n, n * n), { shape: [n, n] });
   const c = stream.zeros([n, n]);
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.matmul(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.matmul, form);
     return { kernel, launch: () => void stream.launch(kernel, square(n), { a, b, c }) };
   };
   const cuda = { kernel: CUDA.matmul, launch: () => void stream.launch(CUDA.matmul, tiles(n), { a, b, c, n }) };
@@ -165,8 +170,8 @@ function matmul(stream: Stream, n: number): Prepared {
 function reduction(stream: Stream, n: number): Prepared {
   const x = stream.from(fractions(n));
   const sums = stream.zeros(n / 256);
-  const made = (bounds: 'checked' | 'unchecked'): Bound => {
-    const kernel = typescript.reduction(bounds);
+  const made = (form: OfTypeScript): Bound => {
+    const kernel = inForm(typescript.reduction, form);
     return { kernel, launch: () => void stream.launch(kernel, line(n), { x, sums }) };
   };
   const cuda = { kernel: CUDA.reduction, launch: () => void stream.launch(CUDA.reduction, blocks(n), { x, sums }) };

@@ -46,8 +46,9 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     analysis: ['places', 'ir'],
     lowering: ['places', 'ir', 'language', 'source', 'analysis'],
     emission: ['ir', 'analysis'],
+    lanes: ['ir', 'analysis', 'emission'],
     cuda: [],
-    definitions: ['places', 'ir', 'language', 'source', 'lowering', 'emission', 'cuda'],
+    definitions: ['places', 'ir', 'language', 'source', 'lowering', 'emission', 'lanes', 'cuda'],
   },
   build: {
     base: [],

@@ -40,26 +40,24 @@ static MR_INLINE mr_lanes mr_first_lanes(int count) {
 }
 
 // Numbers of a comparison in the instructions: of floats, and of integers.
-#define MR_COMPARISON(name, T, V, builtin, number, ...)                             \
-  static MR_INLINE mr_lanes mr_##name(T a, T b) {                                    \
+#define MR_COMPARISON(name, T, V, builtin, number, ...)                               \
+  static MR_INLINE mr_lanes mr_##name(T a, T b) {                                     \
     return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(~0u), ##__VA_ARGS__)); \
   }
-#define MR_COMPARISONS(T, V, builtin, is_float, ...)                       \
-  MR_COMPARISON(eq, T, V, builtin, 0, ##__VA_ARGS__)                       \
-  MR_COMPARISON(lt, T, V, builtin, 1, ##__VA_ARGS__)                       \
-  MR_COMPARISON(le, T, V, builtin, 2, ##__VA_ARGS__)                       \
-  MR_COMPARISON(ne, T, V, builtin, 4, ##__VA_ARGS__)                       \
-  MR_COMPARISON(ge, T, V, builtin, is_float ? 13 : 5, ##__VA_ARGS__)       \
+#define MR_COMPARISONS(T, V, builtin, is_float, ...)                 \
+  MR_COMPARISON(eq, T, V, builtin, 0, ##__VA_ARGS__)                 \
+  MR_COMPARISON(lt, T, V, builtin, 1, ##__VA_ARGS__)                 \
+  MR_COMPARISON(le, T, V, builtin, 2, ##__VA_ARGS__)                 \
+  MR_COMPARISON(ne, T, V, builtin, 4, ##__VA_ARGS__)                 \
+  MR_COMPARISON(ge, T, V, builtin, is_float ? 13 : 5, ##__VA_ARGS__) \
   MR_COMPARISON(gt, T, V, builtin, is_float ? 14 : 6, ##__VA_ARGS__)
 #if defined(__clang__)
-#define MR_SELECT(T, V, suffix, letter)                                                            \
-  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {                                              \
-    return (T)__builtin_ia32_select##suffix(m.of, (V)a, (V)b);                                     \
-  }
+#define MR_SELECT(T, V, suffix, letter) \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) { return (T)__builtin_ia32_select##suffix(m.of, (V)a, (V)b); }
 #else
-#define MR_SELECT(T, V, suffix, letter)                                                            \
-  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {                                              \
-    return (T)__builtin_ia32_blendm##suffix##_mask((V)b, (V)a, m.of);                              \
+#define MR_SELECT(T, V, suffix, letter)                               \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {                \
+    return (T)__builtin_ia32_blendm##suffix##_mask((V)b, (V)a, m.of); \
   }
 #endif
 #if MR_WIDTH == 16
@@ -122,18 +120,18 @@ static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
 #endif
 }
 
-#define MR_COMPARISON(name, op)                                                             \
-  static MR_INLINE mr_lanes mr_##name(mr_i32 a, mr_i32 b) { return {(mr_i32)(a op b)}; }     \
-  static MR_INLINE mr_lanes mr_##name(mr_u32 a, mr_u32 b) { return {(mr_i32)(a op b)}; }     \
-  static MR_INLINE mr_lanes mr_##name(mr_f32 a, mr_f32 b) { return {(mr_i32)(a op b)}; }     \
-  static MR_INLINE mr_lanes mr_##name(mr_i64 a, mr_i64 b) {                                  \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
-  }                                                                                         \
-  static MR_INLINE mr_lanes mr_##name(mr_u64 a, mr_u64 b) {                                  \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
-  }                                                                                         \
-  static MR_INLINE mr_lanes mr_##name(mr_f64 a, mr_f64 b) {                                  \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                             \
+#define MR_COMPARISON(name, op)                                                          \
+  static MR_INLINE mr_lanes mr_##name(mr_i32 a, mr_i32 b) { return {(mr_i32)(a op b)}; } \
+  static MR_INLINE mr_lanes mr_##name(mr_u32 a, mr_u32 b) { return {(mr_i32)(a op b)}; } \
+  static MR_INLINE mr_lanes mr_##name(mr_f32 a, mr_f32 b) { return {(mr_i32)(a op b)}; } \
+  static MR_INLINE mr_lanes mr_##name(mr_i64 a, mr_i64 b) {                              \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
+  }                                                                                      \
+  static MR_INLINE mr_lanes mr_##name(mr_u64 a, mr_u64 b) {                              \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
+  }                                                                                      \
+  static MR_INLINE mr_lanes mr_##name(mr_f64 a, mr_f64 b) {                              \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
   }
 MR_COMPARISON(eq, ==)
 MR_COMPARISON(ne, !=)
@@ -142,9 +140,9 @@ MR_COMPARISON(le, <=)
 MR_COMPARISON(gt, >)
 MR_COMPARISON(ge, >=)
 #undef MR_COMPARISON
-#define MR_SELECT(T, bits, mask)                        \
-  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {   \
-    const bits chosen = mask;                           \
+#define MR_SELECT(T, bits, mask)                          \
+  static MR_INLINE T mr_choose(mr_lanes m, T a, T b) {    \
+    const bits chosen = mask;                             \
     return (T)(((bits)a & chosen) | ((bits)b & ~chosen)); \
   }
 MR_SELECT(mr_i32, mr_i32, m.of)
@@ -187,7 +185,7 @@ static MR_INLINE mr_i32 mr_ones(mr_lanes m) {
 }
 
 /// The statement that follows, for each lane in turn.
-#define MR_EACH_OF(lane, mask)                                                                             \
+#define MR_EACH_OF(lane, mask)                                                                                  \
   for (unsigned mr_rest_##lane = mr_lane_bits(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
     if (const int lane = __builtin_ctz(mr_rest_##lane); true)
 #define MR_EACH(lane) _Pragma("GCC unroll 16") for (int lane = 0; lane < MR_WIDTH; ++lane)

@@ -5,15 +5,15 @@
 #include "lane_memory.h"
 
 // Of lanes that the text does not look at, the results are any.
-#define MR_LANE_BY_LANE(T, expression)           \
-  mr_spilled<T> result;                          \
-  MR_EACH(lane) result.of[lane] = expression;    \
+#define MR_LANE_BY_LANE(T, expression)        \
+  mr_spilled<T> result;                       \
+  MR_EACH(lane) result.of[lane] = expression; \
   return mr_load(result.of);
 
 static MR_INLINE mr_f32 mr_sqrt(mr_f32 x) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 16 && defined(__clang__)
+#if defined(__AVX512F__) && MR_WIDTH == 16 && defined(__clang__)
   return __builtin_ia32_sqrtps512(x, 4);
-#elif MR_VECTOR_BYTES == 64 && MR_WIDTH == 16
+#elif defined(__AVX512F__) && MR_WIDTH == 16
   return __builtin_ia32_sqrtps512_mask(x, x, -1, 4);
 #elif defined(__AVX2__) && MR_WIDTH == 8
   return __builtin_ia32_sqrtps256(x);
@@ -24,9 +24,9 @@ static MR_INLINE mr_f32 mr_sqrt(mr_f32 x) {
 #endif
 }
 static MR_INLINE mr_f64 mr_sqrt(mr_f64 x) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 8 && defined(__clang__)
+#if defined(__AVX512F__) && MR_WIDTH == 8 && defined(__clang__)
   return __builtin_ia32_sqrtpd512(x, 4);
-#elif MR_VECTOR_BYTES == 64 && MR_WIDTH == 8
+#elif defined(__AVX512F__) && MR_WIDTH == 8
   return __builtin_ia32_sqrtpd512_mask(x, x, -1, 4);
 #elif defined(__AVX2__) && MR_WIDTH == 4
   return __builtin_ia32_sqrtpd256(x);
@@ -38,7 +38,7 @@ static MR_INLINE mr_f64 mr_sqrt(mr_f64 x) {
 /// 1: down, 2: up, 3: to zero.
 template <int Direction>
 static MR_INLINE mr_f32 mr_rounded_lanes(mr_f32 x) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 16
+#if defined(__AVX512F__) && MR_WIDTH == 16
   return __builtin_ia32_rndscaleps_mask(x, Direction | 8, x, -1, 4);
 #elif defined(__AVX2__) && MR_WIDTH == 8
   return __builtin_ia32_roundps256(x, Direction | 8);
@@ -50,7 +50,7 @@ static MR_INLINE mr_f32 mr_rounded_lanes(mr_f32 x) {
 }
 template <int Direction>
 static MR_INLINE mr_f64 mr_rounded_lanes(mr_f64 x) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 8
+#if defined(__AVX512F__) && MR_WIDTH == 8
   return __builtin_ia32_rndscalepd_mask(x, Direction | 8, x, -1, 4);
 #elif defined(__AVX2__) && MR_WIDTH == 4
   return __builtin_ia32_roundpd256(x, Direction | 8);
@@ -60,7 +60,7 @@ static MR_INLINE mr_f64 mr_rounded_lanes(mr_f64 x) {
 }
 
 static MR_INLINE mr_f32 mr_fma(mr_f32 a, mr_f32 b, mr_f32 c) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 16
+#if defined(__AVX512F__) && MR_WIDTH == 16
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
 #elif defined(__FMA__) && MR_WIDTH == 8
   return __builtin_ia32_vfmaddps256(a, b, c);
@@ -69,7 +69,7 @@ static MR_INLINE mr_f32 mr_fma(mr_f32 a, mr_f32 b, mr_f32 c) {
 #endif
 }
 static MR_INLINE mr_f64 mr_fma(mr_f64 a, mr_f64 b, mr_f64 c) {
-#if MR_VECTOR_BYTES == 64 && MR_WIDTH == 8
+#if defined(__AVX512F__) && MR_WIDTH == 8
   return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
 #elif defined(__FMA__) && MR_WIDTH == 4
   return __builtin_ia32_vfmaddpd256(a, b, c);
@@ -78,15 +78,15 @@ static MR_INLINE mr_f64 mr_fma(mr_f64 a, mr_f64 b, mr_f64 c) {
 #endif
 }
 
-#define MR_LANE_ORDER(name, T)                                                                             \
-  static MR_INLINE mr_##name mr_min(mr_##name a, mr_##name b) { return mr_choose(mr_lt(a, b), a, b); }     \
+#define MR_LANE_ORDER(name, T)                                                                         \
+  static MR_INLINE mr_##name mr_min(mr_##name a, mr_##name b) { return mr_choose(mr_lt(a, b), a, b); } \
   static MR_INLINE mr_##name mr_max(mr_##name a, mr_##name b) { return mr_choose(mr_gt(a, b), a, b); }
-#define MR_LANE_FLOAT(name, T, bits, sign)                                                                 \
-  static MR_INLINE mr_##name mr_absolute(mr_##name x) { return (mr_##name)((bits)x & ~(bits)sign); }       \
-  static MR_INLINE mr_##name mr_sign(mr_##name x) {                                                        \
-    const mr_##name zero{};                                                                                \
-    return mr_choose(mr_gt(x, zero), zero + T(1), mr_choose(mr_lt(x, zero), zero - T(1), x));              \
-  }                                                                                                        \
+#define MR_LANE_FLOAT(name, T, bits, sign)                                                           \
+  static MR_INLINE mr_##name mr_absolute(mr_##name x) { return (mr_##name)((bits)x & ~(bits)sign); } \
+  static MR_INLINE mr_##name mr_sign(mr_##name x) {                                                  \
+    const mr_##name zero{};                                                                          \
+    return mr_choose(mr_gt(x, zero), zero + T(1), mr_choose(mr_lt(x, zero), zero - T(1), x));        \
+  }                                                                                                  \
   static MR_INLINE mr_##name mr_negated(mr_##name x) { return (mr_##name)((bits)x ^ (bits)sign); }
 #if defined(MR_HAS_MASKS) && MR_WIDTH == 16
 MR_LANE_ORDER(i32, int)
@@ -128,19 +128,19 @@ static MR_INLINE mr_u32 mr_to_u32(mr_f32 x) {
 typedef int mr_half_i32 __attribute__((vector_size(4 * MR_HALF)));
 typedef unsigned mr_half_u32 __attribute__((vector_size(4 * MR_HALF)));
 typedef double mr_half_f64 __attribute__((vector_size(8 * MR_HALF)));
-#define MR_LANE_DIVISION(name, half)                                                                                  \
-  static MR_INLINE mr_##name mr_quotient(mr_##name a, mr_##name b) {                                                  \
-    half x[2], y[2];                                                                                                  \
-    __builtin_memcpy(x, &a, sizeof(a));                                                                               \
-    __builtin_memcpy(y, &b, sizeof(b));                                                                               \
-    for (int part = 0; part < 2; ++part) {                                                                            \
-      const mr_half_f64 quotient =                                                                                    \
-          __builtin_convertvector(x[part], mr_half_f64) / __builtin_convertvector(y[part], mr_half_f64);              \
-      x[part] = __builtin_convertvector(quotient, half);                                                              \
-    }                                                                                                                 \
-    mr_##name result;                                                                                                 \
-    __builtin_memcpy(&result, x, sizeof(result));                                                                     \
-    return result;                                                                                                    \
+#define MR_LANE_DIVISION(name, half)                                                                     \
+  static MR_INLINE mr_##name mr_quotient(mr_##name a, mr_##name b) {                                     \
+    half x[2], y[2];                                                                                     \
+    __builtin_memcpy(x, &a, sizeof(a));                                                                  \
+    __builtin_memcpy(y, &b, sizeof(b));                                                                  \
+    for (int part = 0; part < 2; ++part) {                                                               \
+      const mr_half_f64 quotient =                                                                       \
+          __builtin_convertvector(x[part], mr_half_f64) / __builtin_convertvector(y[part], mr_half_f64); \
+      x[part] = __builtin_convertvector(quotient, half);                                                 \
+    }                                                                                                    \
+    mr_##name result;                                                                                    \
+    __builtin_memcpy(&result, x, sizeof(result));                                                        \
+    return result;                                                                                       \
   }
 MR_LANE_DIVISION(i32, mr_half_i32)
 MR_LANE_DIVISION(u32, mr_half_u32)

@@ -1,11 +1,11 @@
-// Loads and stores of lanes (lanes.h). Memory of a lane that takes no part is not touched. Each comes in two forms: with
-// a mask, and for all lanes. What is narrower than 32 bits in memory is an i32 here.
+// Loads and stores of lanes (lanes.h). Memory of a lane that takes no part is not touched. Each comes in two forms:
+// with a mask, and for all lanes. What is narrower than 32 bits in memory is an i32 here.
 #pragma once
 
 #include "lane_masks.h"
 
-#define MR_PLAIN_ELEMENT(name, T)                                                            \
-  static MR_INLINE mr_##name mr_widened(mr_##name v) { return v; }                           \
+#define MR_PLAIN_ELEMENT(name, T)                                  \
+  static MR_INLINE mr_##name mr_widened(mr_##name v) { return v; } \
   static MR_INLINE mr_##name mr_narrowed(mr_##name v, const T*) { return v; }
 MR_LANE_TYPES(MR_PLAIN_ELEMENT)
 #undef MR_PLAIN_ELEMENT
@@ -21,7 +21,7 @@ static MR_INLINE typename mr_in_register<V>::type mr_begin_of_register(From v) {
   __builtin_memcpy(&in_register, &v, sizeof(v));
   return in_register;
 }
-#if !defined(__clang__) && MR_VECTOR_BYTES == 64 && MR_WIDTH == 16
+#if !defined(__clang__) && defined(__AVX512F__) && MR_WIDTH == 16
 #define MR_WIDENED(V, v, instruction) __builtin_ia32_pmov##instruction##512_mask((mr_vector<V>)v, mr_i32{}, -1)
 #elif !defined(__clang__) && defined(__AVX2__) && MR_WIDTH == 8
 #define MR_WIDENED(V, v, instruction) __builtin_ia32_pmov##instruction##256(mr_begin_of_register<V>(v))
@@ -30,8 +30,8 @@ static MR_INLINE typename mr_in_register<V>::type mr_begin_of_register(From v) {
 #else
 #define MR_WIDENED(V, v, instruction) __builtin_convertvector(v, mr_i32)
 #endif
-#define MR_NARROW_ELEMENT(T, V, instruction)                                                                        \
-  static MR_INLINE mr_i32 mr_widened(mr_vector<T> v) { return MR_WIDENED(V, v, instruction); }                      \
+#define MR_NARROW_ELEMENT(T, V, instruction)                                                   \
+  static MR_INLINE mr_i32 mr_widened(mr_vector<T> v) { return MR_WIDENED(V, v, instruction); } \
   static MR_INLINE mr_vector<T> mr_narrowed(mr_i32 v, const T*) { return __builtin_convertvector(v, mr_vector<T>); }
 MR_NARROW_ELEMENT(signed char, char, sxbd)
 MR_NARROW_ELEMENT(unsigned char, char, zxbd)
@@ -61,13 +61,9 @@ struct mr_address {
     return static_cast<T*>(const_cast<void*>(of));
   }
 };
-#define MR_MASKED(T, V, B, load, store)                                                        \
-  static MR_INLINE V mr_load(const T* from, mr_lanes m) {                                       \
-    return (V)load(mr_address{from}, B{}, m.of);                  \
-  }                                                                                            \
-  static MR_INLINE void mr_store(T* to, V value, mr_lanes m) {                                  \
-    store(mr_address{to}, (B)value, m.of);                                    \
-  }
+#define MR_MASKED(T, V, B, load, store)                                                                  \
+  static MR_INLINE V mr_load(const T* from, mr_lanes m) { return (V)load(mr_address{from}, B{}, m.of); } \
+  static MR_INLINE void mr_store(T* to, V value, mr_lanes m) { store(mr_address{to}, (B)value, m.of); }
 #if MR_WIDTH == 16
 MR_MASKED(float, mr_f32, mr_f32, __builtin_ia32_loadups512_mask, __builtin_ia32_storeups512_mask)
 MR_MASKED(int, mr_i32, mr_i32, __builtin_ia32_loaddqusi512_mask, __builtin_ia32_storedqusi512_mask)
@@ -79,6 +75,23 @@ MR_MASKED(unsigned, mr_u32, mr_i32, __builtin_ia32_loaddqusi256_mask, __builtin_
 MR_MASKED(double, mr_f64, mr_f64, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 MR_MASKED(long long, mr_i64, mr_i64, __builtin_ia32_loaddqudi512_mask, __builtin_ia32_storedqudi512_mask)
 MR_MASKED(unsigned long long, mr_u64, mr_i64, __builtin_ia32_loaddqudi512_mask, __builtin_ia32_storedqudi512_mask)
+#endif
+#undef MR_MASKED
+#define MR_MASKED(T, B, load, store)                                               \
+  static MR_INLINE mr_i32 mr_load(const T* from, mr_lanes m) {                     \
+    return mr_widened((mr_vector<T>)load(mr_address{from}, mr_vector<B>{}, m.of)); \
+  }                                                                                \
+  static MR_INLINE void mr_store(T* to, mr_i32 value, mr_lanes m) {                \
+    store(mr_address{to}, (mr_vector<B>)mr_narrowed(value, to), m.of);             \
+  }
+#if MR_WIDTH == 16
+MR_MASKED(signed char, char, __builtin_ia32_loaddquqi128_mask, __builtin_ia32_storedquqi128_mask)
+MR_MASKED(unsigned char, char, __builtin_ia32_loaddquqi128_mask, __builtin_ia32_storedquqi128_mask)
+MR_MASKED(short, short, __builtin_ia32_loaddquhi256_mask, __builtin_ia32_storedquhi256_mask)
+MR_MASKED(unsigned short, short, __builtin_ia32_loaddquhi256_mask, __builtin_ia32_storedquhi256_mask)
+#else
+MR_MASKED(short, short, __builtin_ia32_loaddquhi128_mask, __builtin_ia32_storedquhi128_mask)
+MR_MASKED(unsigned short, short, __builtin_ia32_loaddquhi128_mask, __builtin_ia32_storedquhi128_mask)
 #endif
 #undef MR_MASKED
 #endif
@@ -124,8 +137,8 @@ static MR_INLINE void mr_store_apart(T* to, long long step, V value) {
   MR_EACH(lane) to[lane * step] = spilled.of[lane];
 }
 
-/// Are the places of these lanes side by side, as those of neighbours often are whom only a border parts? Then `first` is
-/// where the first lane of all would be.
+/// Are the places of these lanes side by side, as those of neighbours often are whom only a border parts? Then `first`
+/// is where the first lane of all would be.
 static MR_INLINE bool mr_are_side_by_side(mr_i32 places, mr_lanes m, int& first) {
   const mr_i32 start = places - mr_ramp(0);
   first = start[mr_first(m)];

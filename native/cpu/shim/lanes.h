@@ -1,6 +1,6 @@
 // Threads of a block side by side: what the texts of src/compiler/lanes are written in. As many neighbours along x as a
-// register of the processor has room for are run as one, each value a vector with a lane a thread, and a mask says which
-// lanes take part. A region (regions.h) is then a loop over such groups.
+// register of the processor has room for are run as one, each value a vector with a lane a thread, and a mask says
+// which lanes take part. A region (regions.h) is then a loop over such groups.
 //
 // Vectors are the compiler's own, of GCC and clang alike. Where the processor has masks (AVX-512) a mask is their bits,
 // and elsewhere a vector of ints, all ones or none. A text whose values have 64 bits asks for as many lanes as doubles
@@ -9,8 +9,13 @@
 
 #include "regions.h"
 
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
+    (!defined(MR_VECTOR_BYTES) || MR_VECTOR_BYTES == 64)
 #define MR_HAS_MASKS 1
+#endif
+#if defined(MR_VECTOR_BYTES)
+// As somebody wants it.
+#elif defined(MR_HAS_MASKS)
 #define MR_VECTOR_BYTES 64
 #elif defined(__AVX2__)
 #define MR_VECTOR_BYTES 32
@@ -43,27 +48,30 @@ struct mr_spilled {
 };
 
 #if MR_WIDTH == 16
-#define MR_ALL_OF(x) {x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}
-#define MR_COUNTED {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#define MR_ALL_OF(x) \
+  { x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x }
+#define MR_COUNTED \
+  { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
 #elif MR_WIDTH == 8
-#define MR_ALL_OF(x) {x, x, x, x, x, x, x, x}
-#define MR_COUNTED {0, 1, 2, 3, 4, 5, 6, 7}
+#define MR_ALL_OF(x) \
+  { x, x, x, x, x, x, x, x }
+#define MR_COUNTED \
+  { 0, 1, 2, 3, 4, 5, 6, 7 }
 #elif MR_WIDTH == 4
-#define MR_ALL_OF(x) {x, x, x, x}
-#define MR_COUNTED {0, 1, 2, 3}
+#define MR_ALL_OF(x) \
+  { x, x, x, x }
+#define MR_COUNTED \
+  { 0, 1, 2, 3 }
 #else
-#define MR_ALL_OF(x) {x, x}
-#define MR_COUNTED {0, 1}
+#define MR_ALL_OF(x) \
+  { x, x }
+#define MR_COUNTED \
+  { 0, 1 }
 #endif
 
 /// One row per type of a value: its name, and the scalar.
-#define MR_LANE_TYPES(row)   \
-  row(i32, int)              \
-  row(u32, unsigned)         \
-  row(f32, float)            \
-  row(i64, long long)        \
-  row(u64, unsigned long long) \
-  row(f64, double)
+#define MR_LANE_TYPES(row) \
+  row(i32, int) row(u32, unsigned) row(f32, float) row(i64, long long) row(u64, unsigned long long) row(f64, double)
 
 #define MR_BASICS(name, T)                                                          \
   static MR_INLINE mr_##name mr_##name##_of(T x) { return mr_##name MR_ALL_OF(x); } \
@@ -100,40 +108,38 @@ static MR_INLINE mr_i32 mr_ramp(int from) {
 }
 
 #include "lane_masks.h"
-#include "lane_memory.h"
 #include "lane_math.h"
+#include "lane_memory.h"
 
-/// Rows of the block's threads, in each of which the groups follow: first those that are full, `if` all is well, then
-/// the others.
-#define MR_ROWS                                                                  \
-  for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z) {                     \
-    for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y) {                  \
-      const int mr_row = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value;    \
-      int mr_x = 0;
-#define MR_GROUP                                                             \
-  const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
-  const int mr_thread = mr_row + mr_x;
-#define MR_FULL_GROUPS(lanes, width)                        \
-  for (; mr_x + MR_WIDTH <= width; mr_x += MR_WIDTH) {      \
-    MR_GROUP                                                \
-    mr_lanes lanes = mr_lanes_of(true);
-#define MR_GROUPS(lanes, width)                                   \
-  for (; mr_x < width; mr_x += MR_WIDTH) {                        \
-    MR_GROUP                                                      \
-    mr_lanes lanes = mr_first_lanes(width - mr_x);                \
-    if (mr_are_some_gone) lanes = lanes & ~mr_load_lanes(mr_gone + mr_thread, lanes); \
-    if (!mr_any(lanes)) continue;
+/// Groups of a block's threads: of each row those from `first` to `end`. One loop, so that what they share is computed
+/// once a block, however short the rows.
+#define MR_EACH_GROUP(first, end)                                                                           \
+  for (int mr_x = first, mr_y = 0, mr_z = 0; mr_z < mr_box_of_block.depth;                                  \
+       (mr_x += MR_WIDTH) < end || (mr_x = first, ++mr_y < mr_box_of_block.height) || (mr_y = 0, ++mr_z)) { \
+    const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};                              \
+    const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
+/// Those in which nobody is missing, `if` all is well, then the others.
+#define MR_FULL_GROUPS(is_fast, lanes, width)                                                                    \
+  if (const int mr_end = width & -MR_WIDTH; __builtin_expect(is_fast && mr_end > 0, 1)) MR_EACH_GROUP(0, mr_end) \
+  mr_lanes lanes = mr_lanes_of(true);
+#define MR_GROUPS(is_fast, lanes, width)                                                                           \
+  if (const int mr_first_x = is_fast ? width & -MR_WIDTH : 0; mr_first_x < width) MR_EACH_GROUP(mr_first_x, width) \
+  mr_lanes lanes = mr_first_lanes(width - mr_x);                                                                   \
+  if (mr_are_some_gone) lanes = lanes & ~mr_load_lanes(mr_gone + mr_thread, lanes);                                \
+  if (!mr_any(lanes)) continue;
 #define MR_END_GROUPS }
-#define MR_END_ROWS \
-  }                 \
-  }
+
+/// Threads of a row below a bound.
+static MR_INLINE int mr_below_bound(int width, long long bound) {
+  return bound < width ? bound < 0 ? 0 : static_cast<int>(bound) : width;
+}
 
 /// A call that reports, for the first of the lanes.
-#define MR_FAULT_OF(lanes)                                                                                     \
-  [&](unsigned mr_array, unsigned mr_dimension, auto mr_at, int mr_limit) {                                    \
-    const int mr_l = mr_first(lanes);                                                                          \
-    mr_report(mr_fault, mr_fault_word, mr_array, mr_dimension, (long long)mr_lane(mr_at, mr_l), mr_limit,      \
-              blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x + (unsigned)mr_l, threadIdx.y, threadIdx.z);     \
+#define MR_FAULT_OF(lanes)                                                                                            \
+  [&](unsigned mr_array, unsigned mr_dimension, auto mr_at, int mr_limit) {                                           \
+    const int mr_l = mr_first(lanes);                                                                                 \
+    mr_report(mr_fault, mr_fault_word, mr_array, mr_dimension, (long long)mr_lane(mr_at, mr_l), mr_limit, blockIdx.x, \
+              blockIdx.y, blockIdx.z, threadIdx.x + (unsigned)mr_l, threadIdx.y, threadIdx.z);                        \
   }
 
 /// Bytes that are not zero.
@@ -153,9 +159,10 @@ static MR_INLINE void mr_store_lanes(bool* to, mr_lanes value, mr_lanes m) {
 // Local memory that crosses regions: a group's lanes side by side.
 #undef MR_CROSSING_ARRAY
 #undef MR_OWN_ARRAY
-#define MR_CROSSING_ARRAY(type, name, elements)                                                                \
-  const mr_thread_memory<type[(elements) * MR_WIDTH]> mr_of_##name(                                            \
+#define MR_CROSSING_ARRAY(type, name, elements)                   \
+  const mr_thread_memory<type[(elements)*MR_WIDTH]> mr_of_##name( \
       static_cast<size_t>((blockDim.x.value + MR_WIDTH - 1) / MR_WIDTH) * blockDim.y.value * blockDim.z.value);
-#define MR_OWN_ARRAY(type, name, elements)                                                                      \
-  type* const name = mr_of_##name.address[(mr_z * blockDim.y.value + mr_y) * ((blockDim.x.value + MR_WIDTH - 1) / MR_WIDTH) + \
-                                          mr_x / MR_WIDTH];
+#define MR_OWN_ARRAY(type, name, elements)                                                                     \
+  type* const name =                                                                                           \
+      mr_of_##name.address[(mr_z * blockDim.y.value + mr_y) * ((blockDim.x.value + MR_WIDTH - 1) / MR_WIDTH) + \
+                           mr_x / MR_WIDTH];

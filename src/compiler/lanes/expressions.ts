@@ -1,6 +1,6 @@
 // IR expressions to C++ on lanes. What is the same in all lanes is written by the emitter of one thread, a scalar; the rest
 // is vectors, and bool a mask. Like there, `before` takes the statements that an expression needs before it.
-import { ExpressionEmitter } from '../emission/expression.js';
+import type { ExpressionEmitter } from '../emission/expression.js';
 import { CPP_TYPE, funcName, indented, stripped } from '../emission/text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type ValueType } from '../ir/ir.js';
 import { someExpr } from '../ir/walk.js';
@@ -8,11 +8,6 @@ import { LaneMemory } from './memory.js';
 import { arithmetic, builtin, cast, comparison, laneType, splat, TWICE } from './operators.js';
 import type { Scope, Scopes } from './scopes.js';
 import { Strides } from './strides.js';
-
-/** What of a select's arm or behind `&&` may be computed for all, whoever needs it. */
-function isHarmless(expr: Expr): boolean {
-  return !someExpr(expr, ({ kind }) => kind === 'load' || kind === 'atomic' || kind === 'call' || kind === 'draw');
-}
 
 /** Names that are bound in it may be bound again behind it. */
 function braced(lines: readonly string[]): string[] {
@@ -27,6 +22,8 @@ export class LaneExpressions {
   readonly memory: LaneMemory;
   readonly #causeOf: (expr: Expr) => string | undefined;
   readonly #varying = new Map<Expr, boolean>();
+  /** Nobody leaves an array, wherever the text comes to one. */
+  isProven = false;
   /** Loads stand in the order of the text, because an atomic stands among them. */
   #isOrdered = false;
 
@@ -208,10 +205,21 @@ export class LaneExpressions {
     return isFull ? `MR_EACH(${lane})` : `MR_EACH_OF(${lane}, ${mask})`;
   }
 
+  /**
+   * May it be computed for all, whoever needs it? A load may where ranges have shown that nobody leaves the array, and the
+   * condition had no part in that.
+   */
+  #isHarmless(expr: Expr, condition: Expr): boolean {
+    if (someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'call' || kind === 'draw')) return false;
+    const loads = (part: Expr): boolean =>
+      part.kind === 'load' && !(this.isProven && part.indices.every((index) => !share(index, condition)) && !hasChoice(expr));
+    return !someExpr(expr, loads);
+  }
+
   #logical({ op, left, right }: Extract<Expr, { kind: 'logical' }>): string {
     const test = this.vector(left);
     const name = this.temporary();
-    if (isHarmless(right)) {
+    if (this.#isHarmless(right, left)) {
       const sign = op === '&&' ? '&' : '|';
       const { before, result } = this.scalar.capture(() => this.vector(right));
       if (before.length === 0) return `(${test} ${sign} ${result})`;
@@ -227,7 +235,7 @@ export class LaneExpressions {
     const { test, then, otherwise } = expr;
     const type = decided(expr.type);
     const name = this.temporary();
-    if (this.isVarying(test) && isHarmless(then) && isHarmless(otherwise)) {
+    if (this.isVarying(test) && this.#isHarmless(then, test) && this.#isHarmless(otherwise, test)) {
       const condition = this.vector(test);
       const a = this.scalar.capture(() => this.vector(then));
       const b = this.scalar.capture(() => this.vector(otherwise));
@@ -279,12 +287,34 @@ export class LaneExpressions {
   }
 }
 
+/** Do both depend on one thing? */
+function share(a: Expr, b: Expr): boolean {
+  const leaves = new Set<unknown>();
+  const leafOf = (expr: Expr): unknown => {
+    if (expr.kind === 'variable') return expr.variable;
+    if (expr.kind === 'index') return `index ${expr.axis}`;
+    if (expr.kind === 'thread') return `${expr.vector} ${expr.axis}`;
+    return expr.kind === 'load' ? expr.array : undefined;
+  };
+  someExpr(a, (part) => {
+    leaves.add(leafOf(part));
+    return false;
+  });
+  leaves.delete(undefined);
+  return someExpr(b, (part) => leaves.has(leafOf(part)));
+}
+
+/** Are there conditions in it? */
+function hasChoice(expr: Expr): boolean {
+  return someExpr(expr, ({ kind }) => kind === 'select' || kind === 'logical');
+}
+
 export function laneFuncName(name: string): string {
   return `mr_lanes_of_${funcName(name)}`;
 }
 
 export function decided(type: ValueType): ScalarType {
-  if (type === 'int literal' || type === 'float literal' || type === 'bigint literal') throw new Error('An untyped value reached the emitter.');
+  if (type === 'int literal' || type === 'float literal' || type === 'bigint literal')
+    throw new Error('An untyped value reached the emitter.');
   return type;
 }
-

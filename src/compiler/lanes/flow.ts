@@ -29,7 +29,10 @@ export function hasPartial(loop: Loop, kind: 'break' | 'continue', isVarying: (e
 export function isBrief(body: readonly Stmt[]): boolean {
   const isSimple = (stmt: Stmt): boolean =>
     (stmt.kind === 'assign' || stmt.kind === 'declare') &&
-    !someExprOf(stmt, (expr) => expr.kind === 'load' || expr.kind === 'atomic' || expr.kind === 'call' || expr.kind === 'draw' || isLong(expr));
+    !someExprOf(
+      stmt,
+      (expr) => expr.kind === 'load' || expr.kind === 'atomic' || expr.kind === 'call' || expr.kind === 'draw' || isLong(expr),
+    );
   return body.length <= 3 && body.every(isSimple) && sizeOf(body) <= 16;
 }
 
@@ -49,5 +52,7 @@ export function sizeOf(body: readonly Stmt[]): number {
 
 /** Is there anything in it that a mask slows down? */
 export function touchesMemory(body: readonly Stmt[]): boolean {
-  return body.some((stmt) => someStmt(stmt, (inner) => inner.kind === 'store' || inner.kind === 'loop' || someExprOf(inner, ({ kind }) => kind === 'load')));
+  return body.some((stmt) =>
+    someStmt(stmt, (inner) => inner.kind === 'store' || inner.kind === 'loop' || someExprOf(inner, ({ kind }) => kind === 'load')),
+  );
 }

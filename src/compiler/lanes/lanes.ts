@@ -21,7 +21,7 @@ import { laneType } from './operators.js';
 import { LaneRegions } from './regions.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
-import { isTaken, usesWide } from './suitability.js';
+import { isFaster, isTaken, usesWide } from './suitability.js';
 
 export interface LaneOptions {
   readonly entry: string;
@@ -42,12 +42,13 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
   const list = parameterList(params, hasGridBarrier(ir), isReporting, statements);
   const memory = blockMemory(ir, statements);
   const { crossing } = placeVariables(ir.body, plan);
-  const regions = new LaneRegions(ir, isChecked, statements, crossing, assertions);
+  const uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
+  const regions = new LaneRegions(ir, plan, isChecked, statements, crossing, assertions);
   const body = new RegionEmitter(ir, plan, isChecked, statements, (parts) => regions.write(parts)).body();
   const { helpers } = statements.expressions;
   const funcs = ir.funcs.flatMap((func) => [...emitFunc(func, helpers), ...laneFunc(func, helpers)]);
   const lines = [
-    ...generated(usesWide(ir) ? ['#define MR_WIDE_LANES 1'] : []),
+    ...generated(usesWide(ir, (expr) => uniformity.causeOf(expr) !== undefined) ? ['#define MR_WIDE_LANES 1'] : []),
     ...generated(['#include <lanes.h>']),
     ...generated(isReporting ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
@@ -57,7 +58,7 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
     ...nested(body),
     ...generated(['}']),
   ];
-  return { source: `${lines.map((line) => line.text).join('\n')}\n`, isFaster: true };
+  return { source: `${lines.map((line) => line.text).join('\n')}\n`, isFaster: isFaster(ir) };
 }
 
 /** Shared memory, for as long as the block runs: what is thread-local is looked up again wherever it is used. */

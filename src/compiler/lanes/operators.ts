@@ -3,7 +3,14 @@
 import { storageType } from '../emission/text.js';
 import type { ArithmeticOp, ArrayRef, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
 
-const COMPARISONS: Readonly<Record<ComparisonOp, string>> = { '<': 'mr_lt', '<=': 'mr_le', '>': 'mr_gt', '>=': 'mr_ge', '==': 'mr_eq', '!=': 'mr_ne' };
+const COMPARISONS: Readonly<Record<ComparisonOp, string>> = {
+  '<': 'mr_lt',
+  '<=': 'mr_le',
+  '>': 'mr_gt',
+  '>=': 'mr_ge',
+  '==': 'mr_eq',
+  '!=': 'mr_ne',
+};
 
 export function isWide(type: string): boolean {
   return type === 'i64' || type === 'u64' || type === 'f64';
@@ -52,7 +59,8 @@ function shift(op: '<<' | '>>', type: ScalarType, a: string, b: string, right: E
   const unsigned = isWide(type) ? 'mr_u64' : 'mr_u32';
   // A signed shift to the left is done on bits.
   const of = op === '<<' && own !== unsigned ? unsigned : own;
-  const count = right.kind === 'const' ? String(right.value & 31) : right.kind === 'wide' ? String(right.value & 63n) : `((${of})${b} & ${most})`;
+  const count =
+    right.kind === 'const' ? String(right.value & 31) : right.kind === 'wide' ? String(right.value & 63n) : `((${of})${b} & ${most})`;
   const shifted = `(${of === own ? '' : `(${of})`}${a} ${op} ${count})`;
   return of === own ? shifted : `((${own})${shifted})`;
 }

@@ -1,12 +1,14 @@
-// A region on lanes: rows of the block's threads, in groups. Full groups, where ranges show that nobody leaves an array (or
+// A region on lanes: the block's threads in groups. Full groups, where ranges show that nobody leaves an array (or
 // nobody asks), run a text without masks and checks; all others one with both.
+import type { Plan } from '../analysis/regions.js';
 import { analyse } from '../analysis/uniformity.js';
-import { StatementEmitter } from '../emission/statement.js';
+import type { StatementEmitter } from '../emission/statement.js';
 import { elementsOf, fastDeclaration, indexDeclaration, leaves, type RegionParts } from '../emission/regions.js';
 import { generated, indented, type Line, nested, storageType } from '../emission/text.js';
 import type { ArrayRef, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { statementsIn } from '../ir/walk.js';
 import { LaneExpressions } from './expressions.js';
+import { narrow, type Narrowed } from './narrowing.js';
 import { laneArray, laneType } from './operators.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
@@ -18,11 +20,21 @@ export class LaneRegions {
   readonly #assertions: readonly string[];
   readonly #assigned = new Set<Variable>();
   readonly #crossing: ReadonlySet<Variable>;
+  /** What the block has one of. */
+  readonly #shared: ReadonlySet<Variable>;
   readonly #uniformity: ReturnType<typeof analyse>;
   readonly #scopes = new Scopes();
 
   /** `crossing`: what threads keep from one region to the next. */
-  constructor(ir: KernelIr, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>, assertions: readonly string[]) {
+  constructor(
+    ir: KernelIr,
+    plan: Plan,
+    isChecked: boolean,
+    statements: StatementEmitter,
+    crossing: ReadonlySet<Variable>,
+    assertions: readonly string[],
+  ) {
+    this.#shared = plan.shared;
     this.#ir = ir;
     this.#isChecked = isChecked;
     this.#statements = statements;
@@ -34,26 +46,37 @@ export class LaneRegions {
 
   write(parts: RegionParts): Line[] {
     const { number } = parts.region;
-    const { at } = parts.region.body[0]!;
     const isProven = parts.test !== undefined || !this.#isChecked;
-    const width = 'mr_box_of_block.width';
-    const full = isProven ? this.#groups(parts, `if (__builtin_expect(mr_is_fast_${number}, 1)) MR_FULL_GROUPS`, width, true) : [];
-    const some = this.#groups(parts, 'MR_GROUPS', width, false);
+    const narrowed = narrow(parts, this.#ir.indexRank, this.#shared);
+    const bound = narrowed && this.#bound(narrowed);
+    const width = narrowed === undefined ? 'mr_box_of_block.width' : `mr_width_${number}`;
+    const inside = narrowed === undefined ? parts : { ...parts, body: narrowed.body };
+    const isFast = isProven ? `mr_is_fast_${number}` : 'false';
+    const full = isProven ? this.#groups(inside, `MR_FULL_GROUPS(${isFast}`, width, true) : [];
+    const some = this.#groups(inside, `MR_GROUPS(${isFast}`, width, false);
     const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
     // Where nobody could leave, nobody is counted.
     const isAsked = !isProven || leaves(parts.region, false);
     const left = parts.isLosing ? [`${isAsked ? '' : `if (!mr_is_fast_${number}) `}MR_SOME_LEFT`] : [];
     return [
-      ...generated(['{', ...indented(fast)]),
-      ...nested([{ text: 'MR_ROWS', at }, ...nested([...full, ...some]), { text: 'MR_END_ROWS', at }]),
+      ...generated(['{', ...indented([...fast, ...(bound === undefined ? [] : [`const int ${width} = ${bound};`])])]),
+      ...nested([...full, ...some]),
       ...generated([...indented(left), '}']),
     ];
   }
 
-  #groups({ region, storage, body, isLosing }: RegionParts, begin: string, width: string, isFull: boolean): Line[] {
+  /** How many threads of a row there are below it. */
+  #bound({ index, bound, beyond }: Narrowed): string {
+    const text = this.#statements.expressions.emit(bound);
+    const first = index === 'thread' ? '' : ' - (long long)blockIdx.x.value * blockDim.x.value';
+    return `mr_below_bound(mr_box_of_block.width, (long long)(${text})${first}${beyond === 0 ? '' : ` + ${beyond}`})`;
+  }
+
+  #groups({ region, storage, body, isLosing, test }: RegionParts, begin: string, width: string, isFull: boolean): Line[] {
     const scalar = this.#statements.expressions;
     const { at } = region.body[0]!;
     const expressions = new LaneExpressions(scalar, this.#scopes, (expr) => this.#uniformity.causeOf(expr));
+    expressions.isProven = isFull && this.#isChecked && test !== undefined;
     const statements = new LaneStatements(expressions, {
       declared: this.#crossing,
       assertions: this.#assertions,
@@ -79,7 +102,7 @@ export class LaneRegions {
       ...(isLeft ? [`mr_store_lanes(mr_gone + mr_thread, mr_lanes_of(true), ${all} & ~${root.mask});`] : []),
     ];
     return [
-      { text: `${begin}(${root.mask}, ${width})`, at },
+      { text: `${begin}, ${root.mask}, ${width})`, at },
       ...generated(indented(head)),
       ...nested(lines),
       ...generated(indented(tail)),
@@ -113,4 +136,3 @@ function isWritten(body: readonly Stmt[], variable: Variable): boolean {
   }
   return false;
 }
-

@@ -188,7 +188,9 @@ export class LaneStatements {
     const text = expressions.vector(value);
     const scope = this.#scopes.current;
     const home = this.#homes.get(variable) ?? this.#scopes.all[0]!;
-    return scope === home || scope.isFull ? `${name} = ${stripped(text)};` : `${name} = mr_choose(${scope.mask}, ${stripped(text)}, ${name});`;
+    return scope === home || scope.isFull
+      ? `${name} = ${stripped(text)};`
+      : `${name} = mr_choose(${scope.mask}, ${stripped(text)}, ${name});`;
   }
 
   #assert(test: Expr, text: string, at: number): Line[] {
@@ -197,7 +199,10 @@ export class LaneStatements {
     const number = this.#assertions.indexOf(text);
     const leave = this.#scopes.leave(failed, this.#scopes.all[0]!);
     return [
-      { text: `if (mr_any(${failed})) { MR_FAULT_OF(${failed})(${ASSERTION_PARAMETER}u, 0u, ${number}, 0); ${leave.join(' ')} ${this.#scopes.goOn()} }`, at },
+      {
+        text: `if (mr_any(${failed})) { MR_FAULT_OF(${failed})(${ASSERTION_PARAMETER}u, 0u, ${number}, 0); ${leave.join(' ')} ${this.#scopes.goOn()} }`,
+        at,
+      },
     ];
   }
 
@@ -252,13 +257,15 @@ export class LaneStatements {
     const scope = this.#scopes.make(false);
     const mask = outer.isFull ? lanes : `${outer.mask} & ${lanes}`;
     const inner = this.scoped(scope, () => (isSplit ? this.#twiceText(body, at) : this.block(body)), at);
-    if (isBrief(body) && !scope.isTarget) return [line('{'), line(`  const mr_lanes ${scope.mask} = ${mask};`), ...nested(inner), line('}')];
+    if (isBrief(body) && !scope.isTarget)
+      return [line('{'), line(`  const mr_lanes ${scope.mask} = ${mask};`), ...nested(inner), line('}')];
     return [line(`if (mr_lanes ${scope.mask} = ${mask}; mr_any(${scope.mask})) {`), ...nested(inner), line('}')];
   }
 
   #loopLines(stmt: Loop): Line[] {
     const outer = this.#loop;
-    if (mayLose(stmt.body, this.expressions.scalar.isChecked) || mayLose(stmt.update, this.expressions.scalar.isChecked)) this.#scopes.expectLoss();
+    if (mayLose(stmt.body, this.expressions.scalar.isChecked) || mayLose(stmt.update, this.expressions.scalar.isChecked))
+      this.#scopes.expectLoss();
     const lines = this.#partedLoops.has(stmt) ? this.#parted(stmt) : this.#together(stmt);
     this.#loop = outer;
     return lines;
@@ -271,7 +278,8 @@ export class LaneStatements {
     const own = counter === undefined ? undefined : ({ kind: 'variable', type: 'i32', variable: counter.variable } as const);
     return stmt.init.flatMap((inner): Line[] => {
       const isCounter = inner.kind === 'declare' && own !== undefined && inner.variable === counter!.variable;
-      if (!isCounter || counter!.how === 'shrink' || this.declared.has(inner.variable) || !this.expressions.isVarying(own)) return this.#statement(inner);
+      if (!isCounter || counter!.how === 'shrink' || this.declared.has(inner.variable) || !this.expressions.isVarying(own))
+        return this.#statement(inner);
       const step = strides.stepOf(counter!.from);
       if (step === undefined || step === '0' || this.expressions.isVarying(counter!.step)) return this.#statement(inner);
       const text = stripped(this.expressions.single(counter!.from));
@@ -315,7 +323,6 @@ export class LaneStatements {
   /** Lanes leave at different times: the loop goes on while there are any. */
   #parted(stmt: Loop): Line[] {
     const { at } = stmt;
-    const { expressions } = this;
     const line = (text: string): Line => ({ text, at });
     const init = this.#init(stmt);
     const outer = this.#scopes.current;

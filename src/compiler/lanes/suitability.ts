@@ -1,6 +1,6 @@
 // Which kernels lanes take, and which gain by them.
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
-import { expressionsOf, operands, statementsIn } from '../ir/walk.js';
+import { expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
 import { isWide } from './operators.js';
 
 /** Everything that is said in the kernel and its helpers. */
@@ -28,12 +28,34 @@ export function isTaken(ir: KernelIr): boolean {
   return true;
 }
 
-/** Has anything 64 bits? Then there are as many lanes as such values fit. */
-export function usesWide(ir: KernelIr): boolean {
-  for (const stmt of statementsOf(ir)) {
-    if (stmt.kind === 'store' && isWide(stmt.array.dtype)) return true;
-    if (stmt.kind === 'declare' && isWide(stmt.variable.type)) return true;
+/** Has anything that lanes differ in 64 bits? Then there are as many lanes as such values fit. */
+export function usesWide(ir: KernelIr, isVarying: (expr: Expr) => boolean): boolean {
+  for (const func of ir.funcs) {
+    if (isWide(func.result) || func.params.some(({ type }) => isWide(type))) return true;
+    for (const stmt of statementsIn(func.body)) {
+      if (stmt.kind === 'declare' && isWide(stmt.variable.type)) return true;
+      for (const expr of expressionsOf(stmt)) for (const part of partsOf(expr)) if (isWide(part.type)) return true;
+    }
   }
-  for (const expr of expressionsIn(ir)) if (isWide(expr.type)) return true;
-  return ir.funcs.some((func) => isWide(func.result) || func.params.some(({ type }) => isWide(type)));
+  for (const stmt of statementsIn(ir.body)) {
+    if (stmt.kind === 'store' && isWide(stmt.array.dtype)) return true;
+    if (
+      stmt.kind === 'declare' &&
+      isWide(stmt.variable.type) &&
+      isVarying({ kind: 'variable', type: stmt.variable.type, variable: stmt.variable })
+    )
+      return true;
+    for (const expr of expressionsOf(stmt)) for (const part of partsOf(expr)) if (isWide(part.type) && isVarying(part)) return true;
+  }
+  return false;
+}
+
+/** C++ compilers vectorise what goes straight on, and atomics are one after the other in any case. */
+export function isFaster(ir: KernelIr): boolean {
+  for (const stmt of statementsOf(ir)) if (stmt.kind === 'if' || stmt.kind === 'loop' || stmt.kind === 'barrier') return true;
+  for (const expr of expressionsIn(ir)) {
+    const arms = expr.kind === 'select' ? [expr.then, expr.otherwise] : expr.kind === 'logical' ? [expr.right] : [];
+    if (arms.some((arm) => someExpr(arm, ({ kind }) => kind === 'load'))) return true;
+  }
+  return false;
 }

@@ -1,0 +1,84 @@
+// Kernels on lanes against the same kernels one thread after the other: every bit that either leaves, in blocks whose rows
+// fill no group, for each width of vectors and with masks of either kind.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { Kernel } from '../../../src/core/kernels/kernel.js';
+import { LANE_KERNELS } from '../../support/lane-kernels.js';
+import { type ImageArgument, ImageRunner, i32 as int } from './run-image.js';
+
+const NO_LIMIT = 2 ** 31 - 1;
+const COUNT = 333;
+/** Rows that fill groups, that do not, and that fill none. */
+const BLOCKS = [1, 7, 16, 33, 250];
+/** Bytes of a vector: with a processor's masks if it has them, and without. */
+const WIDTHS = ['64', '32', '16'];
+
+let runner: ImageRunner;
+let compiler: CpuCompiler;
+beforeAll(async () => {
+  runner = new ImageRunner();
+  compiler = await CpuCompiler.open({ ...process.env, MILLRACE_LANES: 'always' });
+});
+afterAll(() => runner.close());
+
+function lanesOf({ cpuBuild }: Kernel, width: string): BuildSpec {
+  const { lanes, ...spec } = cpuBuild!();
+  expect(lanes).toBeDefined();
+  return { ...spec, lanes: { ...lanes!, source: `#define MR_VECTOR_BYTES ${width}\n${lanes!.source}` } };
+}
+
+let images = 0;
+/** A file, as the loader wants it. */
+async function built(spec: BuildSpec): Promise<string> {
+  const path = join(runner.directory, `image-${images++}.so`);
+  writeFileSync(path, await compiler.compile(spec));
+  return path;
+}
+
+const hash = (at: number): number => Math.imul(at + 1, 2_654_435_761) >>> 8;
+
+interface Memory {
+  readonly arrays: readonly (Int32Array | Float32Array | Uint8Array | Uint32Array)[];
+  readonly fault: Uint32Array;
+}
+
+/** What a launch leaves. `xs`: elements of x, of which fewer than threads make some of them leave. */
+function launch(image: string, { build }: Kernel, block: number, xs: number): Memory {
+  const x = Int32Array.from({ length: xs }, (_, at) => hash(at) & 1023);
+  const y = Int32Array.from({ length: COUNT }, (_, at) => at);
+  const z = Float32Array.from({ length: COUNT }, (_, at) => hash(at) / 2 ** 23 - 0.5);
+  const [b, c, fault, word] = [new Uint8Array(COUNT), new Uint32Array(16), new Uint32Array(16), new Uint32Array(1)];
+  const shaped = [x, y, z, b, c].flatMap((array): ImageArgument[] => [array, int(array.length)]);
+  const args = [...shaped, int(3), int(COUNT), int(NO_LIMIT), int(NO_LIMIT), ...(build.isChecked ? [fault, word] : [])];
+  runner.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
+  return { arrays: [y, z, b, c], fault };
+}
+
+describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
+  const checked = make('checked') as unknown as Kernel;
+  let expected: string;
+  beforeAll(async () => {
+    expected = await built(checked.build);
+  });
+
+  test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (width) => {
+    const actual = await built(lanesOf(checked, width));
+    for (const block of BLOCKS)
+      expect(launch(actual, checked, block, COUNT), `block ${block}`).toEqual(launch(expected, checked, block, COUNT));
+    // Some threads leave an array: it is left alone, and the first of them is named.
+    for (const block of [16, 33]) {
+      const [one, other] = [launch(actual, checked, block, COUNT - 50), launch(expected, checked, block, COUNT - 50)];
+      expect(other.fault[0]).toBe(2);
+      expect(one, `block ${block}`).toEqual(other);
+    }
+  });
+
+  test('so do those without checks', async () => {
+    const unchecked = make('unchecked') as unknown as Kernel;
+    const [plain, actual] = await Promise.all([built(unchecked.build), built(unchecked.cpuBuild!())]);
+    for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
+  });
+});
