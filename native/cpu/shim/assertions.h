@@ -35,8 +35,8 @@ struct MrFaultSlot {
   }
   __builtin_longjmp(mr_place_to_leave, 1);
 }
-/// Behind the call that the jump may leave: clang would make it the last thing that its function does, and take down the
-/// frame to jump back to.
+/// Behind the call that the jump may leave: clang would make it the last thing that its function does, and take down
+/// the frame to jump back to.
 static MR_INLINE void mr_keep_frame() {
   asm volatile("");
 }

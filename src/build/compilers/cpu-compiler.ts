@@ -144,7 +144,7 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, expo
 /** A text that is ours. */
 function composeLanes(source: string, kernels: readonly string[]): ComposedText {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, cut: [] };
+  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, looped: [] };
 }
 
 function isStrict(env: NodeJS.ProcessEnv): boolean {

@@ -85,7 +85,8 @@ class Analysis {
   constructor({ body }: Pick<KernelIr, 'body'>, group: Group | Lanes) {
     this.#isOfGrid = group === 'grid';
     this.#lanes = typeof group === 'string' ? undefined : group;
-    for (const variable of this.#lanes?.differing ?? []) this.#differs(variable, { text: `'${variable.name}'`, root: `'${variable.name}'` });
+    for (const variable of this.#lanes?.differing ?? [])
+      this.#differs(variable, { text: `'${variable.name}'`, root: `'${variable.name}'` });
     const arrays = [...writtenArrays(body)].filter((array) => array.space === 'parameter');
     this.#written = new Set(arrays.map((array) => array.name));
     // Reasons are only ever added, so this ends.

@@ -81,7 +81,12 @@ export function hasAssertion(ir: KernelIr): boolean {
   return false;
 }
 
-export function parameterList(params: Params, syncsGrid: boolean, isReporting: boolean, { expressions: { names } }: StatementEmitter): string[] {
+export function parameterList(
+  params: Params,
+  syncsGrid: boolean,
+  isReporting: boolean,
+  { expressions: { names } }: StatementEmitter,
+): string[] {
   const list: string[] = [];
   for (const [key, param] of Object.entries(params)) {
     const name = names.parameter(key);
