@@ -154,6 +154,10 @@ export class WorkerChannel implements Channel {
     return this.#expect(this.#variables, handle, { type: 'variable', handle, variable });
   }
 
+  get isBinding(): boolean {
+    return this.#variables.size > 0;
+  }
+
   reserveFailure(): number {
     return this.#binding.reserveFailure();
   }

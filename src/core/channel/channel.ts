@@ -74,6 +74,8 @@ export interface Channel {
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
   /** Binds a variable to a memory handle, for good; records that name it wait on the device. Rejects when there is none such. */
   bindVariable(handle: number, variable: VariableSpec): Promise<void>;
+  /** Some variable is not bound yet: what parks for memory that no stream allocates may be waiting for that. */
+  readonly isBinding: boolean;
   /** The id of a failure that is no record's. */
   reserveFailure(): number;
   /**

@@ -86,7 +86,9 @@ function parkedFor(timeline: Timeline, ticket: number, sinceMs: number, parked: 
   let all = parked.get(channel);
   if (all === undefined) parked.set(channel, (all = statsOf(channel)));
   const park = all.find(({ stream }) => stream === slot);
-  const kind = park && last - park.deferred + 1 <= ticket ? KINDS.get(park.reason) : undefined;
+  // Memory that is no stream's to allocate is a variable of a module that is being built.
+  const reason = park?.reason === 'point' && channel.isBinding ? 'build' : park?.reason;
+  const kind = park && last - park.deferred + 1 <= ticket ? KINDS.get(reason as string) : undefined;
   return kind && { kind, sinceMs };
 }
 

@@ -50,7 +50,7 @@ __device__ const int f = 1; __device__ int const g = 1; constexpr __device__ int
 __device__ const float* i; __device__ float* const j = nullptr; __constant__ const float k[1] = {1};
 extern __device__ int l; extern __device__ int m = 1;`);
     const spaces = found.map(({ space }) => space[0]).join('');
-    expect(spaces).toBe('dccmmddddd' + 'cdd');
+    expect(spaces).toBe('dccmmdddddcdd');
     expect(found.filter(({ isConst }) => isConst).map(({ name }) => name)).toEqual(['f', 'g', 'h', 'j', 'k']);
     expect(found.filter(({ isExtern }) => isExtern).map(({ name }) => name)).toEqual(['l']);
   });

@@ -141,6 +141,10 @@ export class FakeChannel implements Channel {
     return new Promise((resolve, reject) => this.variables.set(handle, { ...variable, resolve, reject }));
   }
 
+  get isBinding(): boolean {
+    return this.variables.size > 0;
+  }
+
   reserveFailure(): number {
     return ++this.lastFailure;
   }

@@ -78,6 +78,15 @@ describe('what a module asks of its device', () => {
   });
 });
 
+test('what waits for a variable waits for a build', () => {
+  const { channel, device, module } = made();
+  channel.completeAll();
+  device.stream.fill(module.global(device, 'count', i32, 1), 1);
+  const { slot } = device.stream.timeline;
+  channel.parked = [{ stream: slot, reason: 'point', deferred: 1 }];
+  expect(device.inspect().streams[0]?.waitingFor?.kind).toBe('compile');
+});
+
 describe('launches', () => {
   test('name the variables that were asked for, behind their arguments', () => {
     const { channel, device, module, add, x } = made();
