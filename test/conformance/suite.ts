@@ -90,6 +90,22 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   hostFunctions,
 ];
 
+/** What a compiler has a part in. */
+const OF_KERNELS: readonly ((target: Target) => void)[] = [
+  launches,
+  kernelLimits,
+  typescriptKernels,
+  blockKernels,
+  checkedLoops,
+  typescriptValues,
+  pickedKernels,
+  randomKernels,
+  cudaTexts,
+  cudaAssertions,
+  modules,
+  moduleVariables,
+];
+
 /** What joins two devices. */
 const OF_TWO: readonly ((target: Target) => void)[] = [
   currentStreamsOfTwo,
@@ -133,5 +149,12 @@ export function twoDeviceSuite(target: Target): void {
 export function orderSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices]) chapter(target);
+  });
+}
+
+/** The chapters about kernels, for a compiler that is not the device's first choice. */
+export function kernelSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_KERNELS) chapter(target);
   });
 }
