@@ -281,8 +281,8 @@ test('dynamic shared memory is sized by the launch; local memory crosses as a wh
     MR_BEGIN_BLOCK(mr_n0, mr_n1, mr_n2)
     MR_CROSSING_ARRAY(int, mine_, 3)
     MR_THREADS(1)
-      MR_OWN_ARRAY(int, mine_, 3)
       float here_[2];
+      MR_OWN_ARRAY(int, mine_, 3)
       mine_[0] = words_n0;
       here_[1] = 2.0f;
       halves_[(int)threadIdx.x] = here_[1];
