@@ -44,7 +44,7 @@ export async function differenceOn(
   const difference =
     (await endOf(launch, outcome.faults)) ??
     written
-      .map((name, at) => arrayDifference(name, results[at]!.data as unknown as Memory, outcome, device))
+      .map((name, at) => arrayDifference(name, results[at]!.data as unknown as Memory, outcome, target))
       .find((found) => found !== undefined);
   await latch?.[Symbol.asyncDispose]();
   for (const array of [...Object.values(arrays), ...results]) array[Symbol.dispose]();
@@ -70,14 +70,14 @@ function isOneOf(error: BoundsError, faults: readonly Fault[]): boolean {
 }
 
 /** Bit by bit, or within what is stated of the function that gave the element. */
-function arrayDifference(name: string, own: Memory, { arrays }: Outcome, { info }: Device): string | undefined {
+function arrayDifference(name: string, own: Memory, { arrays }: Outcome, target: Target): string | undefined {
   const wanted = arrays[name]!;
   const maths = MATHS.find(([values]) => values === name);
   const marks = maths && arrays[maths[2]];
   for (let at = 0; at < wanted.length; at++) {
     if (isSame(own[at]!, wanted[at]!)) continue;
     const by = marks && FUNCTIONS[Number(marks[at]) - 1];
-    const allowed = by === undefined ? 0 : allowedUlps(by, maths![1], info.backend);
+    const allowed = by === undefined ? 0 : allowedUlps(by, maths![1], target);
     const ulps = maths ? ulpsBetween(maths[1], Number(own[at]), Number(wanted[at])) : Number.POSITIVE_INFINITY;
     if (ulps > allowed) return `${name}[${at}] is ${own[at]}, not ${wanted[at]} (${by ?? 'exact'}, ${ulps} ulp)`;
   }
