@@ -147,7 +147,7 @@ function composeLanes(source: string, kernels: readonly string[]): ComposedText 
   return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, looped: [] };
 }
 
-function mustBeLanes(env: NodeJS.ProcessEnv): boolean {
+function refusesNone(env: NodeJS.ProcessEnv): boolean {
   return env['MILLRACE_LANES'] === 'always';
 }
 
@@ -176,13 +176,13 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts), mustBeLanes(env));
+    return new CpuCompiler(await findCxx(env, facts), refusesNone(env));
   }
 
   /** The one that would be opened, if `facts` knows it. */
   static async recall(env: NodeJS.ProcessEnv, facts: Facts): Promise<CpuCompiler | undefined> {
     const known = await recallCxx(env, facts);
-    return known && new CpuCompiler(known, mustBeLanes(env));
+    return known && new CpuCompiler(known, refusesNone(env));
   }
 
   /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */
