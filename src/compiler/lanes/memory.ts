@@ -2,6 +2,7 @@
 // have the same, else one after the other; and the checks before them.
 import { CPP_TYPE, storageType, stripped } from '../emission/text.js';
 import { type ArrayRef, type Expr, isStable, type Stmt } from '../ir/ir.js';
+import { someExpr } from '../ir/walk.js';
 import type { LaneExpressions } from './expressions.js';
 import { isOfLanes, laneType } from './operators.js';
 
@@ -86,7 +87,7 @@ export class LaneMemory {
   /** Lane by lane, in their order. The old values, if they are used. */
   atomic(expr: Extract<Expr, { kind: 'atomic' }>, isUsed: boolean): string {
     const expressions = this.#expressions;
-    const place = this.#place(expr.array, expr.indices);
+    const place = this.#loadedPlace(expr) ?? this.#place(expr.array, expr.indices);
     const args = expr.args.map((arg) => {
       const text = expressions.either(arg);
       return `mr_lane(${expressions.isVarying(arg) ? expressions.spilled(text) : text}, mr_l)`;
@@ -99,6 +100,21 @@ export class LaneMemory {
     const result = expressions.temporary();
     expressions.push(`mr_spilled<${CPP_TYPE[expr.type]}> ${result}{};`, `${expressions.each('mr_l')} ${result}.of[mr_l] = ${call};`);
     return `mr_load(${result}.of)`;
+  }
+
+  /** At an index that is loaded: each lane loads its own, for a vector would only be taken apart again. */
+  #loadedPlace({ array, indices: [index, ...others], args }: Extract<Expr, { kind: 'atomic' }>): Place | undefined {
+    const expressions = this.#expressions;
+    const isInteger = index?.kind === 'load' && index.type === 'i32' && expressions.isVarying(index);
+    if (!isInteger || others.length > 0 || isOfLanes(array) || expressions.scalar.isChecked) return undefined;
+    // The load comes later so: not after another atomic that the text has behind it.
+    if (args.some((arg) => someExpr(arg, ({ kind }) => kind === 'atomic'))) return undefined;
+    const from = this.#place(index.array, index.indices);
+    if (from.kind !== 'apart') return undefined;
+    const name = expressions.temporary();
+    expressions.push(`const ${storageType(index.array.dtype)}* const ${name} = ${from.pointer};`);
+    const at = from.step === '1' ? 'mr_l' : `(${from.step}) * mr_l`;
+    return { kind: 'far', pointer: expressions.scalar.names.array(array), place: `[&](int mr_l) { return (long long)${name}[${at}]; }` };
   }
 
   #address(place: Place): string {
