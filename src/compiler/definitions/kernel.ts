@@ -127,8 +127,14 @@ function compile(definition: Definition, constants: Constants): { readonly ir: K
 /** The text of lanes is made of the canonical form, so that it names the same image whatever a tool did to the names. */
 function withLanes(ir: KernelIr, { params, isChecked }: Definition, build: BuildSpec): BuildSpec {
   const { entry, assertions = [] } = build;
-  const lanes = emitLanes(canonical(ir), params, { entry, isChecked, assertions });
-  return lanes === undefined ? build : { ...build, lanes };
+  try {
+    const lanes = emitLanes(canonical(ir), params, { entry, isChecked, assertions });
+    return lanes === undefined ? build : { ...build, lanes };
+  } catch (error) {
+    // The CUDA text was written all the same.
+    if (isTooDeep(error)) return build;
+    throw error;
+  }
 }
 
 function checkedConstants(constants: Constants): Constants {
