@@ -29,6 +29,11 @@
 // A block never leaves its pool thread, and that thread runs one block at a time.
 #define __shared__ static thread_local
 
+// clang has the type for x86 since 15, and this one, which only holds and converts, always.
+#if defined(__clang__) && __clang_major__ < 15
+#define _Float16 __fp16
+#endif
+
 #define NULL __null
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
