@@ -210,6 +210,7 @@ export function waiting(target: Target): void {
           'extern "C" __global__ void slow(int* x) { volatile int n = 0; while (n < 20000000) ++n; x[0] = 5; }');
         await device.compile(slow);
         const x = device.zeros(1, i32), host = new Int32Array(1);
+        globalThis.kept = x; // The collector would tell of it.
         device.stream.launch(slow, { grid: 1, block: 1 }, { x });
         const copy = device.stream.copy(host, x);`;
       const unread = await runChild(lines);
