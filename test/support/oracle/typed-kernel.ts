@@ -53,6 +53,8 @@ export class TypedKernel extends TypedText {
   readonly isChecked: boolean;
   protected override readonly places: readonly string[];
   protected override readonly generator: string | undefined;
+  protected override readonly hasHalves: boolean;
+  readonly #outputs: readonly number[];
   #loops = 0;
 
   constructor(seed: number) {
@@ -61,7 +63,9 @@ export class TypedKernel extends TypedText {
     this.hasBarriers = seed % 2 === 1;
     this.isLeaving = seed % 5 === 3;
     this.isChecked = this.isLeaving || seed % 3 > 0;
-    this.generator = this.random(3) === 0 ? 'dice' : undefined;
+    this.hasHalves = seed % 4 === 0;
+    this.#outputs = OUTPUTS.flatMap(([dtype], at) => (dtype === 'f16' && !this.hasHalves ? [] : [at]));
+    this.generator = this.hasHalves && this.random(2) === 0 ? 'dice' : undefined;
     const axes = ['i', 'j', 'k'].slice(0, this.plan.threads.length);
     this.places = [...axes, 'at'];
     const body = [
@@ -69,7 +73,7 @@ export class TypedKernel extends TypedText {
       ...this.statements(3, 6),
       ...(this.isLeaving ? [this.#outside()] : []),
       ...this.statements(3, 6),
-      ...OUTPUTS.map(([, type], output) => `${this.#own(`o${output}`)} = ${this.expression(type, 3)};`),
+      ...this.#outputs.map((output) => `${this.#own(`o${output}`)} = ${this.expression(OUTPUTS[output]![1], 3)};`),
     ];
     const outputs = [...OUTPUTS.map((_, at) => `o${at}`), ...MATHS.flatMap(([values, , marks]) => [values, marks])];
     const args = [INPUT_NAMES, ...Object.keys(MEETINGS), ...outputs].join(', ');
@@ -123,7 +127,7 @@ export class TypedKernel extends TypedText {
     if (kind < 13) return this.#meeting();
     if (kind < 15) return this.#ownAtomic();
     if (kind < 16) {
-      const at = this.random(OUTPUTS.length);
+      const at = this.pick(this.#outputs);
       return `${this.#own(`o${at}`)} = ${this.expression(OUTPUTS[at]![1], 2)};`;
     }
     if (kind < 17) return this.#inexact();

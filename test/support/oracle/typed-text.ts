@@ -46,6 +46,8 @@ export const HELPERS = {
 export abstract class TypedText extends RandomText<Local> {
   /** Names of the thread's place: the launch indices, and the number of the element that is its own. */
   protected abstract readonly places: readonly string[];
+  /** It has f16 and random numbers, which have no lanes on the CPU device. */
+  protected abstract readonly hasHalves: boolean;
   /** A generator of random numbers, where there is one. */
   protected readonly generator: string | undefined = undefined;
 
@@ -242,7 +244,7 @@ export abstract class TypedText extends RandomText<Local> {
   #single(): string {
     const at = (): string => this.index(ROWS - 1);
     return this.choose([
-      () => `h[${this.index(LENGTH - 1)}]`,
+      () => `${this.hasHalves ? 'h' : 'a'}[${this.index(LENGTH - 1)}]`,
       () => `a[${this.index(LENGTH - 1)}]`,
       () => `q[${at()}][${at()}]`,
       () => `q.at(${at()}, ${at()})`,
