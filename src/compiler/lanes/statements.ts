@@ -217,7 +217,9 @@ export class LaneStatements {
   }
 
   #jump(kind: 'break' | 'continue'): string[] {
-    const { live, turn } = this.#loop!;
+    // The loop stands around the region: who goes on to its next turn has nothing left to do in this one.
+    if (this.#loop === undefined) return this.#scopes.leaveTogether(this.#scopes.all[0]!);
+    const { live, turn } = this.#loop;
     const scope = kind === 'break' ? live : turn;
     // Who is not in a scope of the loop's leaves with all others.
     if (scope === undefined) return [`${kind};`];
