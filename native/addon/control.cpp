@@ -9,6 +9,7 @@
 #include "addon/environment.h"
 #include "addon/off_loop.h"
 #include "addon/values.h"
+#include "cuda/device_link.h"
 #include "cuda/nvrtc.h"
 #include "runtime/registry.h"
 
@@ -154,6 +155,7 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   install.request.entry.resize(entry_length);
   napi_get_value_string_utf8(env, entry, install.request.entry.data(), entry_length + 1, &entry_length);
   install.request.is_bounded = BoolProperty(env, args[2], "isBounded");
+  install.request.is_launching = BoolProperty(env, args[2], "isLaunching");
   install.is_checked = BoolProperty(env, args[2], "isChecked");
   napi_value module;
   if (uint32_t number = 0; napi_get_named_property(env, args[2], "module", &module) == napi_ok &&
@@ -266,6 +268,42 @@ napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
       });
 }
 
+napi_value LinkDevice(napi_env env, napi_callback_info info) {
+  Args<4> args(env, info);
+  const uint32_t ordinal = args.U32(0);
+  napi_typedarray_type type;
+  size_t length = 0;
+  void* data = nullptr;
+  std::string library = args.String(2);
+  std::string architecture = args.String(3);
+  if (!args.ok() || napi_get_typedarray_info(env, args[1], &type, &length, &data, nullptr, nullptr) != napi_ok ||
+      type != napi_uint8_array) {
+    return args.Throw("linkDevice");
+  }
+  // A copy: the thread that links may outlive the buffer.
+  const auto* bytes = static_cast<const std::byte*>(data);
+  std::vector<std::byte> cubin(bytes, bytes + length);
+  auto linked = std::make_shared<Result<DeviceLinkResult>>(Status(StatusCode::kInternal, "not linked yet"));
+  return OffLoop::Run(
+      env,
+      [linked, ordinal, cubin = std::move(cubin), library = std::move(library),
+       architecture = std::move(architecture)] {
+        *linked = LinkDeviceRuntime({ordinal, cubin, library, architecture});
+      },
+      [linked](napi_env env) -> napi_value {
+        if (!linked->ok()) return ThrowStatus(env, "linkDevice", linked->status());
+        const DeviceLinkResult& result = linked->value();
+        ObjectValue value(env);
+        value.Set("log", result.log);
+        if (result.ok) {
+          napi_value image = nullptr;
+          napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
+          value.Set("image", image);
+        }
+        return value.value();
+      });
+}
+
 }  // namespace
 
 void DefineControl(napi_env env, napi_value exports) {
@@ -283,6 +321,7 @@ void DefineControl(napi_env env, napi_value exports) {
       function("unregisterHost", UnregisterHost),
       function("nvrtc", Nvrtc),
       function("compileNvrtc", CompileNvrtc),
+      function("linkDevice", LinkDevice),
   };
   MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
 }

@@ -24,7 +24,10 @@ Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRe
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
   auto core = std::make_shared<StreamCore>(request, pool_);
   streams_.push_back(core);
-  return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_, block_threads_));
+  const auto& [bx, by, bz] = info_.max_block;
+  const auto& [gx, gy, gz] = info_.max_grid;
+  const GridLimits limits{info_.max_threads_per_block, {bx, by, bz}, {gx, gy, gz}, info_.max_shared_bytes};
+  return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_, block_threads_, limits));
 }
 
 Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::byte> image) {

@@ -8,14 +8,25 @@
 
 namespace millrace::cpu {
 
-class Grid final : public Spread {
+/// What the device allows a block, and how many blocks.
+struct GridLimits {
+  uint32_t threads = 0;
+  uint32_t block[3] = {0, 0, 0};
+  uint32_t grid[3] = {0, 0, 0};
+  uint32_t shared_bytes = 0;
+};
+
+class Grid : public Spread {
  public:
   Grid(const hal::LaunchRequest& request, int32_t priority);
 
   [[nodiscard]] bool IsLight() const override;
 
- private:
+ protected:
   Grid(GridCall call, int32_t priority) : Spread(call.block_count(), priority), call_(std::move(call)) {}
+  [[nodiscard]] const GridCall& call() const { return call_; }
+
+ private:
   void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end); }
 
   const GridCall call_;

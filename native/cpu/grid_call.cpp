@@ -57,11 +57,35 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .shared_bytes = request.shared_bytes,
              .dynamic_shared = nullptr,
              .wait_for_grid = nullptr,
-             .grid_barrier = nullptr};
+             .grid_barrier = nullptr,
+             .launcher = nullptr};
 }
 
-void GridCall::RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier) const {
+GridCall::GridCall(const GridCall& parent, const CpuChild& child)
+    : image_(parent.image_), function_(child.entry), is_bounded_(false), params_(child.count) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  size_t words = 0;
+  for (unsigned i = 0; i < child.count; ++i) words += (child.sizes[i] + kWord - 1) / kWord;
+  values_.resize(words);
+  uint64_t* next = values_.data();
+  for (unsigned i = 0; i < child.count; ++i) {
+    std::memcpy(next, child.params[i], child.sizes[i]);
+    params_[i] = next;
+    next += (child.sizes[i] + kWord - 1) / kWord;
+  }
+  launch_ = {.params = params_.data(),
+             .grid = {child.grid[0], child.grid[1], child.grid[2]},
+             .block = {child.block[0], child.block[1], child.block[2]},
+             .shared_bytes = static_cast<unsigned>(child.shared_bytes),
+             .dynamic_shared = nullptr,
+             .wait_for_grid = nullptr,
+             .grid_barrier = nullptr,
+             .launcher = nullptr};
+}
+
+void GridCall::RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier, CpuLauncher* launcher) const {
   CpuLaunch launch = launch_;
+  launch.launcher = launcher;
   launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
   if (barrier != nullptr) {
     launch.wait_for_grid = &WaitForGrid;

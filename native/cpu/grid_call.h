@@ -15,20 +15,25 @@ class GridCall {
  public:
   /// Copies the parameters. `request.params` has as many entries as the kernel takes.
   explicit GridCall(const hal::LaunchRequest& request);
+  /// What a kernel of `parent` launches: of the same image.
+  GridCall(const GridCall& parent, const CpuChild& child);
+  // Arguments are pointed to.
+  GridCall(GridCall&&) = default;
 
   /// Runs the blocks [first, end), which wait for the rest of the grid at `barrier`; null where they cannot. Thread:
-  /// any, several at a time.
-  void RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier = nullptr) const;
+  /// any, several at a time. `launcher` hears of what they launch; null where they cannot.
+  void RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier = nullptr, CpuLauncher* launcher = nullptr) const;
 
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   [[nodiscard]] uint64_t block_count() const;
   [[nodiscard]] uint64_t block_threads() const;
+  [[nodiscard]] const CpuLaunch& launch() const { return launch_; }
 
  private:
   const std::shared_ptr<Image> image_;  // Stays loaded while its code runs.
   const EntryFunction function_;
   const bool is_bounded_;
-  std::vector<uint64_t> values_;
+  std::vector<uint64_t> values_;  // Each parameter begins a word.
   std::vector<void*> params_;
   CpuLaunch launch_;
 };

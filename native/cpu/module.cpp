@@ -71,7 +71,8 @@ Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> 
                                                    .max_blocks_together = kMostBlocksTogether}));
 }
 
-Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded) {
+Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded,
+                                                           bool is_launching) {
   auto function = reinterpret_cast<EntryFunction>(image_->Find("mr_entry_" + entry));
   if (function == nullptr) return Status(StatusCode::kInternal, "finding a kernel's entry in its shared object");
   const auto* table = static_cast<const unsigned*>(image_->Find("mr_params_" + entry));
@@ -88,7 +89,7 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
     limits.max_threads_per_block = std::min(limits.max_threads_per_block, *static_cast<const unsigned*>(bound));
   }
   return std::shared_ptr<hal::Kernel>(
-      std::make_shared<CpuKernel>(image_, function, std::move(param_bytes), is_bounded, limits));
+      std::make_shared<CpuKernel>(image_, function, std::move(param_bytes), is_bounded, is_launching, limits));
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuModule::FindVariable(const std::string& name) {

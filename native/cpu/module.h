@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/launcher.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -29,9 +30,9 @@ struct CpuLaunch {
   /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
+  /// Null where the image launches no kernels.
+  CpuLauncher* launcher;
 };
-
-using EntryFunction = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 
 /// Largest parameter: what an entry of a launch record can carry.
 inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
@@ -68,7 +69,8 @@ class CpuModule final : public hal::Module {
       : image_(std::move(image)), device_limits_(limits) {}
 
   /// The kernel's limits are the device's where its text has none of its own.
-  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded) override;
+  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded,
+                                                                bool is_launching) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override;
 
  private:
@@ -79,11 +81,12 @@ class CpuModule final : public hal::Module {
 class CpuKernel final : public hal::Kernel {
  public:
   CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded,
-            const hal::KernelLimits& limits)
+            bool is_launching, const hal::KernelLimits& limits)
       : image_(std::move(image)),
         function_(function),
         param_bytes_(std::move(param_bytes)),
         is_bounded_(is_bounded),
+        is_launching_(is_launching),
         limits_(limits) {}
 
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
@@ -95,12 +98,16 @@ class CpuKernel final : public hal::Kernel {
   [[nodiscard]] EntryFunction function() const { return function_; }
   [[nodiscard]] const std::vector<uint32_t>& param_bytes() const { return param_bytes_; }
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
+  /// It may launch kernels. The last two parameters of its launches are a fault slot and the word that tells of it,
+  /// whether or not its text has them.
+  [[nodiscard]] bool is_launching() const { return is_launching_; }
 
  private:
   const std::shared_ptr<Image> image_;
   const EntryFunction function_;
   const std::vector<uint32_t> param_bytes_;
   const bool is_bounded_;
+  const bool is_launching_;
   const hal::KernelLimits limits_;
 };
 

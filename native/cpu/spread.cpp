@@ -39,6 +39,7 @@ void Spread::Run() {
 bool Spread::RunAlone(uint64_t largest_step) {
   if (block_count_ == 1) {
     RunHere();
+    unfinished_.store(0, std::memory_order_release);
     return true;
   }
   const auto start = Clock::now();
@@ -48,7 +49,10 @@ bool Spread::RunAlone(uint64_t largest_step) {
     const uint64_t end = done + std::min(step, block_count_ - done);
     RunBlocks(done, end);
     done = end;
-    if (done == block_count_) return true;
+    if (done == block_count_) {
+      unfinished_.store(0, std::memory_order_release);
+      return true;
+    }
     taken = Clock::now() - start;
   }
   chunk_ = static_cast<uint64_t>(static_cast<double>(done) * (kChunkTime / std::chrono::duration<double>(taken)));

@@ -21,7 +21,10 @@ class Spread : public Runnable, public std::enable_shared_from_this<Spread> {
 
   /// Whether a thread that has something else to do may run it all.
   [[nodiscard]] virtual bool IsLight() const = 0;
+  /// Whether RunOn has run all blocks.
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
+  /// Whether what the blocks began is over as well, once they are. False: `stream` is run by the thread that ends it.
+  [[nodiscard]] virtual bool IsOver(std::shared_ptr<Runnable>) { return true; }
 
   /// Runs every block on the calling thread. Thread: any.
   void RunHere() { RunBlocks(0, block_count_); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/family.h"
 #include "cpu/grid.h"
 #include "cpu/module.h"
 #include "cpu/strided.h"
@@ -176,10 +177,14 @@ bool StreamCore::RunWait(const Wait& wait) {
 bool StreamCore::RunParts(Driver driver) {
   const Parts parts = std::get<Parts>(current_.work);
   // The thread that finished a shared item comes here again.
-  if (parts->IsFinished()) return true;
-  if (driver == Driver::kPoolThread) return parts->RunOn(*pool_, shared_from_this());
-  parts->RunHere();
-  return true;
+  if (!parts->IsFinished()) {
+    if (driver == Driver::kVisitor) {
+      parts->RunHere();
+    } else if (!parts->RunOn(*pool_, shared_from_this())) {
+      return false;
+    }
+  }
+  return parts->IsOver(shared_from_this());
 }
 
 // The thread of the last block passes the stream on to the pool, which comes here again.
@@ -235,20 +240,36 @@ bool StreamCore::WakeAt(Ticket until, std::shared_ptr<StreamCore> stream) {
 
 Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   // The declared parameters are the user's word; the image knows what its text takes.
-  if (static_cast<const CpuKernel*>(request.kernel)->param_bytes().size() != request.params.size()) {
+  const auto* kernel = static_cast<const CpuKernel*>(request.kernel);
+  const size_t count = kernel->param_bytes().size();
+  if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
     return {StatusCode::kLaunchFailed, "launching a kernel whose text takes another number of parameters"};
   }
   if (request.is_cooperative) return LaunchTogether(ticket, request);
-  core_->Submit(ticket, std::make_shared<Grid>(request, core_->priority()));
+  core_->Submit(ticket, MakeGrid(request));
   return {};
 }
 
 Status CpuStream::LaunchTogether(Ticket ticket, const hal::LaunchRequest& request) {
+  if (static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
+    return {StatusCode::kUnsupported, "launching kernels from a cooperative launch"};
+  }
   auto grid = std::make_shared<CooperativeGrid>(request, core_->disorder());
   MR_TRY(threads_->Grow(most_together_, grid->block_count()));
   most_together_ = std::max(most_together_, grid->block_count());
   core_->Submit(ticket, StreamCore::Together{std::move(grid), threads_});
   return {};
+}
+
+std::shared_ptr<Grid> CpuStream::MakeGrid(const hal::LaunchRequest& request) const {
+  if (!static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
+    return std::make_shared<Grid>(request, core_->priority());
+  }
+  const auto hidden = request.params.last(2);
+  auto* slot = *static_cast<protocol::FaultSlot**>(hidden[0]);
+  auto* fault_word = *static_cast<uint32_t**>(hidden[1]);
+  auto family = std::make_shared<Family>(core_->pool(), grid_limits_, slot, fault_word, core_->priority());
+  return std::make_shared<FamilyGrid>(request, std::move(family));
 }
 
 Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds& host) {

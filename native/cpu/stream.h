@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cpu/block_threads.h"
+#include "cpu/grid.h"
 #include "cpu/mark.h"
 #include "cpu/memory.h"
 #include "cpu/pool.h"
@@ -63,6 +64,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   void Submit(hal::Ticket ticket, Work work);
   [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
   [[nodiscard]] Disorder* disorder() const { return disorder_; }
+  [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
   /// Waits until nobody drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` was accepted already. Thread: any.
@@ -120,8 +122,9 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
 class CpuStream final : public hal::Stream {
  public:
-  CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap, std::shared_ptr<BlockThreads> threads)
-      : core_(std::move(core)), heap_(std::move(heap)), threads_(std::move(threads)) {}
+  CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap, std::shared_ptr<BlockThreads> threads,
+            const GridLimits& grid_limits)
+      : core_(std::move(core)), heap_(std::move(heap)), threads_(std::move(threads)), grid_limits_(grid_limits) {}
   /// The stream was drained. Its last driver may still be telling the sink, which ends with the stream.
   ~CpuStream() override {
     core_->WaitUntilIdle();
@@ -155,11 +158,13 @@ class CpuStream final : public hal::Stream {
 
  private:
   Status LaunchTogether(hal::Ticket ticket, const hal::LaunchRequest& request);
+  [[nodiscard]] std::shared_ptr<Grid> MakeGrid(const hal::LaunchRequest& request) const;
 
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;
   const std::shared_ptr<BlockThreads> threads_;
-  uint32_t most_together_ = 0;  // Blocks of the largest cooperative launch. Thread: channel.
+  const GridLimits grid_limits_;  // Of what kernels launch.
+  uint32_t most_together_ = 0;    // Blocks of the largest cooperative launch. Thread: channel.
 };
 
 }  // namespace millrace::cpu

@@ -15,6 +15,7 @@ using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUlinkState = struct CUlinkState_st*;
 
 enum CUresult : unsigned int {
   CUDA_SUCCESS = 0,
@@ -90,6 +91,20 @@ enum CUfunction_attribute : unsigned int {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+};
+
+enum CUlimit : unsigned int {
+  CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
+};
+
+enum CUjit_option : unsigned int {
+  CU_JIT_ERROR_LOG_BUFFER = 5,
+  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+};
+
+enum CUjitInputType : unsigned int {
+  CU_JIT_INPUT_CUBIN = 0,
+  CU_JIT_INPUT_LIBRARY = 4,
 };
 
 enum CUmemPool_attribute : unsigned int {

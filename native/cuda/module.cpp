@@ -13,6 +13,7 @@ namespace millrace::cuda {
 namespace {
 
 constexpr uint32_t kWarpThreads = 32;  // Of every device there is.
+constexpr size_t kPendingLaunches = 32768;
 
 /// Cubins are ELF files and fat binaries have a number of their own; anything else is PTX, which is text.
 bool IsBinary(std::span<const std::byte> image) {
@@ -58,6 +59,15 @@ Module::~Module() {
   std::ignore = context_->Check(Cuda().cuModuleUnload(handle_), "unloading a module");
 }
 
+void Kernel::RaisePendingLaunches(Context& context) {
+  const ContextScope scope(context.handle());
+  size_t count = 0;
+  constexpr CUlimit kLimit = CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
+  if (scope.code() != CUDA_SUCCESS || Cuda().cuCtxGetLimit(&count, kLimit) != CUDA_SUCCESS) return;
+  // The driver may have reasons not to; what is launched beyond its limit fails then, as it would have.
+  if (count < kPendingLaunches) std::ignore = Cuda().cuCtxSetLimit(kLimit, kPendingLaunches);
+}
+
 Result<std::shared_ptr<Module>> Module::Load(std::shared_ptr<Context> context, std::span<const std::byte> image) {
   MR_TRY(context->Alive());
   const ContextScope scope(context->handle());
@@ -73,7 +83,8 @@ Result<std::shared_ptr<Module>> Module::Load(std::shared_ptr<Context> context, s
   return std::make_shared<Module>(std::move(context), handle);
 }
 
-Result<std::shared_ptr<hal::Kernel>> Module::FindKernel(const std::string& entry, bool) {
+Result<std::shared_ptr<hal::Kernel>> Module::FindKernel(const std::string& entry, bool, bool is_launching) {
+  if (is_launching) Kernel::RaisePendingLaunches(*context_);
   Result<std::shared_ptr<Kernel>> kernel = Kernel::Find(shared_from_this(), entry);
   MR_TRY(kernel.status());
   return std::shared_ptr<hal::Kernel>(std::move(kernel).value());

@@ -23,7 +23,8 @@ class Module final : public hal::Module, public std::enable_shared_from_this<Mod
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded) override;
+  [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded,
+                                                                bool is_launching) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override;
 
   [[nodiscard]] CUmodule handle() const { return handle_; }
@@ -39,6 +40,9 @@ class Kernel final : public hal::Kernel {
  public:
   /// Thread: any.
   static Result<std::shared_ptr<Kernel>> Find(std::shared_ptr<Module> module, const std::string& entry);
+  /// Before the first launch of a kernel that launches kernels: as many may be pending as on the CPU device. CUDA has
+  /// 2048 unasked.
+  static void RaisePendingLaunches(Context& context);
   /// Several functions of one image, in the order of their names.
   static Result<std::vector<std::shared_ptr<Kernel>>> LoadAll(std::shared_ptr<Context> context,
                                                               std::span<const std::byte> image,

@@ -94,7 +94,10 @@ class Module {
  public:
   virtual ~Module() = default;
   /// `is_bounded`: the text has no loop and waits for nothing, so a small grid of it may run on the channel's thread.
-  [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> FindKernel(const std::string& entry, bool is_bounded) = 0;
+  /// `is_launching`: kernels of the text launch kernels. On the CPU device launches are checked then: what they refuse
+  /// is reported.
+  [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> FindKernel(const std::string& entry, bool is_bounded,
+                                                                   bool is_launching) = 0;
   /// A variable by its name in the text (`scale`, `physics::gravity`), as memory that goes with the module, which it
   /// keeps loaded. kArgument when there is none; kUnsupported when it is const, where the backend knows that.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> FindVariable(const std::string& name) = 0;
@@ -130,6 +133,8 @@ struct KernelRequest {
   std::span<const std::byte> image;
   std::string entry;
   bool is_bounded = false;
+  /// Kernels of the image launch kernels. On the CPU device launches are checked then: what they refuse is reported.
+  bool is_launching = false;
 };
 
 /// One axis of a strided copy or fill, in bytes; the fastest axis comes last. At most kMaxRank axes, none of extent 0.
@@ -282,7 +287,7 @@ class Device {
   [[nodiscard]] Result<std::shared_ptr<Kernel>> LoadKernel(const KernelRequest& request) {
     Result<std::shared_ptr<Module>> module = LoadModule(request.image);
     MR_TRY(module.status());
-    return module.value()->FindKernel(request.entry, request.is_bounded);
+    return module.value()->FindKernel(request.entry, request.is_bounded, request.is_launching);
   }
   /// Page-locks host memory for this device, or lets go of it. Unregister before the memory is released, always.
   /// Thread: control. May take long.

@@ -9,7 +9,8 @@ namespace millrace {
 Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
   const auto& [request, is_checked, module] = install;
   auto kernel = WithDevice([&](hal::Device& device) {
-    return module ? modules_.at(*module)->FindKernel(request.entry, request.is_bounded) : device.LoadKernel(request);
+    if (!module) return device.LoadKernel(request);
+    return modules_.at(*module)->FindKernel(request.entry, request.is_bounded, request.is_launching);
   });
   if (!kernel.ok()) return kernel.status();
   const hal::KernelLimits limits = kernel.value()->limits();

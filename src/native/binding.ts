@@ -25,6 +25,8 @@ export interface KernelInstall {
   readonly image: Uint8Array;
   readonly entry: string;
   readonly isBounded: boolean;
+  /** Kernels of the image launch kernels. */
+  readonly isLaunching: boolean;
   /** Takes the two hidden fault parameters after its own. */
   readonly isChecked: boolean;
   /** A module that was loaded: the kernel is one of its, and the image is not looked at. */
@@ -87,6 +89,13 @@ export interface Binding {
   /** NVRTC, if it can be opened; runs off the loop. */
   nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
   compileNvrtc(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+  /** Links relocatable code with the device runtime, whose file is `library`, for `architecture` ('sm_90'); runs off the loop. */
+  linkDevice(
+    ordinal: number,
+    cubin: Uint8Array,
+    library: string,
+    architecture: string,
+  ): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** One per environment. `record` is the block records are written into, held until closePort; `onWake` is called on this thread, coalesced. */

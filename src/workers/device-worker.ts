@@ -68,7 +68,9 @@ class ControlledDevice {
     const arena = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
     const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
     this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending);
-    this.#builder = new KernelBuilder(backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc() });
+    this.#builder = new KernelBuilder(
+      backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) },
+    );
     this.#isOnCpu = backend === 'cpu';
     this.#pagesCanBeLocked = backend === 'cuda';
     send({ type: 'opened', channel: this.channel, info: binding.deviceInfo(this.channel), timeline, arena });
@@ -85,10 +87,10 @@ class ControlledDevice {
     try {
       const { image = NO_IMAGE, compiler, fromCache, ms } = await (module === undefined ? this.#builder.build(spec) : this.#loaded(module));
       if (this.#isClosing) return;
-      const { entry, isBounded } = spec;
-      // Of a GPU, the assertions of a CUDA text are its own.
-      const isChecked = spec.isChecked || (spec.isAsserting === true && this.#isOnCpu);
-      const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isChecked, module });
+      const { entry, isBounded, isLaunching = false } = spec;
+      // Of a GPU, the assertions and launches of a CUDA text are its own.
+      const isChecked = spec.isChecked || ((spec.isAsserting === true || isLaunching) && this.#isOnCpu);
+      const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isLaunching, isChecked, module });
       send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#isClosing) return;
@@ -226,10 +228,16 @@ function bufferOf(byteLength: number): ArrayBuffer | undefined {
   }
 }
 
-function nvrtc(): { readonly nvrtc?: Nvrtc } {
+function nvrtc(ordinal: number): { readonly nvrtc?: Nvrtc } {
   const found = binding.nvrtc();
   if (found === undefined) return {};
-  return { nvrtc: { ...found, compile: (source, name, options) => binding.compileNvrtc(source, name, options) } };
+  return {
+    nvrtc: {
+      ...found,
+      compile: (source, name, options) => binding.compileNvrtc(source, name, options),
+      link: (cubin, library, architecture) => binding.linkDevice(ordinal, cubin, library, architecture),
+    },
+  };
 }
 
 function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {

@@ -12,6 +12,7 @@ import { copies } from './copies.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
+import { deviceLaunches } from './device-launches.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
@@ -68,6 +69,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cooperative,
   modules,
   moduleVariables,
+  deviceLaunches,
   waiting,
   hostFunctions,
   badArguments,
@@ -88,6 +90,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   cooperative,
   moduleVariables,
   hostFunctions,
+  deviceLaunches,
 ];
 
 /** What a compiler has a part in. */

@@ -116,12 +116,12 @@ MR_TEST(EveryLoadOfAnImageHasVariablesOfItsOwn) {
   uint32_t seen[3] = {};
   Lane lane(*device);
   Lane there(*other);
-  const auto count = first->FindKernel("count", false).value();
+  const auto count = first->FindKernel("count", false, false).value();
   lane.Launch(count, {1, 1, 1}, &seen[0]);
-  lane.Launch(first->FindKernel("count", false).value(), {1, 1, 1}, &seen[0]);
+  lane.Launch(first->FindKernel("count", false, false).value(), {1, 1, 1}, &seen[0]);
   lane.Launch(count, {1, 1, 1}, &seen[0]);
-  lane.Launch(second->FindKernel("count", false).value(), {1, 1, 1}, &seen[1]);
-  there.Launch(third->FindKernel("count", false).value(), {1, 1, 1}, &seen[2]);
+  lane.Launch(second->FindKernel("count", false, false).value(), {1, 1, 1}, &seen[1]);
+  there.Launch(third->FindKernel("count", false, false).value(), {1, 1, 1}, &seen[2]);
   MR_REQUIRE(lane.Drained() && there.Drained());
   MR_EXPECT_EQ(seen[0], 43u);
   MR_EXPECT_EQ(seen[1], 41u);

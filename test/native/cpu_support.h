@@ -25,6 +25,7 @@ inline constexpr char kKernels[] = R"(
 #include <atomic>
 #include <cstdint>
 #include <unistd.h>
+struct MrLauncher;
 struct MrCpuLaunch {
   void* const* params;
   unsigned grid[3];
@@ -33,6 +34,24 @@ struct MrCpuLaunch {
   char* dynamic_shared;
   void (*wait_for_grid)(void*);
   void* grid_barrier;
+  MrLauncher* launcher;
+};
+struct MrChild {
+  void (*entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);
+  const void* const* params;
+  const unsigned* sizes;
+  unsigned count;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned max_threads;
+  unsigned long long shared_bytes;
+  unsigned long long stream;
+  unsigned from_block[3];
+  unsigned from_thread[3];
+};
+struct MrLauncher {
+  void (*launch)(MrLauncher*, const MrChild*);
+  unsigned long long (*make_stream)(MrLauncher*);
 };
 #define KERNEL(name, ...)                                      \
   extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
@@ -121,6 +140,69 @@ struct Variable {
 };
 extern "C" const Variable mr_variables[] = {
     {"launches", &launches, sizeof launches, 0}, {"box::fixed", (void*)&fixed, sizeof fixed, 1}, {}};
+
+// Launches `entry` with two pointers and a number.
+void Launch(const MrCpuLaunch* launch, unsigned long long block, decltype(MrChild::entry) entry, unsigned blocks,
+            unsigned threads, unsigned long long stream, void* one, void* two, unsigned number) {
+  const void* const params[] = {&one, &two, &number};
+  const unsigned sizes[] = {8, 8, 4};
+  const MrChild child{entry, params, sizes, 3, {blocks, 1, 1}, {threads, 1, 1}, 1024, 0, stream,
+                      {unsigned(block), 0, 0}, {0, 0, 0}};
+  launch->launcher->launch(launch->launcher, &child);
+}
+// Counts itself at words[number]; each block launches two grids of two blocks, of the next lower number.
+KERNEL(tree, 3, 8, 8, 4) {
+  auto* words = Param<Flag>(launch, 0);
+  const auto number = Param<uint32_t>(launch, 2);
+  for (auto block = first; block < end; ++block) {
+    words[number].fetch_add(1);
+    for (int i = 0; i < 2 && number > 0; ++i) {
+      Launch(launch, block, mr_entry_tree, 2, 1, i == 0 ? 0 : 4, words, nullptr, number - 1);
+    }
+  }
+}
+// Itself for the end, `number` times: what it counts needs no atomics.
+KERNEL(rounds, 3, 8, 8, 4) {
+  auto* word = Param<uint32_t*>(launch, 0);
+  const auto number = Param<uint32_t>(launch, 2);
+  *word += 1;
+  if (number > 1) Launch(launch, 0, mr_entry_rounds, 1, 1, 3, word, nullptr, number - 1);
+}
+// words[0] is where the next number goes.
+KERNEL(note, 3, 8, 8, 4) {
+  auto* words = Param<uint32_t*>(launch, 0);
+  const uint32_t place = words[0];
+  usleep(50);
+  words[1 + place] = Param<uint32_t>(launch, 2);
+  words[0] = place + 1;
+}
+// Notes on the null stream, on two streams of each grid, and for the end.
+KERNEL(orders, 3, 8, 8, 4) {
+  auto* words = Param<uint32_t*>(launch, 0);
+  const auto room = Param<uint32_t>(launch, 2);
+  const unsigned long long own = launch->launcher->make_stream(launch->launcher);
+  for (auto block = first; block < end; ++block) {
+    for (unsigned i = 0; i < 8; ++i) {
+      Launch(launch, block, mr_entry_note, 1, 1, 0, words + block * room, nullptr, i);
+      if (block == 0) Launch(launch, block, mr_entry_note, 1, 1, own, words + launch->grid[0] * room, nullptr, i);
+      if (block == 0) Launch(launch, block, mr_entry_note, 1, 1, 3, words + (launch->grid[0] + 1) * room, nullptr, i);
+    }
+  }
+}
+// A block of 2000 threads, which is refused, and one that is not.
+KERNEL(beyond, 3, 8, 8, 4) {
+  auto* words = Param<Flag>(launch, 0);
+  Launch(launch, 0, mr_entry_tree, 1, 2000, 0, words, nullptr, 0);
+  Launch(launch, 0, mr_entry_tree, 1, 1, 0, words, nullptr, 0);
+}
+// From one block `number` grids of a block each.
+KERNEL(flood, 3, 8, 8, 4) {
+  for (auto block = first; block < end; ++block) {
+    for (unsigned i = 0; i < Param<uint32_t>(launch, 2); ++i) {
+      Launch(launch, block, mr_entry_tree, 1, 1, 4, Param<void*>(launch, 0), nullptr, 0);
+    }
+  }
+}
 extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
 )";
 
@@ -227,6 +309,11 @@ struct Lane {
 inline std::unique_ptr<hal::Device> OpenDevice(uint32_t threads = 2, uint64_t memory_bytes = 1 << 30) {
   hal::DeviceInfo info;
   info.multiprocessors = threads;
+  info.max_threads_per_block = 1024;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    info.max_block[axis] = 1024;
+    info.max_grid[axis] = 1 << 30;
+  }
   info.total_memory_bytes = memory_bytes;
   return std::move(cpu::CpuDevice::Open(info).value());
 }

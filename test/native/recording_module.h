@@ -25,7 +25,7 @@ class RecordingKernel final : public hal::Kernel {
 class RecordingModule final : public hal::Module {
  public:
   explicit RecordingModule(const hal::KernelLimits& limits) : limits_(limits) {}
-  Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string&, bool) override {
+  Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string&, bool, bool) override {
     return std::shared_ptr<hal::Kernel>(new RecordingKernel(limits_));
   }
   Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override {

@@ -87,7 +87,7 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
   runtime: ['hal', 'protocol'],
   cuda: ['hal', 'protocol'],
   cpu: ['hal', 'protocol'],
-  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cpu/backend.h'],
+  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cuda/device_link.h', 'cpu/backend.h'],
 };
 
 const MAX_LINES = 400;

@@ -20,6 +20,8 @@ static MR_INLINE void mr_run_thread(Args... args) {
 }
 #endif
 
+struct MrLauncher;
+
 struct MrCpuLaunch {
   /// Points to each argument's value.
   void* const* params;
@@ -30,6 +32,8 @@ struct MrCpuLaunch {
   /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
+  /// Null where the text launches no kernels.
+  MrLauncher* launcher;
 };
 
 /// The launch of the blocks that this thread runs.
@@ -121,8 +125,12 @@ template <unsigned Count>
 using mr_count_to = mr_numbers<__integer_pack(Count)...>;
 #endif
 
+template <class... Params>
+struct mr_types {};
+
 template <bool IsPassedIndices, bool IsOfBlocks, class... Params>
 struct mr_signature_of {
+  using types = mr_types<Params...>;
   struct Table {
     unsigned count;
     /// With room for the hidden ones.

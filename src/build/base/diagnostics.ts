@@ -1,8 +1,8 @@
 // What compilers say, as data that points into the user's source.
 //
 // Codes of this folder: K402 a wait that the CPU device cannot have, K701 no compiler, K702 rejected by the
-// compiler, K703 not available on the CPU device, K704 the compiler took too long. The worker has
-// K705, a variable that the image has not.
+// compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more. The
+// worker has K705, a variable that the image has not.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
 import { locate } from './locate.js';

@@ -12,6 +12,7 @@ import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
 import { formsOf, type Forms } from '../threads/forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
 import type { EditedText } from '../text/edits.js';
+import { rewriteLaunches } from '../threads/launches.js';
 import { rewriteForCpu } from '../threads/rewrite.js';
 import { rowEdits } from '../threads/rows.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
@@ -116,11 +117,14 @@ export function exportsOf(source: string): Exports {
 }
 
 /** The text behind the shim. */
-function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, exports: Exports, mayLoop: boolean): ComposedText {
+function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean): ComposedText {
+  const { directives } = read;
+  const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(read.source, read.tokens);
   const forms: Forms = hasWaits(tokens)
     ? formsOf(spec, source, tokens, mayLoop)
     : { edits: [], cut: [], waiting: new Set(), hasCoroutines: false };
-  const able = mayLoop ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
+  // What launches has to know which thread it is.
+  const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
@@ -130,6 +134,7 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, expo
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
   if (exports.variables) headers.push('module_variables.h');
+  if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
   const kernels = exports.kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
   const variables = exports.variables && `MR_VARIABLES(${exports.variables.map((name) => `MR_VARIABLE(${name}) `).join('')})\n`;
@@ -138,7 +143,12 @@ function compose(spec: BuildSpec, { source, tokens, directives }: ReadText, expo
   // Whether assertions count may be among the options.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
   const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
-  return { text: whole, restore, hasCoroutines: forms.hasCoroutines || hasGroups(tokens), looped: [...forms.cut, ...rows.names] };
+  return {
+    text: whole,
+    restore: (log) => restoreLaunches(restore(log)),
+    hasCoroutines: forms.hasCoroutines || hasGroups(tokens),
+    looped: [...forms.cut, ...rows.names],
+  };
 }
 
 /** A text that is ours. */
@@ -260,7 +270,7 @@ export class CpuCompiler implements KernelCompiler {
 }
 
 function hasPlainDirectives(spec: BuildSpec, directives: string): boolean {
-  return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text));
+  return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text) && !text.includes('<<<'));
 }
 
 function isFused(spec: BuildSpec): boolean {

@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
 import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';
+import { findDeviceRuntime } from './device-runtime.js';
 import { findNvcc, type Toolchain } from './toolchain.js';
 import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
 
@@ -16,14 +17,21 @@ export interface Nvrtc {
   readonly path: string;
   /** Without an image the text was rejected, and the log says why. */
   compile(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+  /** `library`: the device runtime's file. Without an image it was refused, and the log says why. */
+  link(cubin: Uint8Array, library: string, architecture: string): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 }
 
 export type ComputeCapability = readonly [major: number, minor: number];
 
-function commonOptions(spec: BuildSpec, [major, minor]: ComputeCapability): string[] {
-  const options = [`--gpu-architecture=sm_${major}${minor}`];
+function architectureOf([major, minor]: ComputeCapability): string {
+  return `sm_${major}${minor}`;
+}
+
+function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
+  const options = [`--gpu-architecture=${architectureOf(capability)}`];
   if (!spec.options.some((option) => /^-{1,2}std=/.test(option))) options.push('--std=c++17');
   if (!spec.fmad) options.push('--fmad=false');
+  if (spec.isLaunching) options.push('--relocatable-device-code=true');
   return [...options, ...spec.options];
 }
 
@@ -32,22 +40,28 @@ export class NvrtcCompiler implements KernelCompiler {
   readonly identity: string;
   readonly #nvrtc: Nvrtc;
   readonly #capability: ComputeCapability;
+  readonly #env: NodeJS.ProcessEnv;
 
-  constructor(nvrtc: Nvrtc, capability: ComputeCapability) {
+  constructor(nvrtc: Nvrtc, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
     this.#nvrtc = nvrtc;
     this.#capability = capability;
+    this.#env = env;
     this.label = `NVRTC ${nvrtc.version.join('.')}`;
     this.identity = JSON.stringify(['nvrtc', nvrtc.version]);
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
+    const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
     // Functions without __device__ count as device functions, as they do on the CPU device.
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
     // Behind the user's own folders.
     if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, options);
     if (!image) throw rejectedBy(this.label, spec, log);
-    return image;
+    if (library === undefined) return image;
+    const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
+    if (!linked.image) throw rejectedBy(`${this.label}, linked with ${library}`, spec, linked.log);
+    return linked.image;
   }
 }
 
@@ -56,32 +70,42 @@ export class NvccCompiler implements KernelCompiler {
   readonly identity: string;
   readonly #tools: Toolchain;
   readonly #capability: ComputeCapability;
+  readonly #env: NodeJS.ProcessEnv;
 
-  constructor(tools: Toolchain, capability: ComputeCapability) {
+  constructor(tools: Toolchain, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
     this.#tools = tools;
     this.#capability = capability;
+    this.#env = env;
     this.label = tools.label;
     this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
   }
 
   static async open(capability: ComputeCapability, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
-    return new NvccCompiler(await findNvcc(env), capability);
+    return new NvccCompiler(await findNvcc(env), capability, env);
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
+    const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
       await writeFile(input, spec.source);
-      const args = [...this.#tools.prefix, '-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input];
-      const run = await runCompiler(this.#tools.command, args);
-      if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
-      // nvcc itself writes to stderr, some of what it starts to stdout.
-      if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
-      return await readFile(output);
+      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input]);
+      if (library === undefined) return await readFile(output);
+      const linked = join(scratch, 'linked.cubin');
+      const architecture = `-arch=${architectureOf(this.#capability)}`;
+      await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt']);
+      return await readFile(linked);
     } finally {
       rmSync(scratch, { recursive: true, force: true });
     }
+  }
+
+  async #run(spec: BuildSpec, args: readonly string[]): Promise<void> {
+    const run = await runCompiler(this.#tools.command, [...this.#tools.prefix, ...args]);
+    if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
+    // nvcc itself writes to stderr, some of what it starts to stdout.
+    if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
   }
 }

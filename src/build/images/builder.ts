@@ -12,7 +12,7 @@ import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
 import { refuseEndlessIncludes } from '../text/includes.js';
-import { refuseOnCpu } from '../text/surface.js';
+import { refuseGone, refuseOnCpu } from '../text/surface.js';
 import { tokenize } from '../text/text.js';
 
 export type BuildTarget =
@@ -50,7 +50,9 @@ export class KernelBuilder {
     const spec = this.#withChosenText(given);
     // A text of the package's own has neither.
     if (spec.identity === undefined) {
-      if (this.#target.backend === 'cpu') refuseOnCpu(spec, tokenize(spec.source));
+      const found = tokenize(spec.source);
+      refuseGone(spec, found);
+      if (this.#target.backend === 'cpu') refuseOnCpu(spec, found);
       refuseEndlessIncludes(spec);
     }
     const key = await this.#sourceKey(spec);
@@ -105,7 +107,7 @@ export class KernelBuilder {
   async #findCompiler(): Promise<KernelCompiler> {
     if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts);
     const { nvrtc, computeCapability } = this.#target;
-    return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability) : NvccCompiler.open(computeCapability, this.#env);
+    return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
 
   #image(file: { readonly path: string; readonly content: Buffer }): Uint8Array {
@@ -122,9 +124,10 @@ export class KernelBuilder {
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
   async #sourceKey(spec: BuildSpec): Promise<string> {
     const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), await packageIdentity(this.#facts)] : this.#target.computeCapability;
-    const { source, identity = source, entry, isModule, options, fmad, lanes } = spec;
+    const { source, identity = source, entry, isModule, options, fmad, lanes, isLaunching = false } = spec;
     const wanted = isModule ? null : entry;
-    return digest(JSON.stringify([PROTOCOL_HASH, this.#target.backend, machine, identity, lanes?.source, wanted, options, fmad]));
+    const parts = [PROTOCOL_HASH, this.#target.backend, machine, identity, lanes?.source, wanted, options, fmad, isLaunching];
+    return digest(JSON.stringify(parts));
   }
 }
 

@@ -3,7 +3,7 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
-import type { Token, Tokens } from './text.js';
+import { isLaunch, type Token, type Tokens } from './text.js';
 
 /** Names without a counterpart, and what to call them. */
 const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
@@ -15,6 +15,10 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [/^(?:labeled_partition|binary_partition)$/, 'groups made by value'],
+  [
+    /^cuda(?:Event\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,
+    'calls of the device runtime beside launches and streams',
+  ],
   [/^(?:__barrier_sync\w*|__named_barrier\w*)$/, 'named barriers'],
 ];
 /** Any of them. */
@@ -39,14 +43,24 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
         throw lacks(spec, token, `${absent} ('${token.text}')`);
       }
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
-    } else if (token.text === '<' && isLaunch(tokens, i)) {
-      throw lacks(spec, token, "launches from kernels ('<<<')");
+    } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
+      throw gone(spec, token, "launches kernels ('<<<'), which takes the device runtime: leave { deviceRuntime: false } out");
     }
   }
 }
 
-function isLaunch(tokens: readonly Token[], at: number): boolean {
-  return [1, 2].every((step) => tokens[at + step]?.text === '<' && tokens[at + step]!.start === tokens[at]!.start + step);
+/** Refuses on every device what CUDA had once. */
+export function refuseGone(spec: BuildSpec, { tokens }: Tokens): void {
+  const call = tokens.find(({ text }) => text === 'cudaDeviceSynchronize');
+  if (call === undefined) return;
+  const instead = "CUDA 12 took it out of kernels: launch what comes after on cudaStreamTailLaunch, or in the child's stream";
+  throw gone(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
+}
+
+/** K706. */
+function gone(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
+  const message = `${titleOf(spec)} ${what}.`;
+  return compileError(spec, message, [{ code: 'K706', line, column, message }]);
 }
 
 function lacks(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {

@@ -84,6 +84,11 @@ function kindOf(text: string): Token['kind'] {
   return digit >= 48 && digit <= 57 ? 'number' : 'punctuation';
 }
 
+/** Whether a launch's `<<<`, or with `mark` its `>>>`, begins here. */
+export function isLaunch(tokens: readonly Token[], at: number, mark: '<' | '>' = '<'): boolean {
+  return [0, 1, 2].every((step) => tokens[at + step]?.text === mark && tokens[at + step]!.start === tokens[at]!.start + step);
+}
+
 /** The index of the bracket that closes the one at `open`, or the number of tokens. */
 export function closing(tokens: readonly Token[], open: number): number {
   let depth = 0;

@@ -4,7 +4,7 @@ import { closing, namespaceScope, tokenize, type Token } from '../text/text.js';
 import { sharedAtomics } from './shared.js';
 
 /** One `__global__ ... name(params)`, declared or defined. Token indices. */
-interface KernelText {
+export interface KernelText {
   readonly name: string;
   /** Where its declaration begins. */
   readonly first: number;
@@ -23,7 +23,7 @@ const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribu
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
 
 /** Every kernel at namespace scope, templates left out: they are instantiated by others and never launched by name. */
-function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): KernelText[] {
+export function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): KernelText[] {
   const kernels: KernelText[] = [];
   let first = 0;
   let isTemplate = false;

@@ -13,6 +13,8 @@ export interface GivenText {
   readonly text: string;
   readonly options: readonly string[];
   readonly site: CallSite;
+  /** What its options say. */
+  readonly deviceRuntime?: boolean | undefined;
 }
 
 /** The same of one kernel. */
@@ -29,7 +31,10 @@ export function checkedOptions(options: readonly string[]): readonly string[] {
 }
 
 /** Without what says which kernel of the text it is for; `name` is for messages. */
-export function textSpec({ source, text, options, site }: GivenText, name: string): Omit<BuildSpec, 'entry' | 'signature'> {
+export function textSpec(
+  { source, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
+  name: string,
+): Omit<BuildSpec, 'entry' | 'signature'> {
   const lines = placeOf(source, source.length).line;
   // Blocks that wait for each other and do not run at once are reported as an assertion is.
   const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
@@ -40,6 +45,7 @@ export function textSpec({ source, text, options, site }: GivenText, name: strin
     fmad: true,
     isBounded: isBounded(text),
     isChecked: false,
+    ...(deviceRuntime && { isLaunching: true }),
     ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
     // The text is taken to begin on the line of the call, where template literals usually do.
     mapping: {
@@ -72,6 +78,7 @@ function assertionsOf(source: string, text: string): string[] {
 /** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */
 function isBounded(text: string): boolean {
   return (
+    !text.includes('<<<') &&
     !/\b(?:for|while|do|goto|asm|__device__|__syncthreads\w*|\w+_sync|template|operator)\b|^[ \t]*#/m.test(text) &&
     (text.match(/__global__/g) ?? []).length === 1
   );

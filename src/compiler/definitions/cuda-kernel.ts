@@ -11,6 +11,11 @@ import { checkEntry, checkEntryName } from './cuda-entry.js';
 export interface CudaOptions {
   /** Extra options for the device's compiler, as NVRTC spells them; `options` of `cupy.RawKernel`. */
   readonly options?: readonly string[];
+  /**
+   * Whether kernels of the text launch kernels: on CUDA it is then compiled as relocatable code and linked with the device runtime
+   * (`nvcc -rdc=true -lcudadevrt`). Default: where `<<<` stands in the text.
+   */
+  readonly deviceRuntime?: boolean;
 }
 
 /**
@@ -25,6 +30,8 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
+  if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
+    refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
   const text = withoutComments(source);
   checkEntry(source, text, name, own, site);
   const made: Kernel<P> = {
@@ -32,7 +39,7 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
     params: own,
     source,
     [MADE]: true,
-    build: kernelSpec({ source, text, options, site }, name, own),
+    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, own),
     abi: 'plain',
     indexRank: 0,
   };

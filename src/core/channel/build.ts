@@ -3,6 +3,17 @@
 /** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;
 
+/** What a fault report names in place of an array when a launch from a kernel was refused; its dimension is then one of REFUSED_LAUNCH. */
+export const LAUNCH_PARAMETER = 0xffff_fffe;
+/** What was beyond its limit, in the order of `Refusal` in native/cpu/launcher.h. */
+export const REFUSED_LAUNCH: readonly string[] = [
+  'launches that are pending',
+  'threads of a block',
+  'threads along an axis of a block',
+  'blocks along an axis of the grid',
+  'bytes of dynamic shared memory',
+];
+
 /** Where a line of the generated or given text comes from, so that compiler messages can point into the user's source. */
 export interface SourceMapping {
   /** Name shown in messages: the user's file, or the kernel's name when it is not known. */
@@ -35,6 +46,8 @@ export interface BuildSpec {
   readonly isAsserting?: boolean;
   /** Its blocks wait for each other, as far as the text tells: it is launched with `cooperative` only. */
   readonly syncsGrid?: boolean;
+  /** CUDA C++ text of the user's whose kernels launch kernels: linked with the device runtime; checked on the CPU device. */
+  readonly isLaunching?: boolean;
   /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
   readonly signature: readonly string[];
   /** Arrays that the text declares: a fault report counts them after the parameters. */

@@ -6,7 +6,7 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { ASSERTION_PARAMETER } from '../channel/build.js';
+import { ASSERTION_PARAMETER, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -360,6 +360,10 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
   if (fault.parameter === ASSERTION_PARAMETER) {
     const condition = kernel?.assertions[fault.index] ?? `number ${fault.index}`;
     return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
+  }
+  if (fault.parameter === LAUNCH_PARAMETER) {
+    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) are beyond what the device allows (${fault.limit})`;
+    return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${beyond}.`, facts);
   }
   const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
   const message =

@@ -12,6 +12,8 @@ struct CpuLaunch {
   char* dynamic_shared;
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
+  /// Of images whose kernels launch kernels: a millrace::cpu::CpuLauncher.
+  void* launcher;
 };
 using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 

@@ -119,7 +119,8 @@ struct Device {
   // Guarded by World::mutex.
   uint64_t used_bytes = 0;  // Outside the pool.
   Pool pool;
-  std::set<int> peers;  // Ordinals of the devices whose own memory this context may reach.
+  size_t pending_launches = 2048;  // Limit of launches from kernels.
+  std::set<int> peers;             // Ordinals of the devices whose own memory this context may reach.
   std::set<std::shared_ptr<Stream>> streams;
   std::shared_ptr<Stream> legacy;  // The default stream, once somebody used it.
   std::set<Event*> events;

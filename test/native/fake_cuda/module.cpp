@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "device_code.h"
+#include "device_runtime.h"
 #include "entry.h"
 #include "options.h"
 
@@ -147,9 +148,7 @@ struct Launch {
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     shape.params = pointers.data();
     if (is_cooperative) return RunTogether();
-    SharedMemory shared(shape.shared_bytes);
-    shape.dynamic_shared = shared.address();
-    entry(&shape, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
+    RunFamily(entry, shape);
   }
 
  private:

@@ -2,7 +2,7 @@
 // Stands in for nvcc beside the fake driver: `nvcc.mjs -cubin -arch=sm_90 [-DN=4] in.cu -o out.cubin`. What it writes is
 // no cubin but a shared object of the CPU device with every kernel of the text, which the fake driver loads and runs.
 // Messages have the form of the C++ compiler's.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 
 // The build under test, found from wherever this file is started.
 const built = new URL('../../../dist/build/', import.meta.url);
@@ -14,6 +14,15 @@ const args = process.argv.slice(2);
 if (args.includes('--version')) {
   // What it writes changes with the library, and images are remembered by this.
   process.stdout.write(`nvcc: stand-in for tests\nCuda compilation tools, release 12.0, V12.0.0, ${await packageIdentity()}\n`);
+  process.exit(0);
+}
+
+// Linked with the device runtime: there is nothing to add, for the fake driver has it.
+if (args.includes('-dlink')) {
+  copyFileSync(
+    args.find((arg) => arg.endsWith('.cubin') && arg !== args[args.indexOf('-o') + 1]),
+    args[args.indexOf('-o') + 1],
+  );
   process.exit(0);
 }
 
@@ -31,7 +40,10 @@ if (input === undefined || output === undefined) {
 }
 
 const source = readFileSync(input, 'utf8');
-const kernels = kernelNames(source);
+const isLaunching = options.includes('--relocatable-device-code=true');
+// What only kernels launch may have any name.
+const isEntry = (name) => !isLaunching || new RegExp(`extern "C" __global__ [^;{(]*\\b${name}\\(`).test(source);
+const kernels = kernelNames(source).filter(isEntry);
 // As a compiler for GPUs, it leaves nothing out that may be asked for by name.
 const spec = {
   source,
@@ -42,6 +54,7 @@ const spec = {
   fmad: true,
   isBounded: false,
   isChecked: false,
+  isLaunching,
   signature: [],
   mapping: { file: input, lines: [] },
 };

@@ -81,6 +81,24 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
+  MR_ENTER("cuCtxGetLimit");
+  MR_CURRENT(device);
+  if (limit != CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(GetWorld().mutex);
+  *value = device->pending_launches;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  MR_ENTER("cuCtxSetLimit", "value=" + std::to_string(value));
+  MR_CURRENT(device);
+  if (limit != CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(GetWorld().mutex);
+  device->pending_launches = value;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   MR_ENTER("cuCtxEnablePeerAccess");
   MR_CURRENT(device);

@@ -341,6 +341,7 @@ test('NVRTC gets the text as it is, and the options of the device', async () => 
       calls.push({ source, name, options });
       return { image: Buffer.from('cubin'), log: '' };
     },
+    link: () => Promise.reject(new Error('There is nothing to link.')),
   };
   const builder = new KernelBuilder({ ...H100, nvrtc }, { MILLRACE_CACHE_DIR: directory });
   const built = await builder.build(specOf(SAXPY, 'saxpy', { fmad: false, options: ['--maxrregcount=32'] }));
@@ -369,6 +370,7 @@ test("NVRTC's objections are mapped, barriers are not refused", async () => {
     version: [12, 4],
     path: '',
     compile: async () => ({ log: 'kernel.cu(2): error: expected a ";"\n  y[0] = 1\n          ^\n' }),
+    link: () => Promise.reject(new Error('There is nothing to link.')),
   };
   const source = 'extern "C" __global__ void k(int* y) {\n  y[0] = 1\n  __syncthreads();\n}';
   const error = await rejection(

@@ -154,7 +154,6 @@ test('columns are found again behind what was written in', () => {
 
 test.each([
   ['asm volatile("mov.u32 %0, %clock;" : "=r"(t));', 'inline PTX'],
-  ['child<<<1, 1>>>(x);', 'launches from kernels'],
   ['tex2D<float>(t, 0, 0);', 'textures'],
   ['thrust::sort(a, b);', 'libraries'],
   ['__half h;', 'half-precision'],

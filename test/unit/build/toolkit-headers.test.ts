@@ -44,7 +44,8 @@ test('only texts that include cooperative groups ask for them', async () => {
     seen.push(options);
     return { image: new Uint8Array(1), log: '' };
   };
-  const compiler = new NvrtcCompiler({ version: [12, 8], path: join(root, 'f/lib64/libnvrtc.so'), compile }, [9, 0]);
+  const link = (): Promise<never> => Promise.reject(new Error('There is nothing to link.'));
+  const compiler = new NvrtcCompiler({ version: [12, 8], path: join(root, 'f/lib64/libnvrtc.so'), compile, link }, [9, 0]);
   await compiler.compile(specOf('#include <cooperative_groups.h>', 'k', { options: ['-Imine'] }));
   await compiler.compile(specOf('__global__ void k() {}', 'k'));
   expect(seen.map((options) => options.filter((option) => option.startsWith('-I')))).toEqual([['-Imine', `-I${folder}`], []]);

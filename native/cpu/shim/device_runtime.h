@@ -1,0 +1,228 @@
+// Kernels that launch kernels, and what a text may call of CUDA's device runtime: a header of its own, included where a
+// text launches.
+//
+// The builder writes `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
+// (src/build/threads/launches.ts). The arguments become what the kernel's own type says, and the device, which hears of
+// it through the launcher of these blocks, copies them. What comes of a launch, and when it runs, native/cpu/family.h
+// says. Layouts are those of native/cpu/launcher.h.
+#pragma once
+
+#include "launch.h"
+
+enum cudaError {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorLaunchPendingCountExceeded = 69,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorLaunchOutOfResources = 701,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorNotPermitted = 800,
+  cudaErrorNotSupported = 801,
+  cudaErrorUnknown = 999,
+};
+typedef enum cudaError cudaError_t;
+typedef struct CUstream_st* cudaStream_t;
+#define cudaStreamDefault 0x00
+#define cudaStreamNonBlocking 0x01
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
+
+typedef void (*mr_entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);
+
+struct MrChild {
+  mr_entry entry;
+  const void* const* params;
+  const unsigned* sizes;
+  unsigned count;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned max_threads;
+  unsigned long long shared_bytes;
+  unsigned long long stream;
+  unsigned from_block[3];
+  unsigned from_thread[3];
+};
+
+struct MrLauncher {
+  void (*launch)(MrLauncher* self, const MrChild* child);
+  unsigned long long (*make_stream)(MrLauncher* self);
+  struct {
+    int error;
+    unsigned what;
+    unsigned long long value;
+    unsigned long long limit;
+    unsigned block[3];
+    unsigned thread[3];
+  } refused;
+};
+
+MR_INLINE dim3 mr_extent(dim3 extent) {
+  return extent;
+}
+MR_INLINE dim3 mr_extent(mr_index extent) {
+  return dim3(extent.value);
+}
+MR_INLINE dim3 mr_extent(mr_product extent) {
+  return dim3(extent.value);
+}
+
+/// What CUDA takes, all parameters of a kernel together.
+static constexpr unsigned mr_max_parameter_bytes = 4096;
+
+/// The call that stands behind the brackets of a launch.
+template <class Entry>
+struct mr_launcher {
+  dim3 grid;
+  dim3 block;
+  unsigned long long shared_bytes;
+  cudaStream_t stream;
+  unsigned max_threads;
+
+  /// Not inlined: kernels are, into loops over threads, and a launch costs more than a call.
+  __attribute__((noinline)) void launch(const void* const* params, const unsigned* sizes, unsigned count) const {
+    const MrChild child{&Entry::run,
+                        params,
+                        sizes,
+                        count,
+                        {grid.x, grid.y, grid.z},
+                        {block.x, block.y, block.z},
+                        max_threads,
+                        shared_bytes,
+                        reinterpret_cast<unsigned long long>(stream),
+                        {blockIdx.x, blockIdx.y, blockIdx.z},
+                        {threadIdx.x, threadIdx.y, threadIdx.z}};
+    MrLauncher* launcher = mr_launch_of_block->launcher;
+    launcher->launch(launcher, &child);
+  }
+};
+
+template <class Entry, class... Params>
+struct mr_launcher_of : mr_launcher<Entry> {
+  static_assert((0 + ... + sizeof(Params)) <= mr_max_parameter_bytes,
+                "A kernel takes 4096 bytes of parameters at most.");
+  MR_INLINE void operator()(Params... args) const {
+#if defined(MR_ASSERTING)
+    const void* const params[] = {&args..., &mr_fault, &mr_fault_word};
+    const unsigned sizes[] = {sizeof(Params)..., sizeof(mr_fault), sizeof(mr_fault_word)};
+#else
+    // With room for one, where there are none.
+    const void* const params[sizeof...(Params) + 1] = {&args...};
+    const unsigned sizes[sizeof...(Params) + 1] = {sizeof(Params)...};
+#endif
+    this->launch(params, sizes, sizeof...(Params) + mr_hidden_params);
+  }
+};
+
+template <class Entry, class Types>
+struct mr_launcher_for;
+template <class Entry, class... Params>
+struct mr_launcher_for<Entry, mr_types<Params...>> {
+  using type = mr_launcher_of<Entry, Params...>;
+};
+
+template <class T>
+struct mr_pointee;
+template <class T>
+struct mr_pointee<T*> {
+  using type = T;
+};
+
+/// A kernel as MR_KERNEL has it, for whom no name is exported.
+template <auto Kernel>
+struct mr_kernel_entry {
+  using Signature = mr_signature<typename mr_pointee<decltype(Kernel)>::type>;
+  __attribute__((flatten)) static void run(const MrCpuLaunch* launch, unsigned long long first,
+                                           unsigned long long end) {
+    mr_take_hidden(launch, Signature::table.count);
+    Signature::template run<Kernel>(launch, first, end);
+  }
+};
+
+template <auto Kernel, unsigned MaxThreads = 1024, class Grid, class Block>
+MR_INLINE auto mr_launch(Grid grid, Block block, unsigned long long shared_bytes = 0, cudaStream_t stream = nullptr) {
+  using Entry = mr_kernel_entry<Kernel>;
+  return typename mr_launcher_for<Entry, typename Entry::Signature::types>::type{
+      {mr_extent(grid), mr_extent(block), shared_bytes, stream, MaxThreads}};
+}
+
+// A template that finds out its arguments by what it is called with: each call is a kernel of its own, with parameters
+// of the types of the arguments.
+template <class Body, class... Args>
+struct mr_body_entry {
+  static MR_INLINE auto call(Args... args) { return (*static_cast<Body*>(nullptr))(args...); }
+  using Signature = mr_signature<decltype(call(static_cast<Args (*)()>(nullptr)()...))(Args...)>;
+  __attribute__((flatten)) static void run(const MrCpuLaunch* launch, unsigned long long first,
+                                           unsigned long long end) {
+    mr_take_hidden(launch, Signature::table.count);
+    Signature::template run<&mr_body_entry::call>(launch, first, end);
+  }
+};
+template <class Body>
+struct mr_body_launcher {
+  dim3 grid;
+  dim3 block;
+  unsigned long long shared_bytes;
+  cudaStream_t stream;
+  template <class... Args>
+  MR_INLINE void operator()(Args... args) const {
+    mr_launcher_of<mr_body_entry<Body, Args...>, Args...>{{grid, block, shared_bytes, stream, 1024}}(args...);
+  }
+};
+template <class Body, class Grid, class Block>
+MR_INLINE mr_body_launcher<Body> mr_launch_body(Body, Grid grid, Block block, unsigned long long shared_bytes = 0,
+                                                cudaStream_t stream = nullptr) {
+  return {mr_extent(grid), mr_extent(block), shared_bytes, stream};
+}
+// A macro, for the builder takes a lambda of the text for one of the user's.
+#define MR_BODY(...) [](auto... mr_args) { return __VA_ARGS__(mr_args...); }
+
+MR_INLINE bool mr_is_mine() {
+  const auto& refused = mr_launch_of_block->launcher->refused;
+  return refused.error != 0 && refused.block[0] == blockIdx.x && refused.block[1] == blockIdx.y &&
+         refused.block[2] == blockIdx.z && refused.thread[0] == threadIdx.x && refused.thread[1] == threadIdx.y &&
+         refused.thread[2] == threadIdx.z;
+}
+/// The last launch of this thread that was refused. Whoever asks has heard of it: the host is not told any more.
+static cudaError_t cudaGetLastError() {
+  if (!mr_is_mine()) return cudaSuccess;
+  const auto error = static_cast<cudaError_t>(mr_launch_of_block->launcher->refused.error);
+  mr_launch_of_block->launcher->refused.error = 0;
+  return error;
+}
+static cudaError_t cudaPeekAtLastError() {
+  return mr_is_mine() ? static_cast<cudaError_t>(mr_launch_of_block->launcher->refused.error) : cudaSuccess;
+}
+
+static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (stream == nullptr || flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
+  MrLauncher* launcher = mr_launch_of_block->launcher;
+  *stream = reinterpret_cast<cudaStream_t>(launcher->make_stream(launcher));
+  return cudaSuccess;
+}
+/// What was launched on it runs all the same.
+static cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return reinterpret_cast<unsigned long long>(stream) < 16 ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
+
+static const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorLaunchPendingCountExceeded:
+      return "cudaErrorLaunchPendingCountExceeded";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    default:
+      return "cudaErrorUnknown";
+  }
+}
+static const char* cudaGetErrorString(cudaError_t error) {
+  return cudaGetErrorName(error);
+}

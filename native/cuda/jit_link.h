@@ -1,0 +1,23 @@
+// nvJitLink, NVIDIA's linker of device code, where it is installed. Thread: any; looked for once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::cuda {
+
+using JitLinkHandle = struct nvJitLink*;
+
+enum JitLinkCode : unsigned int { NVJITLINK_SUCCESS = 0 };
+enum JitLinkInput : unsigned int { NVJITLINK_INPUT_CUBIN = 1, NVJITLINK_INPUT_LIBRARY = 6 };
+
+struct JitLinkTable {
+#define MR_JIT_LINK(name, params) JitLinkCode(*name) params = nullptr;
+#include "cuda/jit_link_functions.def"
+#undef MR_JIT_LINK
+};
+
+/// Null when there is none. MILLRACE_NVJITLINK names one; then no other is looked for.
+const JitLinkTable* OpenJitLink();
+
+}  // namespace millrace::cuda

@@ -1,0 +1,67 @@
+// Where CUDA's device runtime is, the library that kernels need which launch kernels: libcudadevrt.a. It comes with
+// toolkits and with Python packages, as compilers do, and goes with the compiler of its release.
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { UnavailableError } from '../../core/base/errors.js';
+
+const NAME = 'libcudadevrt.a';
+/** Folders of a toolkit that libraries are in. */
+const IN_TOOLKIT: readonly string[] = ['lib64', 'lib', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib'];
+
+/** The file, for the compiler (nvcc, or NVRTC's library) at this path. Throws an UnavailableError that says what was looked for. */
+export function findDeviceRuntime(env: NodeJS.ProcessEnv, compiler: string): string {
+  const own = env['MILLRACE_CUDADEVRT'];
+  const candidates = own ? [own] : candidatesFor(env, compiler).map((folder) => join(folder, NAME));
+  const found = candidates.find((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+  if (found !== undefined) return found;
+  const looked = [...new Set(candidates)].join(', ');
+  const message = own
+    ? `K701: The device runtime that MILLRACE_CUDADEVRT names is not there: ${own}.`
+    : `K701: CUDA's device runtime, which kernels need that launch kernels, was not found. Looked for: ${looked}.`;
+  throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
+    'It comes with the CUDA toolkit, and with pip install nvidia-cuda-runtime-cu12 (CUDA 12) or nvidia-cuda-runtime (CUDA 13).',
+    `Or name it: MILLRACE_CUDADEVRT=/path/to/${NAME}.`,
+  ]);
+}
+
+function candidatesFor(env: NodeJS.ProcessEnv, compiler: string): string[] {
+  const real = realOf(compiler);
+  const folder = dirname(real);
+  const roots = [
+    dirname(folder),
+    env['CUDA_HOME'],
+    env['CUDA_PATH'],
+    '/usr/local/cuda',
+    ...matching('/usr/local', /^cuda-[\d.]+$/).toReversed(),
+  ];
+  const environments = [env['VIRTUAL_ENV'], env['CONDA_PREFIX']].filter((root) => root !== undefined && root !== '');
+  return [
+    // NVRTC's own folder, which may be a toolkit's; its neighbours are those of other Python packages.
+    folder,
+    ...matching(dirname(dirname(folder)), /^(?:cuda_runtime|cu\d+)$/).map((path) => join(path, 'lib')),
+    ...roots.flatMap((root) => (root ? IN_TOOLKIT.map((place) => join(root, place)) : [])),
+    ...environments
+      .flatMap((root) => matching(join(root!, 'lib'), /^python3/))
+      .flatMap((path) => matching(join(path, 'site-packages/nvidia'), /^(?:cuda_runtime|cu\d+)$/).map((one) => join(one, 'lib'))),
+  ];
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** What is in a folder under such a name. */
+function matching(folder: string, pattern: RegExp): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => pattern.test(name))
+      .toSorted()
+      .map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}

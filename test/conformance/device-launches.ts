@@ -1,0 +1,305 @@
+// Chapter 4, kernels of CUDA C++ texts that launch kernels.
+import { describe, expect } from 'vitest';
+import { CompileError, cudaKernel, f64, i32, inout, LaunchError } from 'millrace';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { rejectionOf } from '../support/wait.js';
+
+/** A GPU has 24 levels of kernels that launch kernels. */
+const GPU_DEPTH = 20;
+
+const allKinds = cudaKernel(
+  'all_kinds',
+  { x: inout(i32), n: i32, by: f64 },
+  `struct Range {
+  int from, to;
+  double by;
+};
+namespace parts {
+__global__ void add(int* x, Range range) {
+  int i = range.from + blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < range.to) x[i] += (int)range.by;
+}
+}
+template <class T, int BY>
+__global__ void scale(T* x, long long n) {
+  long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= BY;
+}
+template <class T>
+__global__ void negate(T* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = -x[i];
+}
+// Threads that wait for each other, in shared memory that the launch sizes.
+__global__ void __launch_bounds__(64) reverse(int* x, int n) {
+  extern __shared__ int part[];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  part[threadIdx.x] = i < n ? x[i] : 0;
+  __syncthreads();
+  int from = __shfl_xor_sync(0xffffffffu, part[threadIdx.x], 31);
+  if (i < n) x[i] = from;
+}
+#define SIZE(n) ((n) + 63) / 64, 64
+extern "C" __global__ void all_kinds(int* x, int n, double by) {
+  x[0] = 100;  // Seen by what is launched behind it.
+  dim3 grid((n + 63) / 64);
+  parts::add<<<grid, 64>>>(x, Range{0, n, by});
+  scale<int, 3><<<grid, dim3(64)>>>(x, n);
+  negate<<<SIZE(n), 0, 0>>>(x, n);
+  reverse<<<(n + 63) >> 6, 64, 64 * sizeof(int)>>>(x, n);
+}`,
+);
+
+/** Appends its number to a list, after as long as it takes others to overtake it. */
+const LIST = `__global__ void note(int* list, int number) {
+  int here = list[0];
+  for (volatile int i = 0; i < 2000; i = i + 1) {}
+  list[0] = here + 1;
+  list[1 + here] = number;
+}
+`;
+
+const onNull = cudaKernel(
+  'on_null',
+  { lists: inout(i32), room: i32 },
+  `${LIST}extern "C" __global__ void on_null(int* lists, int room) {
+  // The threads of a block take turns, so their order is known.
+  for (int turn = 0; turn < (int)blockDim.x; ++turn) {
+    if ((int)threadIdx.x == turn) note<<<1, 1>>>(lists + room * blockIdx.x, turn);
+    __syncthreads();
+  }
+}`,
+);
+
+const onOwn = cudaKernel(
+  'on_own',
+  { lists: inout(i32), room: i32, count: i32, bad: inout(i32) },
+  `${LIST}extern "C" __global__ void on_own(int* lists, int room, int count, int* bad) {
+  cudaStream_t one, two;
+  if (cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking) != cudaSuccess) ++*bad;
+  if (cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking) != cudaSuccess) ++*bad;
+  for (int i = 0; i < count; ++i) {
+    note<<<1, 1, 0, one>>>(lists, i);
+    note<<<1, 1, 0, two>>>(lists + room, 2 * i);
+  }
+  if (cudaStreamDestroy(one) != cudaSuccess) ++*bad;
+  if (cudaStreamDestroy(two) != cudaSuccess) ++*bad;
+  if (cudaGetLastError() != cudaSuccess) ++*bad;
+}`,
+);
+
+const tails = cudaKernel(
+  'tails',
+  { list: inout(i32) },
+  `${LIST}__global__ void branch(int* list, int number) {
+  note<<<1, 1>>>(list, number);
+  note<<<1, 1, 0, cudaStreamTailLaunch>>>(list, number + 1);
+}
+extern "C" __global__ void tails(int* list) {
+  branch<<<1, 1, 0, cudaStreamTailLaunch>>>(list, 30);
+  note<<<1, 1, 0, cudaStreamTailLaunch>>>(list, 40);
+  branch<<<1, 1>>>(list, 10);
+  note<<<1, 1>>>(list, 20);
+}`,
+);
+
+const rounds = cudaKernel(
+  'rounds',
+  { x: inout(i32), left: i32 },
+  `extern "C" __global__ void rounds(int* x, int left) {
+  *x = *x * 3 + left;
+  if (left > 1) rounds<<<1, 1, 0, cudaStreamTailLaunch>>>(x, left - 1);
+}`,
+);
+
+const free = cudaKernel(
+  'free_launches',
+  { sums: inout(i32), depth: i32 },
+  `extern "C" __global__ void free_launches(int* sums, int depth) {
+  atomicAdd(&sums[depth], 1);
+  if (depth > 0) free_launches<<<2, 3, 0, cudaStreamFireAndForget>>>(sums, depth - 1);
+}`,
+);
+
+const refused = cudaKernel(
+  'refused',
+  { x: inout(i32), threads: i32, isAsking: i32 },
+  `__global__ void mark(int* x) { if (threadIdx.x == 0) x[0] = 1; }
+extern "C" __global__ void refused(int* x, int threads, int isAsking) {
+  if (threadIdx.x != 5) return;
+  mark<<<1, threads>>>(x);
+  if (isAsking) {
+    x[1] = cudaPeekAtLastError();
+    x[2] = cudaGetLastError() == cudaErrorInvalidConfiguration;
+    x[3] = cudaGetLastError();
+  }
+  mark<<<1, 32>>>(x + 4);
+}`,
+);
+
+const flood = cudaKernel(
+  'flood',
+  { x: inout(i32), count: i32 },
+  `__global__ void one(int* x) { atomicAdd(x, 1); }
+extern "C" __global__ void flood(int* x, int count) {
+  for (int i = 0; i < count; ++i) one<<<1, 1, 0, cudaStreamFireAndForget>>>(x);
+}`,
+);
+
+const asserting = cudaKernel(
+  'asserting',
+  { x: inout(i32), bad: i32 },
+  `__global__ void child(int* x, int bad) {
+  assert((int)threadIdx.x != bad);
+  x[threadIdx.x] = 1;
+}
+extern "C" __global__ void asserting(int* x, int bad) { child<<<1, 32>>>(x, bad); }`,
+);
+
+export function deviceLaunches(target: Target): void {
+  describe('4 kernels: launches from kernels', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+    const isCpu = target.spec === 'cpu';
+
+    rule('S460', 'kernels launch kernels of every kind, in order', async () => {
+      const { device } = chapter;
+      const n = 1000;
+      using x = device.from(Int32Array.from({ length: n }, (_, i) => i));
+      device.stream.launch(allKinds, { grid: 1, block: 1 }, { x, n, by: 7.5 });
+      const before = Int32Array.from({ length: 1024 }, (_, i) => (i < n ? -3 * ((i === 0 ? 100 : i) + 7) : 0));
+      const expected = Int32Array.from({ length: n }, (_, i) => before[i ^ 31]!);
+      expect(await x.read()).toEqual(expected);
+    });
+
+    rule('S460', 'a launch is over when all that it launched is', async () => {
+      const { device } = chapter;
+      using sums = device.zeros(12, 'i32');
+      const depth = 4;
+      await device.stream.launch(free, { grid: 2, block: 3 }, { sums, depth }).done;
+      const values = await sums.read();
+      expect(values.slice(0, depth + 1)).toEqual(Int32Array.of(6 ** 5, 6 ** 4, 6 ** 3, 6 ** 2, 6));
+    });
+
+    rule('S461', 'what a block launches on the null stream runs in the order of the launches', async () => {
+      const { device } = chapter;
+      const [blocks, threads, room] = [40, 12, 16];
+      using lists = device.zeros(blocks * room, 'i32');
+      device.stream.launch(onNull, { grid: blocks, block: threads }, { lists, room });
+      const one = [threads, ...Array.from({ length: threads }, (_, i) => i), 0, 0, 0];
+      expect([...(await lists.read())]).toEqual(Array.from({ length: blocks }, () => one).flat());
+    });
+
+    rule('S461', 'what a kernel launches on a stream that it made runs in its order', async () => {
+      const { device } = chapter;
+      const [count, room] = [50, 64];
+      using lists = device.zeros(2 * room, 'i32');
+      using bad = device.zeros(1, 'i32');
+      device.stream.launch(onOwn, { grid: 1, block: 1 }, { lists, room, count, bad });
+      const values = await lists.read();
+      expect(await bad.read()).toEqual(Int32Array.of(0));
+      const numbers = Array.from({ length: count }, (_, i) => i);
+      expect(values.slice(0, count + 1)).toEqual(Int32Array.of(count, ...numbers));
+      expect(values.slice(room, room + count + 1)).toEqual(Int32Array.of(count, ...numbers.map((i) => 2 * i)));
+    });
+
+    rule('S462', 'tails run when their grid and all that it launched is over, one after the other', async () => {
+      const { device } = chapter;
+      using list = device.zeros(8, 'i32');
+      device.stream.launch(tails, { grid: 1, block: 1 }, { list });
+      const values = [...(await list.read())];
+      expect(values).toEqual([6, 10, 11, 20, 30, 31, 40, 0]);
+    });
+
+    rule('S462', 'a kernel launches itself for the end, again and again', async () => {
+      const { device } = chapter;
+      const left = isCpu ? 100_000 : GPU_DEPTH;
+      using x = device.zeros(1, 'i32');
+      device.stream.launch(rounds, { grid: 1, block: 1 }, { x, left });
+      let expected = 0;
+      for (let i = left; i > 0; i--) expected = (Math.imul(expected, 3) + i) | 0;
+      expect(await x.read()).toEqual(Int32Array.of(expected));
+    });
+
+    rule('S463', 'a launch that is refused is told to the thread that asks, and to nobody else then', async () => {
+      const { device } = chapter;
+      using x = device.zeros(5, 'i32');
+      await device.stream.launch(refused, { grid: 1, block: 32 }, { x, threads: 2048, isAsking: 1 }).done;
+      expect([...(await x.read())]).toEqual([0, 9, 1, 0, 1]);
+      await device.stream.launch(refused, { grid: 1, block: 32 }, { x, threads: 0, isAsking: 1 }).done;
+      expect([...(await x.read())]).toEqual([0, 9, 1, 0, 1]);
+    });
+
+    rule(
+      'S463',
+      'a launch that is refused and that nobody asks for rejects the launch of the host, with value and limit',
+      async () => {
+        const { device } = chapter;
+        using x = device.zeros(5, 'i32');
+        const error = await rejectionOf(device.stream.launch(refused, { grid: 1, block: 32 }, { x, threads: 2048, isAsking: 0 }).done);
+        expect(error).toBeInstanceOf(LaunchError);
+        expect(error.message).toMatch(/A launch from kernel refused .* was refused in thread \(5, 0, 0\) of block \(0, 0, 0\): /);
+        expect(error.message).toContain('the threads of a block (2048) are beyond what the device allows (1024)');
+        using y = device.zeros(5, 'i32');
+        await device.stream.launch(refused, { grid: 1, block: 32 }, { x: y, threads: 32, isAsking: 0 }).done;
+        expect([...(await y.read())]).toEqual([1, 0, 0, 0, 1]);
+      },
+      { unless: isCpu ? false : 'CUDA tells of it only the thread that asks' },
+    );
+
+    rule(
+      'S463',
+      'more launches than may be pending are refused, and what was accepted runs',
+      async () => {
+        const { device } = chapter;
+        using x = device.zeros(1, 'i32');
+        await device.stream.launch(flood, { grid: 1, block: 1 }, { x, count: 32_768 }).done;
+        expect(await x.read()).toEqual(Int32Array.of(32_768));
+        using y = device.zeros(1, 'i32');
+        const error = await rejectionOf(device.stream.launch(flood, { grid: 1, block: 1 }, { x: y, count: 33_000 }).done);
+        expect(error).toBeInstanceOf(LaunchError);
+        expect(error.message).toContain('the launches that are pending (32769) are beyond what the device allows (32768)');
+        // Of many blocks, the earlier ones' launches run before the later ones'.
+        using z = device.zeros(1, 'i32');
+        await device.stream.launch(flood, { grid: 64, block: 32 }, { x: z, count: 100 }).done;
+        expect(await z.read()).toEqual(Int32Array.of(64 * 32 * 100));
+      },
+      { unless: isCpu ? false : 'how many launches may be pending is the driver’s to say' },
+    );
+
+    rule(
+      'S464',
+      'an assertion that fails in a kernel launched by a kernel rejects the launch of the host',
+      async () => {
+        const { device } = chapter;
+        using x = device.zeros(32, 'i32');
+        const error = await rejectionOf(device.stream.launch(asserting, { grid: 1, block: 1 }, { x, bad: 7 }).done);
+        expect(error).toMatchObject({ code: 'ERR_MILLRACE_ASSERT' });
+        expect(error.message).toContain('failed in thread (7, 0, 0) of block (0, 0, 0)');
+        using y = device.zeros(32, 'i32');
+        await device.stream.launch(asserting, { grid: 1, block: 1 }, { x: y, bad: -1 }).done;
+        expect(await y.read()).toEqual(new Int32Array(32).fill(1));
+      },
+      { unless: isCpu ? false : 'a failed assertion costs a CUDA device its context' },
+    );
+
+    rule('S465', 'cudaDeviceSynchronize in a kernel is refused by name', async () => {
+      const text = `__global__ void child() {}
+extern "C" __global__ void waits_for_child() {
+  child<<<1, 1>>>();
+  cudaDeviceSynchronize();
+}`;
+      const error = await rejectionOf(chapter.device.compile(cudaKernel('waits_for_child', {}, text)));
+      expect(error).toBeInstanceOf(CompileError);
+      expect(error.message).toMatch(/^K706: .*cudaDeviceSynchronize\(\)/);
+    });
+
+    rule('S465', 'a text that launches is refused where the device runtime is left out', async () => {
+      const text = `__global__ void child() {}
+extern "C" __global__ void launches_child() { child<<<1, 1>>>(); }`;
+      const error = await rejectionOf(chapter.device.compile(cudaKernel('launches_child', {}, text, { deviceRuntime: false })));
+      expect(error).toBeInstanceOf(CompileError);
+    });
+  });
+}
