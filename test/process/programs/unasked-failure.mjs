@@ -14,7 +14,8 @@ if (kind === 'build') await device.compile(broken).catch(() => {});
 await openDevice(spec);
 process.on('warning', (warning) => console.log(`warning ${warning.code}`));
 process.once('beforeExit', () => console.log(`listeners ${process.listenerCount('beforeExit')}`));
-const x = device.zeros(1, 'u32');
+// Kept: that one was collected without being disposed of is a warning too.
+const x = (globalThis.kept = device.zeros(1, 'u32'));
 const launched = device.stream.record();
 for (let n = 0; n < 3; n++) device.stream.launch(kind === 'build' ? broken : outside, 1, { x });
 const last = device.stream.record();
