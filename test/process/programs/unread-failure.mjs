@@ -7,7 +7,8 @@ const broken = cudaKernel('broken', { x: inout(u32) }, 'extern "C" __global__ vo
 const device = await openDevice(spec);
 process.on('warning', (warning) => console.log(`warning ${warning.name}`));
 const stream = device.createStream();
-const x = stream.zeros(1, 'u32');
+// Kept: that one was collected without being disposed of is a warning too.
+const x = (globalThis.kept = stream.zeros(1, 'u32'));
 stream.launch(broken, { grid: 1, block: 1 }, { x });
 stream.launch(broken, { grid: 1, block: 1 }, { x });
 await stream.synchronize().catch(() => {});
