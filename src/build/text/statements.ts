@@ -44,7 +44,7 @@ const TYPE_WORDS: ReadonlySet<string> = new Set([
   'bool',
 ]);
 const NO_TYPE: ReadonlySet<string> = new Set(
-  'return goto break continue delete new throw case default else typedef using struct class union enum static extern template asm sizeof'.split(
+  'return goto break continue do while for if switch delete new throw case default else typedef using struct class union enum static extern template asm sizeof'.split(
     ' ',
   ),
 );

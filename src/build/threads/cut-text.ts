@@ -33,7 +33,7 @@ export class CutText {
     for (const variable of list.variables.values()) {
       const { name, type, prefix, role, initializer } = variable;
       if (role === 'uniform') text += `${type} ${prefix} ${name} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
-      if (role === 'crossing') text += this.#storage(variable);
+      if (role === 'crossing') text += this.#storage(variable) + begin(variable);
     }
     for (const item of list.items) {
       if (item.kind === 'part') text += this.#part(item, list);
@@ -84,6 +84,12 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
     }
     return text;
   }
+}
+
+/** What a parameter is to each thread when the kernel begins. */
+function begin({ id, name, isParameter }: Variable): string {
+  const threads = 'blockDim.x.value * blockDim.y.value * blockDim.z.value';
+  return isParameter ? `for (int mr_n = 0; mr_n < ${threads}; ++mr_n) mr_values_${id}.of[mr_n] = ${name};\n` : '';
 }
 
 /** The variable that a name means in a list. */

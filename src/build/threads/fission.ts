@@ -128,6 +128,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
 
   #read(statements: readonly Statement[], outer: List | undefined): List {
     const list: List = { outer, shared: [], variables: new Map(), items: [] };
+    if (outer === undefined) this.#takeParameters(list);
     let part: Part | undefined;
     for (const one of statements) {
       if (one.kind === 'shared') {
@@ -154,6 +155,51 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     return list;
   }
 
+  /** Parameters that threads change are variables of theirs. */
+  #takeParameters(list: List): void {
+    const { open, close, bodyOpen, bodyEnd } = this.#fn;
+    let from = open + 1;
+    for (let to = from; to <= close; to++) {
+      if (to < close && this.#tokens[to]!.text !== ',') continue;
+      const name = this.#tokens[to - 1]!.text;
+      if (this.#params.has(name) && this.#body.isAssigned(name, bodyOpen, bodyEnd)) {
+        const type = this.#slice(from, to - 2)
+          .replaceAll(/\b__restrict(?:__)?\b/g, '')
+          .trim();
+        const prefix = type.endsWith('*') ? '*' : '';
+        const declaredIn: Part = { kind: 'part', statements: [] };
+        const variable: Variable = {
+          name,
+          prefix,
+          suffix: '',
+          initializer: undefined,
+          id: this.#declared.length,
+          type: type.slice(0, type.length - prefix.length),
+          isParameter: true,
+          role: 'crossing',
+          declaredIn,
+          usedIn: new Set(),
+        };
+        this.#declared.push(variable);
+        list.variables.set(name, variable);
+      }
+      from = to + 1;
+    }
+  }
+
+  #isDeclaredBefore(name: string, end: number): boolean {
+    for (let at = this.#fn.bodyOpen + 1; at < end; at++) {
+      if (this.#tokens[at]!.text === name && !this.#body.isMember(at) && this.#body.isDeclaratorAt(at)) return true;
+    }
+    return false;
+  }
+
+  #isDeclaredFirst(name: string): boolean {
+    let at = this.#fn.bodyOpen;
+    while (this.#tokens[at]!.text !== name || this.#body.isMember(at)) at++;
+    return this.#body.isDeclaratorAt(at);
+  }
+
   #hasBarrier({ from, to }: Statement): boolean {
     return this.#tokens.slice(from, to + 1).some(({ text }) => text === '__syncthreads');
   }
@@ -168,6 +214,11 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
 
   /** On the stack, where the kernel's own braces hold it: what no other address leads to can stay in registers. */
   #sharedText({ from, to }: Statement, isOutermost: boolean): string {
+    // It moves in front of all others: what its size says must not mean one of them.
+    for (let i = from; i < to; i++) {
+      const { kind, text } = this.#tokens[i]!;
+      this.#require(kind !== 'name' || !this.#isDeclaredBefore(text, from));
+    }
     const tokens = this.#tokens.slice(from, to);
     if (tokens.some(({ text }) => text === 'extern')) {
       const bracket = tokens.findIndex(({ text }) => text === '[');
@@ -264,6 +315,8 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
       const { name, prefix, suffix, initializer } = declarator;
       this.#require(!this.#isKnown(name, list) && !this.#params.has(name) && !this.#counters.has(name) && !INDICES.has(name));
       const isFixed = suffix === '' && !prefix.includes('&') && initializer !== undefined && this.#keeps(name, isConst && prefix === '');
+      // Nothing before it may have meant another of its name, outside the kernel.
+      this.#require(this.#isDeclaredFirst(name));
       let role: Role = 'local';
       if (isFixed && this.#isMadeOf(initializer.from, initializer.to, list, false)) role = 'uniform';
       else if (isFixed && this.#isMadeOf(initializer.from, initializer.to, list, true)) role = 'recomputed';
@@ -271,6 +324,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
         ...declarator,
         id: this.#declared.length,
         type: this.#slice(type.from, type.to),
+        isParameter: false,
         role,
         declaredIn: part,
         usedIn: new Set([part]),

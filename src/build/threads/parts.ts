@@ -15,6 +15,8 @@ export type Role =
 export interface Variable extends Declarator {
   readonly id: number;
   readonly type: string;
+  /** Of the kernel, whose threads change it: each has its own. */
+  readonly isParameter: boolean;
   role: Role;
   readonly declaredIn: Part;
   readonly usedIn: Set<Part>;

@@ -6,7 +6,7 @@ import { BodyText } from '../text/body.js';
 import type { Edit } from '../text/edits.js';
 import type { FunctionText } from '../text/functions.js';
 import { declarationOf } from '../text/statements.js';
-import { closing, type Token } from '../text/text.js';
+import { blockEnd, closing, type Token } from '../text/text.js';
 
 const ONE = /^(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]$/;
 const OF_GRID =
@@ -28,13 +28,23 @@ function textOf(tokens: readonly Token[], from: number, to: number, between: str
     .join(between);
 }
 
-/** Variables of a function that stand for a place all their lives and are no int already: their values, as tokens. */
-export function placesOf(tokens: readonly Token[], fn: FunctionText): Map<string, readonly [from: number, to: number]> {
+/** A variable that stands for a place all its life and is no int already. */
+interface PlaceVariable {
+  /** Its value, as tokens. */
+  readonly from: number;
+  readonly to: number;
+  /** Where the block ends that it is declared in. */
+  readonly end: number;
+}
+
+/** Those of a function by name. */
+function placesOf(tokens: readonly Token[], fn: FunctionText): Map<string, PlaceVariable> {
   const body = new BodyText(tokens, fn);
-  const found = new Map<string, readonly [number, number]>();
+  const found = new Map<string, PlaceVariable>();
   const seen = new Set<string>();
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
     if (!';{}()'.includes(tokens[i]!.text) || tokens[i + 1]!.kind !== 'name') continue;
+    const isStatement = !'()'.includes(tokens[i]!.text);
     let end = i + 1;
     while (end < fn.bodyEnd && tokens[end]!.text !== ';') end++;
     const declaration = declarationOf(tokens, i + 1, end);
@@ -42,8 +52,8 @@ export function placesOf(tokens: readonly Token[], fn: FunctionText): Map<string
       const isInt = /^(?:const )?int$/.test(textOf(tokens, declaration!.type.from, declaration!.type.to, ' '));
       const isFixed = prefix === '' && suffix === '' && initializer !== undefined && !body.isAssigned(name, fn.bodyOpen, fn.bodyEnd);
       found.delete(name);
-      if (!seen.has(name) && isFixed && !isInt && isPlace(tokens, initializer.from, initializer.to))
-        found.set(name, [initializer.from, initializer.to]);
+      if (!seen.has(name) && isStatement && isFixed && !isInt && isPlace(tokens, initializer.from, initializer.to))
+        found.set(name, { ...initializer, end: blockEnd(tokens, end) });
       seen.add(name);
     }
   }
@@ -60,8 +70,8 @@ export function placeEdits(tokens: readonly Token[], fn: FunctionText, shared: R
     const close = closing(tokens, i);
     const [start, end] = [tokens[i]!.end, tokens[close]!.start];
     const place = close === i + 2 ? places.get(tokens[i + 1]!.text) : undefined;
-    if (place !== undefined) {
-      edits.push({ start, end, text: `mr_subscript(${textOf(tokens, place[0], place[1], ' ')})` });
+    if (place !== undefined && i > place.to && i < place.end) {
+      edits.push({ start, end, text: `mr_subscript(${textOf(tokens, place.from, place.to, ' ')})` });
     } else if (isPlace(tokens, i + 1, close - 1) || (shared.has(arrayOf(tokens, i)) && hasIndex(tokens, i + 1, close))) {
       edits.push({ start, end: start, text: 'mr_subscript(' }, { start: end, end, text: ')' });
     }

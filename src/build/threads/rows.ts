@@ -13,6 +13,7 @@ import { constantsOf, MOST_LOOPED_TOKENS, unrollEdits, type Constants } from './
 import { parameterNames } from './parameters.js';
 import { isPlace, placeEdits } from './places.js';
 import { isPure } from './purity.js';
+import { hasGroups } from './waiting.js';
 
 const FORBIDDEN: ReadonlySet<string> = new Set(
   'static extern __shared__ struct class union enum typedef using template asm __asm__ try throw co_await goto'.split(' '),
@@ -45,7 +46,7 @@ export function rowEdits(source: string, tokens: readonly Token[], kernels: read
   // Threads of several blocks take turns in a row of the grid.
   if (tokens.some(({ text }, i) => text === '__shared__' && !inKernel(i))) return { edits: [], names: [] };
   // A function that is called would ask for the index of a thread that a row does not keep.
-  if (tokens.some(({ text }, i) => INDEX.test(text) && !inKernel(i))) return { edits: [], names: [] };
+  if (hasGroups(tokens) || tokens.some(({ text }, i) => INDEX.test(text) && !inKernel(i))) return { edits: [], names: [] };
   const constants = constantsOf(tokens);
   const byName = new Map<string, FunctionText[]>();
   for (const fn of functions) {

@@ -1,0 +1,109 @@
+// Kernels whose variables change, or mean another, where tokens hardly tell: as loops, against one thread after the other.
+import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CpuCompiler, type KernelForm } from '../../../src/build/compilers/cpu-compiler.js';
+import { formsOf } from '../../../src/build/threads/forms.js';
+import { rewriteForCpu } from '../../../src/build/threads/rewrite.js';
+import { tokenize } from '../../../src/build/text/text.js';
+import { i32, ImageRunner, specOf } from './run-image.js';
+
+const THREADS = 32;
+const BLOCKS = 3;
+
+/** Bodies of kernels `(int* out, int n)` with an array `s` in shared memory, of which each thread has an element. */
+const WITH_BARRIERS: Readonly<Record<string, string>> = {
+  a_pointer_moved: 's[T] = T; __syncthreads(); out += blockIdx.x * 32; out[T] = s[31 - T];',
+  a_pointer_moved_in_a_loop:
+    's[T] = n; out += blockIdx.x * 32; for (int k = 0; k < 3; k++) { __syncthreads(); out[k] = s[31 - T]; ++out; __syncthreads(); }',
+  a_parameter_changed: 'n += T; s[T] = n; __syncthreads(); out[G] = s[31 - T] + n;',
+  a_parameter_given_to_a_function: 'change(n); s[T] = n; __syncthreads(); out[G] = s[31 - T] + n;',
+  a_parameter_read_by_a_function: 's[T] = twice(n); __syncthreads(); out[G] = s[31 - T] + twice(n);',
+  a_reference: 'int x = blockIdx.x; int& r = x; r += T; s[T] = x; __syncthreads(); out[G] = s[31 - T] + x;',
+  a_reference_in_braces: 'int x = blockIdx.x; auto& r{x}; r += T; s[T] = x; __syncthreads(); out[G] = s[31 - T] + x;',
+  a_counter_referred_to:
+    's[T] = 0; for (int j = 0; j < 4; j++) { __syncthreads(); int& q = j; s[T] += q; } __syncthreads(); out[G] = s[31 - T];',
+  a_function_template: 'int x = blockIdx.x; if (T > 3) bump<2>(x); s[T] = x; __syncthreads(); out[G] = s[31 - T] + x;',
+  in_parentheses: 'int x = blockIdx.x; if (T > 3) { (x)++; } s[T] = x; __syncthreads(); out[G] = s[31 - T] + x;',
+  in_a_do_loop: 'int x = blockIdx.x; do x = T * 2; while (x > 1000); s[T] = x; __syncthreads(); out[G] = s[31 - T] + x;',
+  a_size_of_its_own:
+    'const int SIZE = 64; __shared__ int g[SIZE]; s[T] = T; g[T + 32] = 5; __syncthreads(); out[G] = s[31 - T] + g[T + 32] + (int)sizeof(g);',
+  a_place_in_braces: '{ unsigned n = T; s[n] = n; } __syncthreads(); out[G] = s[n];',
+  shared_memory_in_braces:
+    's[T] = 0; { __shared__ int out[4]; if (T < 4) out[T] = T; s[T] = out[T & 3]; } atomicAdd(&out[T], s[T]); __syncthreads();',
+  another_before_it: 's[T] = early; __syncthreads(); const int early = T * 2; __syncthreads(); out[G] = s[early & 31] + early;',
+};
+const WITHOUT: Readonly<Record<string, string>> = {
+  a_place_of_the_grid_in_braces: 'int i = G; out[i] = 1; { unsigned n = G; out[n] = n; } out[n] = 77;',
+};
+/** Those that were coroutines for want of a proof would be slower for nothing. */
+const CUT = ['a_pointer_moved', 'a_pointer_moved_in_a_loop', 'a_parameter_changed', 'a_parameter_read_by_a_function'];
+
+const HEAD = `const int SIZE = 8;
+__device__ const int early = 3;
+__device__ void change(int& x) { x += 7; }
+__device__ int twice(int x) { return 2 * x; }
+template <int N> __device__ void bump(int& x) { x += N; }
+`;
+const written = (body: string): string =>
+  body.replaceAll(/\bT\b/g, 'threadIdx.x').replaceAll(/\bG\b/g, 'blockIdx.x * blockDim.x + threadIdx.x');
+const kernel = (name: string, body: string): string => `extern "C" __global__ void ${name}(int* out, int n) { ${written(body)} }\n`;
+const BARRIERS =
+  HEAD +
+  Object.entries(WITH_BARRIERS)
+    .map(([name, body]) => kernel(name, `__shared__ int s[32]; ${body}`))
+    .join('');
+const ROWS = Object.entries(WITHOUT)
+  .map(([name, body]) => kernel(name, body))
+  .join('');
+const GROUPS = `#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void of_groups(int* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n * 90) return;
+  out[i] = cg::this_thread_block().thread_rank() + 100 * cg::this_grid().thread_rank();
+}`;
+
+let runner: ImageRunner;
+let compiler: CpuCompiler;
+beforeAll(async () => {
+  runner = new ImageRunner();
+  compiler = await CpuCompiler.open();
+});
+afterAll(() => runner.close());
+
+async function imageOf(source: string, names: readonly string[], form: KernelForm): Promise<string> {
+  const file = join(runner.directory, `${form}-${names[0]}.so`);
+  writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
+  return file;
+}
+
+async function compare(source: string, names: readonly string[], forms: readonly [KernelForm, KernelForm]): Promise<void> {
+  const [fast, plain] = [await imageOf(source, names, forms[0]), await imageOf(source, names, forms[1])];
+  for (const name of names) {
+    const run = (image: string): number[] => {
+      // Threads of different blocks may write the same element: one block after the other.
+      const out = new Int32Array(THREADS * (BLOCKS + 1));
+      runner.run(image, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, i32(1)]);
+      return [...out];
+    };
+    expect(run(fast), name).toEqual(run(plain));
+  }
+}
+
+test('kernels cut at their barriers give what coroutines give', async () => {
+  await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['cut', 'coroutines']);
+  expect(formsOf(specOf(BARRIERS, 'k'), BARRIERS, tokenize(BARRIERS).tokens, true).cut).toEqual(expect.arrayContaining(CUT));
+});
+
+test('an atomic function is no plain one where its name means memory of all blocks', () => {
+  expect(rewriteForCpu(kernel('k', WITH_BARRIERS['shared_memory_in_braces']!)).text).not.toContain('_block');
+});
+
+test('rows give what threads give', async () => {
+  await compare(ROWS, Object.keys(WITHOUT), ['rows', 'threads']);
+});
+
+test('groups ask for an index that rows do not keep', async () => {
+  await compare(GROUPS, ['of_groups'], ['either', 'threads']);
+});
