@@ -131,11 +131,12 @@ export class KernelBuilder {
   }
 }
 
+/** An include of all but a system's header by its name: in quotes, by its path, by a macro. */
+const OWN_INCLUDE = /^[ \t]*#[ \t]*include\b(?![ \t]*<[A-Za-z_])/m;
+
 /** Headers of the user's may change while the text does not, so what includes some is built anew each time. */
 function isSelfContained({ source, options }: BuildSpec): boolean {
-  return (
-    !/^[ \t]*#[ \t]*include[ \t]*"/m.test(source) && !options.some((option) => /^(?:-I|--include-path|-include|--pre-include)/.test(option))
-  );
+  return !OWN_INCLUDE.test(source) && !options.some((option) => /^(?:-I|--include-path|-include|--pre-include)/.test(option));
 }
 
 function digest(text: string): string {

@@ -152,6 +152,19 @@ test('a text that includes headers is built anew, for they may have changed', as
   expect(y[0]).toBe(21);
 });
 
+test.each([
+  ['by its path', (path: string) => `#include <${path}>`],
+  ['by a macro', (path: string) => `#define HEADER "${path}"\n#include HEADER`],
+  ['behind a comment', (path: string) => `#include/* its step */"${path}"`],
+])('so is one that names them %s', async (_how, include) => {
+  const header = join(directory, 'path.h');
+  const source = `${include(header)}\nextern "C" __global__ void add(int* y) { y[0] += STEP; }`;
+  for (const step of [1, 20]) {
+    writeFileSync(header, `#define STEP ${step}\n`);
+    expect((await cpu().build(specOf(source, 'add'))).fromCache).toBe(false);
+  }
+});
+
 test('an image of one compiler is not taken for that of another in its place', async () => {
   const version = (number: number): string =>
     script('changing-cxx', `[ "$1" = --version ] && echo "g++ (Some) ${number}.0.0" && exit\nexec g++ "$@"`);
