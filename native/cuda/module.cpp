@@ -156,8 +156,9 @@ Status Kernel::Prepare(const std::string& entry) {
   const auto most = static_cast<uint32_t>(most_shared.value());
   limits_.max_threads_per_block = threads.value();
   limits_.max_dynamic_shared_bytes = most - std::min(most, own_shared.value());
-  for (uint32_t size = kWarpThreads; size <= threads.value(); size += kWarpThreads) {
-    Result<uint32_t> blocks = BlocksAtOnce(size, 0);
+  // The last warp may be of fewer threads.
+  for (uint32_t size = kWarpThreads; size < threads.value() + kWarpThreads; size += kWarpThreads) {
+    Result<uint32_t> blocks = BlocksAtOnce(std::min(size, threads.value()), 0);
     MR_TRY(blocks.status());
     limits_.blocks_at_once.push_back(blocks.value());
     if (can_cooperate.value() == 0) continue;

@@ -158,6 +158,10 @@ MR_TEST(AKernelTellsItsLimits) {
   MR_EXPECT_EQ(sum.max_dynamic_shared_bytes, info.max_shared_bytes);
   // One and two warps; the first that fill a multiprocessor are larger than the device runs blocks of at once.
   MR_EXPECT_EQ(bounded.blocks_at_once.size(), 2u);
+  const hal::KernelLimits narrow = opened.Load("narrow")->limits();
+  MR_EXPECT_EQ(narrow.max_threads_per_block, 16u);
+  MR_EXPECT_EQ(narrow.blocks_at_once.size(), 1u);
+  MR_EXPECT(narrow.max_blocks_together >= info.multiprocessors);
   MR_EXPECT_EQ(sum.blocks_at_once.size(), size_t{info.max_threads_per_block} / 32);
   for (size_t warps = 1; warps <= sum.blocks_at_once.size(); ++warps) {
     MR_EXPECT(sum.blocks_at_once[warps - 1] > 0 && warps * sum.blocks_at_once[warps - 1] <= 64);

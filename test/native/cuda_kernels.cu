@@ -6,6 +6,7 @@
 //   hold(gate)          runs until the host makes *gate other than zero
 //   axpy(y, x, a, n)    y[i] += a * x[i]
 //   bounded(out)        out[0] = blockDim.x, in blocks of at most 64 threads that share 1024 bytes
+//   narrow(out)         out[0] = blockDim.x, in blocks of at most 16 threads, half a warp
 //   meet(count)         count becomes the number of blocks; each block waits for that
 //   shared_sum(out, n)  out[0] = 0 + 1 + ... + n - 1, through n unsigned ints of dynamic shared memory
 #if defined(__CUDACC__)
@@ -18,6 +19,10 @@ extern "C" __global__ void hold(volatile unsigned* gate) {
 extern "C" __global__ void axpy(float* y, const float* x, float a, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] += a * x[i];
+}
+
+extern "C" __global__ void __launch_bounds__(16) narrow(unsigned* out) {
+  out[0] = blockDim.x;
 }
 
 extern "C" __global__ void __launch_bounds__(64) bounded(unsigned* out) {
@@ -80,6 +85,11 @@ extern "C" const int fake_own_shared_bounded = 1024;
 // 24 warps of it are on a multiprocessor at most.
 extern "C" const int fake_registers_bounded = 84;
 ENTRY(bounded, 1, 8) {
+  if (end > 0) Param<unsigned*>(launch, 0)[0] = launch->block[0];
+}
+
+extern "C" const int mr_max_threads_narrow = 16;
+ENTRY(narrow, 1, 8) {
   if (end > 0) Param<unsigned*>(launch, 0)[0] = launch->block[0];
 }
 
