@@ -47,8 +47,19 @@ struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> 
 template <class T>
 struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
+  static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
   alignas(64) T of[1024];
 };
+
+/// Where such a value is declared without one: an object begins anew each time, and of numbers nothing is known.
+template <class T>
+MR_INLINE void mr_begin(T& value) {
+  if constexpr (!__has_trivial_constructor(T)) value = T{};
+}
+template <class T, size_t Count>
+MR_INLINE void mr_begin(T (&values)[Count]) {
+  for (T& value : values) mr_begin(value);
+}
 
 /// The same address, of which the compiler knows nothing any more: it keeps it in a register, where it would ask for
 /// that of a thread-local variable again and again, or address the stack, where counting in an array is slower by half.

@@ -80,7 +80,7 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
       const value = initializer === undefined ? '' : ` = ${this.#slice(initializer.from, initializer.to)}`;
       if (role === 'local')
         text += `${this.#slice(one.declaration.type.from, one.declaration.type.to)} ${prefix} ${name} ${suffix}${value};\n`;
-      if (role === 'crossing' && value !== '') text += `${name}${value};\n`;
+      if (role === 'crossing') text += value === '' ? `mr_begin(${name});\n` : `${name}${value};\n`;
     }
     return text;
   }
