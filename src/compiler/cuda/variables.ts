@@ -13,6 +13,8 @@ export interface TextVariable {
   readonly isConst: boolean;
   /** Declared here and defined elsewhere. */
   readonly isExtern: boolean;
+  /** Static in a namespace, or in one without a name: compilers for CUDA call it what nobody can know. */
+  readonly isHidden: boolean;
   /** `float weights[9]`. */
   readonly text: string;
   /** Of an element; undefined when the words are not one of the known scalar types. */
@@ -45,6 +47,8 @@ const BEHIND_PARAMETERS: ReadonlySet<string> = new Set(['const', 'volatile', 'no
 const OPENING = '([{';
 const CLOSING = ')]}';
 const POINTER_BYTES = 8;
+/** A namespace without a name, among those around. */
+const NAMELESS = '{}';
 
 /** Variables at namespace scope. The text has no comments and strings (`withoutComments`); directives are passed over. */
 export function variablesOf(text: string): TextVariable[] {
@@ -61,11 +65,16 @@ export function variablesOf(text: string): TextVariable[] {
     }
     const [end, opens] = declarationEnd(words, at);
     const declaration = words.slice(at, end);
-    if (opens) scopes.push(declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join(''));
-    else if (isOfDevice(declaration)) found.push(...declared(declaration, scopes.filter((scope) => scope !== '').join('::')));
+    if (opens) scopes.push(scopeOf(declaration));
+    else if (isOfDevice(declaration)) found.push(...declared(declaration, scopes));
     at = end + 1;
   }
   return found;
+}
+
+function scopeOf(declaration: readonly string[]): string {
+  const name = declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join('');
+  return name === '' && declaration.includes('namespace') ? NAMELESS : name;
 }
 
 /** Where a declaration ends: at its `;`, behind the body of a function, or at the brace of a scope that it opens. */
@@ -117,7 +126,7 @@ interface Declarator {
 }
 
 /** The type stands before the first name, stars and `const` behind them before each. */
-function declared(declaration: readonly string[], scope: string): TextVariable[] {
+function declared(declaration: readonly string[], scopes: readonly string[]): TextVariable[] {
   if (['template', 'typedef', 'using', 'friend'].includes(declaration[0]!)) return [];
   const [first, ...others] = declarators(declaration);
   const star = first.words.findIndex((word) => word === '*' || word === '&');
@@ -125,6 +134,8 @@ function declared(declaration: readonly string[], scope: string): TextVariable[]
   const type = first.words.slice(0, typeEnd);
   const space = type.includes('__constant__') ? 'constant' : type.includes('__managed__') ? 'managed' : 'device';
   const isExtern = type.includes('extern') && !declaration.includes('=');
+  const scope = scopes.filter((one) => one !== '' && one !== NAMELESS).join('::');
+  const isHidden = scopes.includes(NAMELESS) || (scope !== '' && type.includes('static'));
   const plainType = type.filter((word) => !STORAGE.has(word));
   const valueType = dtypeOfWords(plainType.filter((word) => word !== 'std' && word !== '::'));
   const shownType = plainType.join(' ').replaceAll(' :: ', '::').replaceAll(' <', '<');
@@ -141,6 +152,7 @@ function declared(declaration: readonly string[], scope: string): TextVariable[]
       space,
       isConst: isConst || type.includes('constexpr'),
       isExtern,
+      isHidden,
       text: `${shownType}${'*'.repeat(stars)} ${plain}${extents.map((extent) => `[${extent}]`).join('')}`,
       dtype,
       byteLength: elementBytes === undefined || Number.isNaN(count) ? undefined : elementBytes * count,

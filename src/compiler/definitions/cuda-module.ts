@@ -50,8 +50,8 @@ function unique(named: readonly { readonly name: string }[]): readonly string[] 
   return Object.freeze([...new Set(named.map(({ name }) => name))]);
 }
 
-function isReachable({ isConst, isExtern }: TextVariable): boolean {
-  return !isConst && !isExtern;
+function isReachable({ isConst, isExtern, isHidden }: TextVariable): boolean {
+  return !isConst && !isExtern && !isHidden;
 }
 
 /** Memory that the host writes while kernels run has none of the order that all other memory has here. */
@@ -79,9 +79,19 @@ function unseen(name: string, text: string, names: readonly string[]): ModuleVar
   return { name, isConstant: false };
 }
 
-function checkVariable({ name, isConst, text, dtype: own, byteLength }: TextVariable, dtype: DType, shape: readonly number[]): void {
+function checkVariable(
+  { name, isConst, isHidden, text, dtype: own, byteLength }: TextVariable,
+  dtype: DType,
+  shape: readonly number[],
+): void {
   const what = `The variable '${name}'`;
   if (isConst) refuseArgument(`${what} (${text}) is const: what it holds is in the text, and compilers count on it.`, 'name', name);
+  if (isHidden)
+    refuseArgument(
+      `${what} (${text}) is static in a namespace, or in one without a name: declare it so that others can name it.`,
+      'name',
+      name,
+    );
   if (own !== undefined && !areSame(dtype, own))
     refuseArgument(`${what} is '${shortened(text)}' in the text: its elements are not ${dtype} (${own}).`, 'dtype', dtype, own);
   const bytes = lengthOf(shape) * DTYPES[dtype].byteSize;

@@ -27,6 +27,18 @@ function refusal(run: () => unknown): ArgumentError {
   throw new Error('It is accepted.');
 }
 
+test('a variable that CUDA has no name for is refused for every device', () => {
+  const text = textOf(`
+static __device__ int own;
+namespace a { static __device__ int inner; namespace { __constant__ int nameless[2]; } __device__ int outer; }
+extern "C" __global__ void k(int* out) { out[0] = own + a::inner + a::nameless[0] + a::outer; }`);
+  expect(text.variableNames).toEqual(['own', 'a::outer']);
+  expect(text.variable('own', 'i32', [1]).name).toBe('own');
+  for (const name of ['a::inner', 'a::nameless']) {
+    expect(refusal(() => text.variable(name, 'i32', [name === 'a::inner' ? 1 : 2])).message).toContain('is static in a namespace');
+  }
+});
+
 test('a module says what it has', () => {
   const module = cudaModule(SOURCE);
   expect(module.source).toBe(SOURCE);

@@ -75,6 +75,7 @@ int host;
 extern "C" __global__ void k(int* out) { __shared__ int s[3]; out[0] = s[0]; }
 __device__ int last;`);
     expect(found.map(({ name }) => name)).toEqual(['a::b::deep', 'a::near', 'a::c::nested', 'v1::versioned', 'hidden', 'plain', 'last']);
+    expect(found.filter(({ isHidden }) => isHidden).map(({ name }) => name)).toEqual(['hidden']);
   });
 
   test('the call of a macro before a declaration is none of it', () => {
