@@ -22,6 +22,10 @@ import { eventually, rejectionOf } from '../support/wait.js';
 const shifted = kernel('shifted', { x: input(f32), y: output(f32), by: i32 }, ({ x, y, by }, { i }) => {
   y[i] = x[i + by]!;
 });
+/** i32 has no room for the index of most threads. */
+const apart = kernel('apart', { x: input(f32), y: output(f32), step: i32 }, ({ x, y, step }, { i }) => {
+  if ((i & 1) === 0) y[i] = x[i * step]! + 1;
+});
 const outside = kernel('outside', { image: inout(f32, 2), row: i32 }, ({ image, row }) => {
   image[row]![1] = 7;
 });
@@ -53,6 +57,17 @@ export function failures(target: Target): void {
       expect([error.array, error.dimension, error.index, error.limit]).toEqual(['image', 0, -1, 3]);
       using neighbour = device.full(12, 2);
       expect((await neighbour.read()).every((value) => value === 2)).toBe(true);
+    });
+
+    rule('S603', 'memory is left alone where an index overflows between one thread and the next', async () => {
+      const { device } = chapter;
+      using x = device.zeros(64);
+      using y = device.zeros(64);
+      const error = (await rejectionOf(
+        device.stream.launch(apart, { threads: 64, block: 64 }, { x, y, step: 2 ** 29 }).done,
+      )) as BoundsError;
+      expect(error).toBeInstanceOf(BoundsError);
+      expect([error.array, error.dimension, error.limit]).toEqual(['x', 0, 64]);
     });
 
     rule('S604', 'the device lives on, and other streams do not notice', async () => {

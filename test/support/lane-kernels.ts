@@ -175,4 +175,27 @@ const barriers = (bounds: Bounds): Kernel =>
     { bounds, fmad: false },
   );
 
-export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> = { flow, memory, numbers, wide, barriers };
+/** Steps that change once they were used, indices that wrap between neighbours, arrows that load, atomics between an index and its use. */
+const places = (bounds: Bounds): Kernel =>
+  kernel(
+    'places',
+    PARAMS,
+    ({ x, y, z, c, n }, { i, atomicAdd, i32: int }) => {
+      const at = (place: number): number => x[place]!;
+      const five = (_place: number): number => 5;
+      let step = n - 2;
+      const place = i * step;
+      let from = 0;
+      for (let k = i * step; k < i + 2; k++) {
+        step += n;
+        from += k < x.length ? x[k]! : 0;
+      }
+      y[i] = x[place]! + step + from;
+      if ((i & 3) === 0) y[i] = y[i]! + x[i << 30]!;
+      z[i] = (i > 2_000_000_000 ? at(i - 2_000_000_000) : five(i)) + (i > 2_000_000_000 && at(i - 2_000_000_000) > 3 ? 1 : 2);
+      if (i === 40) y[c[12]!] = int(atomicAdd(c, 12, 1));
+    },
+    { bounds, fmad: false },
+  );
+
+export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> = { flow, memory, numbers, wide, barriers, places };

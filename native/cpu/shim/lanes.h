@@ -99,12 +99,16 @@ static MR_INLINE T mr_spill(T x) {
   return x;
 }
 
-/// from, from + step, from + 2 step, ...
+/// from, from + step, from + 2 step, ... which may wrap.
 static MR_INLINE mr_i32 mr_ramp(int from, int step) {
-  return mr_i32 MR_COUNTED * step + from;
+  return (mr_i32)(mr_u32 MR_COUNTED * static_cast<unsigned>(step) + static_cast<unsigned>(from));
 }
 static MR_INLINE mr_i32 mr_ramp(int from) {
-  return mr_i32 MR_COUNTED + from;
+  return (mr_i32)(mr_u32 MR_COUNTED + static_cast<unsigned>(from));
+}
+/// A lane's element of it.
+static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
+  return static_cast<int>(static_cast<unsigned>(from) + static_cast<unsigned>(step) * static_cast<unsigned>(lane));
 }
 
 #include "lane_masks.h"

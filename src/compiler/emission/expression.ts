@@ -79,6 +79,15 @@ export class ExpressionEmitter {
   }
   #loadsFirst = 0;
 
+  /** An element whose index is computed before these are, whatever they do. */
+  elementBefore(array: ArrayRef, indices: readonly Expr[], exprs: readonly Expr[]): string {
+    const isOrdered = exprs.some((expr) => someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'draw'));
+    if (isOrdered) this.#loadsFirst++;
+    const element = this.element(array, indices);
+    if (isOrdered) this.#loadsFirst--;
+    return element;
+  }
+
   #text(expr: Expr): string {
     switch (expr.kind) {
       case 'const':
@@ -140,7 +149,7 @@ export class ExpressionEmitter {
 
   /** `atomicAdd(&a[i], v)`, its index checked before. */
   atomicCall(expr: Extract<Expr, { kind: 'atomic' }>): string {
-    const element = this.element(expr.array, expr.indices);
+    const element = this.elementBefore(expr.array, expr.indices, expr.args);
     const args = expr.args.map((arg) => stripped(this.#text(arg)));
     return `${this.atomicName(expr)}(&${element}, ${args.join(', ')})`;
   }

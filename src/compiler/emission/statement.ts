@@ -101,7 +101,7 @@ export class StatementEmitter {
   #store(stmt: Extract<Stmt, { kind: 'store' }>): string {
     const { array, indices, value } = stmt;
     // The index is computed before the value, as the text reads.
-    const element = this.expressions.element(array, indices);
+    const element = this.expressions.elementBefore(array, indices, [value]);
     const text = this.expressions.emit(value);
     const type = storageType(array.dtype);
     if (array.dtype === 'f16') {

@@ -7,7 +7,7 @@ import { someExpr } from '../ir/walk.js';
 import { LaneMemory } from './memory.js';
 import { arithmetic, builtin, cast, comparison, laneType, splat, TWICE } from './operators.js';
 import type { Scope, Scopes } from './scopes.js';
-import { Strides } from './strides.js';
+import { isNumber, type Step, Strides } from './strides.js';
 
 /** Names that are bound in it may be bound again behind it. */
 function braced(lines: readonly string[]): string[] {
@@ -96,6 +96,14 @@ export class LaneExpressions {
     return name;
   }
 
+  /** A step as it is now: what it is made of may be assigned again before it is used. */
+  kept(step: Step): Step {
+    if (isNumber(step)) return step;
+    const name = this.temporary();
+    this.push(`const int ${name} = ${stripped(step)};`);
+    return name;
+  }
+
   #shared(expr: Expr): string {
     const text = this.single(expr);
     if (!this.#isOrdered || !someExpr(expr, ({ kind }) => kind === 'load')) return text;
@@ -147,11 +155,11 @@ export class LaneExpressions {
     const name = this.scalar.names.variable(variable);
     const type = decided(variable.type);
     const step = this.strides.stepOf(value);
-    if (step !== undefined && step !== '0') this.strides.set(variable, step);
+    if (step !== undefined && step !== '0') this.strides.set(variable, this.kept(step));
     const isSingle = step !== undefined || !this.isVarying(value);
     const text = isSingle ? this.single(value) : this.#varyingText(value);
     this.push(`const ${isSingle ? CPP_TYPE[type] : laneType(type)} ${name} = ${stripped(text)};`);
-    return this.either(body);
+    return this.vector(body);
   }
 
   #arithmetic(expr: Extract<Expr, { kind: 'arithmetic' }>): string {
@@ -211,6 +219,9 @@ export class LaneExpressions {
    */
   #isHarmless(expr: Expr, condition: Expr): boolean {
     if (someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'call' || kind === 'draw')) return false;
+    // What an arrow was given has a range from behind the condition.
+    if (someExpr(expr, (part) => part.kind === 'bind' && share(part.value, condition)) && someExpr(expr, ({ kind }) => kind === 'load'))
+      return false;
     const loads = (part: Expr): boolean =>
       part.kind === 'load' && !(this.isProven && part.indices.every((index) => !share(index, condition)) && !hasChoice(expr));
     return !someExpr(expr, loads);
@@ -280,7 +291,7 @@ export class LaneExpressions {
   place(array: ArrayRef, index: Expr): string {
     const isSingle = this.strides.stepOf(index) !== undefined || !this.isVarying(index);
     const text = isSingle ? this.single(index) : this.#varyingText(index);
-    if (isStable(index) || /^\w+$/.test(text) || !(array.rank > 1 || this.scalar.isChecked)) return text;
+    if (isStable(index) || /^\w+$/.test(text) || !(array.rank > 1 || this.scalar.isChecked || this.#isOrdered)) return text;
     const name = this.temporary();
     this.push(`const ${isSingle ? CPP_TYPE[decided(index.type)] : laneType(decided(index.type))} ${name} = ${stripped(text)};`);
     return name;

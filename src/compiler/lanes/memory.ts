@@ -5,6 +5,7 @@ import { type ArrayRef, type Expr, isStable, type Stmt } from '../ir/ir.js';
 import { someExpr } from '../ir/walk.js';
 import type { LaneExpressions } from './expressions.js';
 import { isOfLanes, laneType } from './operators.js';
+import { isNumber, type Step } from './strides.js';
 
 /** Where the elements of the lanes are. */
 type Place =
@@ -135,10 +136,11 @@ export class LaneMemory {
     const name = expressions.scalar.names.array(array);
     const steps = indices.map((index) => (expressions.isVarying(index) ? expressions.strides.stepOf(index) : '0'));
     if (isOfLanes(array)) return this.#ownPlace(array, name, texts, steps);
-    const step = this.#stepOf(array, steps);
+    const isSure = steps.every((one) => one === undefined || (isNumber(one) ? isSmall(one) : !expressions.scalar.isChecked));
+    const step = isSure ? this.#stepOf(array, steps) : undefined;
     if (step !== undefined) return { kind: 'apart', pointer: `&${name}[${this.#offset(array, texts)}]`, step };
     const last = texts.length - 1;
-    if (steps.slice(0, -1).every((one) => one === '0')) {
+    if (isSure && steps.slice(0, -1).every((one) => one === '0')) {
       const pointer = array.rank === 1 ? name : `&${name}[${this.#offset(array, [...texts.slice(0, -1), '0'])}]`;
       return { kind: 'anywhere', pointer, vector: this.#asI32(texts[last]!, indices[last]!) };
     }
@@ -189,7 +191,7 @@ export class LaneMemory {
     const lanes = texts.map((text, at) => {
       const step = steps[at];
       if (step === undefined) return `(long long)mr_lane(${this.#expressions.spilled(this.#asI32(text, indices[at]!))}, mr_l)`;
-      return step === '0' ? text : `(${text} + ${step} * mr_l)`;
+      return step === '0' ? text : `mr_of_ramp(${stripped(text)}, ${step}, mr_l)`;
     });
     return `[&](int mr_l) { return ${this.#offset(array, lanes)}; }`;
   }
@@ -218,4 +220,9 @@ export class LaneMemory {
     }
     if (isStable(index)) this.#known.at(-1)!.add(key);
   }
+}
+
+/** An index that wraps between two lanes stays outside of every array then. Checks look at 32 bits of it, addresses at 64. */
+function isSmall(step: Step): boolean {
+  return Math.abs(Number(step)) <= 2 ** 24;
 }

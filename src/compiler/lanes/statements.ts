@@ -172,7 +172,7 @@ export class LaneStatements {
     const step = value === undefined || isDeclared || this.#assigned.has(variable) ? undefined : expressions.strides.stepOf(value);
     if (step !== undefined && step !== '0') {
       const text = stripped(expressions.single(value!));
-      expressions.strides.set(variable, step);
+      expressions.strides.set(variable, expressions.kept(step));
       return `const int ${name} = ${text};`;
     }
     const text = value === undefined ? `${laneType(type)}{}` : stripped(expressions.vector(value));
@@ -285,9 +285,9 @@ export class LaneStatements {
       const step = strides.stepOf(counter!.from);
       if (step === undefined || step === '0' || this.expressions.isVarying(counter!.step)) return this.#statement(inner);
       const text = stripped(this.expressions.single(counter!.from));
+      strides.set(inner.variable, this.expressions.kept(step));
       const before = scalar.before.map((one) => ({ text: one, at: inner.at }));
       scalar.before = [];
-      strides.set(inner.variable, step);
       return [...before, { text: `int ${scalar.names.variable(inner.variable)} = ${text};`, at: inner.at }];
     });
   }

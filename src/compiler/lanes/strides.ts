@@ -67,7 +67,7 @@ export class Strides {
   }
 }
 
-function isNumber(text: string): boolean {
+export function isNumber(text: string): boolean {
   return /^-?\d+$/.test(text);
 }
 

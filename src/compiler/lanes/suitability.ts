@@ -1,7 +1,10 @@
 // Which kernels lanes take, and which gain by them.
+import { DTYPES } from '../../core/elements/dtype.js';
+import { elementsOf } from '../emission/regions.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
 import { expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
 import { isWide } from './operators.js';
+import { mayWait } from './waits.js';
 
 /** Everything that is said in the kernel and its helpers. */
 function* statementsOf(ir: KernelIr): Generator<Stmt, void, undefined> {
@@ -16,7 +19,13 @@ function* expressionsIn(ir: KernelIr): Generator<Expr, void, undefined> {
   for (const stmt of statementsOf(ir)) for (const expr of expressionsOf(stmt)) yield* partsOf(expr);
 }
 
+/** Local memory of a thread: that of 16 is on the stack together, twice where there are two texts of a region. */
+const MOST_LOCAL_BYTES = 16 * 1024;
+
 export function isTaken(ir: KernelIr): boolean {
+  const local = ir.arrays.filter(({ space }) => space === 'local');
+  if (local.reduce((sum, array) => sum + elementsOf(array) * DTYPES[array.dtype].byteSize, 0) > MOST_LOCAL_BYTES) return false;
+  if (mayWait(ir)) return false;
   for (const stmt of statementsOf(ir)) {
     if (stmt.kind === 'print' || stmt.kind === 'seed') return false;
     if (stmt.kind === 'store' && stmt.array.dtype === 'f16') return false;

@@ -7,6 +7,7 @@ import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { LANE_KERNELS } from '../../support/lane-kernels.js';
+import { i32, inout, input, kernel } from '../../../src/index.js';
 import { type ImageArgument, ImageRunner, i32 as int } from './run-image.js';
 
 const NO_LIMIT = 2 ** 31 - 1;
@@ -80,5 +81,64 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
     const unchecked = make('unchecked') as unknown as Kernel;
     const [plain, actual] = await Promise.all([built(unchecked.build), built(unchecked.cpuBuild!())]);
     for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
+  });
+});
+
+const lanes = (made: unknown): string | undefined => (made as Kernel).cpuBuild!().lanes?.source;
+
+test('what a condition keeps from an array does not load, though ranges show that nobody leaves it', () => {
+  const guarded = kernel('guarded', { x: input(i32), y: inout(i32) }, ({ x, y }, { i }) => {
+    const at = (place: number): number => x[place]!;
+    y[i] = (i > 3 ? at(i - 4) : 7) + (i > 5 && at(i - 6) > 3 ? 1 : 2);
+  });
+  expect(lanes(guarded)).toContain('bool mr_is_fast_1');
+  expect(lanes(guarded)!.match(/mr_load\(&x_\[\w+\], mr_m\d+\)/g)).toHaveLength(4);
+  expect(lanes(guarded)).not.toMatch(/mr_load\(&x_\[\w+\]\)/);
+});
+
+describe('no lanes', () => {
+  test('of a loop that waits for a neighbour: none would come to give a lock back', () => {
+    const lock = kernel('lock', { l: inout(i32), c: inout(i32) }, ({ l, c }, { atomicCAS, atomicExch, threadfence }) => {
+      while (atomicCAS(l, 0, 0, 1) !== 0) {}
+      threadfence();
+      c[0] = c[0]! + 1;
+      threadfence();
+      atomicExch(l, 0, 0);
+    });
+    const ticket = kernel('ticket', { l: inout(i32), c: inout(i32) }, ({ l, c }, { atomicAdd }) => {
+      const mine = atomicAdd(l, 0, 1);
+      for (;;) {
+        const served = atomicAdd(l, 1, 0);
+        if (served !== mine) continue;
+        break;
+      }
+      c[0] = c[0]! + 1;
+      atomicAdd(l, 1, 1);
+    });
+    expect(lanes(lock)).toBeUndefined();
+    expect(lanes(ticket)).toBeUndefined();
+  });
+
+  test('but of a loop that takes work from a queue', () => {
+    const queue = kernel('queue', { head: inout(i32), y: inout(i32) }, ({ head, y }, { atomicAdd, atomicMax }) => {
+      for (let next = atomicAdd(head, 0, 1); next < y.length; next = atomicAdd(head, 0, 1)) y[next] = next + atomicMax(head, 1, next);
+    });
+    expect(lanes(queue)).toBeDefined();
+  });
+
+  test('of threads with more memory of their own than stacks have room for, times 16', () => {
+    const make = (size: number): unknown =>
+      kernel(
+        'own',
+        { y: inout(i32) },
+        ({ y }, { i, local }) => {
+          const mine = local(i32, size);
+          for (let k = 0; k < size; k++) mine[k] = k * i;
+          y[i] = mine[i % size]!;
+        },
+        { constants: { size } },
+      );
+    expect(lanes(make(4096))).toBeDefined();
+    expect(lanes(make(4097))).toBeUndefined();
   });
 });

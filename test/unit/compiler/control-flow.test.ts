@@ -188,6 +188,26 @@ test('compound assignment and ++ compute an index once', () => {
   `);
 });
 
+test('an index is loaded before the atomic that gives what is stored there, or is done there', () => {
+  const made = kernel(
+    'indices',
+    { c: inout(i32), o: inout(i32) },
+    ({ c, o }, { i, atomicAdd }) => {
+      o[c[i]!] = atomicAdd(c, i, 1);
+      atomicAdd(o, c[i]!, atomicAdd(c, i, 1));
+    },
+    { bounds: 'unchecked' },
+  );
+  expect(bodyOf(made)).toMatchInlineSnapshot(`
+    "const int mr_t1 = c_[mr_i];
+    const int mr_t2 = atomicAdd(&c_[mr_i], 1);
+    o_[mr_t1] = mr_t2;
+    const int mr_t3 = c_[mr_i];
+    const int mr_t4 = atomicAdd(&c_[mr_i], 1);
+    atomicAdd(&o_[mr_t3], mr_t4);"
+  `);
+});
+
 test('atomics are done in the order of the text, and loads beside them too', () => {
   const made = kernel(
     'atomics',
