@@ -48,6 +48,16 @@ const sharedWindows = kernel('shared_windows', { x: input(i32), count: i32, out:
   out[t.i] = sum;
 });
 
+/** Each turn's index is a product that no longer fits 32 bits: what it comes to is free, but not what is touched. */
+const products = kernel('products', { x: input(i32), by: i32, out: inout(i32) }, ({ x, by, out }, { i }) => {
+  let sum = 0;
+  for (let k = 0; k < 64; k++) {
+    const at = k * by;
+    if (at >= 0 && at < x.length) sum += x[at]!;
+  }
+  out[i] = sum;
+});
+
 export function checkedLoops(target: Target): void {
   describe('4 kernels: checked loops', () => {
     const rule = rulesOf(target);
@@ -70,6 +80,14 @@ export function checkedLoops(target: Target): void {
         expect(await rowSums(width, uncheckedSums as typeof sums)).toEqual([last, 0, last, 1, last, 2]);
       });
     }
+
+    rule('S603', 'an index that overflows before it is compared touches nothing outside', async () => {
+      const { stream } = chapter.device;
+      using x = stream.full(64, 1, i32);
+      using out = stream.zeros(40, i32);
+      await stream.launch(products, 40, { x, by: 2 ** 30, out }).done;
+      for (const sum of await out.read()) expect(sum >= 1 && sum <= 64).toBe(true);
+    });
 
     rule('S436', 'a row that is too narrow is reported', async () => {
       const error = await rejectionOf(rowSums(3));

@@ -25,7 +25,11 @@ export function compileWithNvcc(generated: readonly Generated[], texts: readonly
       writeFileSync(join(folder, `text${at}.cu`), text);
       return `text${at}.cu`;
     });
-    execFileSync(NVCC, ['--ptx', '-w', '-rdc=true', '--threads', '0', ...names], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    execFileSync(NVCC, ['--ptx', '-w', '-rdc=true', '--threads', '0', ...names], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

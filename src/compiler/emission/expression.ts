@@ -233,6 +233,8 @@ export class ExpressionEmitter {
       // A signed shift to the left is done on bits.
       return op === '<<' && type === 'i32' ? `(int)((unsigned)${a} << ${count})` : `(${a} ${op} ${count})`;
     }
+    // A compiler that may take it that nothing overflows computes an index in 64 bits, where its check has seen 32.
+    if (type === 'i32' && this.isChecked && /^[-+*]$/.test(op)) return `(int)((unsigned)${a} ${op} (unsigned)${b})`;
     return `(${a} ${op} ${b})`;
   }
 

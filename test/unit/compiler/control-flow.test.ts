@@ -40,7 +40,7 @@ test('if, else and the conditional operator, whose arms are checked only when ta
         const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
         bool mr_t2 = mr_i > 3;
         if (mr_t2) {
-          const int mr_t1 = mr_i - 3;
+          const int mr_t1 = (int)((unsigned)mr_i - (unsigned)3);
           if ((unsigned)mr_t1 >= (unsigned)x_n0) { MR_FAULT(0u, 0u, mr_t1, x_n0); MR_FINISH(1) }
           mr_t2 = x_[mr_t1] > 0.0f;
         }
@@ -137,7 +137,7 @@ test('loops whose test or update must be checked still pass both on continue', (
     while (true) {
       if ((unsigned)k_ >= (unsigned)o_n0) { MR_FAULT(0u, 0u, k_, o_n0); return; }
       if (!(o_[k_] > 0)) break;
-      k_ = k_ - 1;
+      k_ = (int)((unsigned)k_ - (unsigned)1);
       if (k_ == 5) {
         continue;
       }
@@ -147,14 +147,14 @@ test('loops whose test or update must be checked still pass both on continue', (
         if ((unsigned)k_ >= (unsigned)o_n0) { MR_FAULT(0u, 0u, k_, o_n0); return; }
         if (!(o_[k_] != 0)) break;
       }
-      k_ = k_ + 1;
+      k_ = (int)((unsigned)k_ + (unsigned)1);
     }
     {
       int z_ = 0;
       for (bool mr_t2 = false;; mr_t2 = true) {
         if (mr_t2) {
           if ((unsigned)z_ >= (unsigned)o_n0) { MR_FAULT(0u, 0u, z_, o_n0); return; }
-          z_ = z_ + o_[z_];
+          z_ = (int)((unsigned)z_ + (unsigned)o_[z_]);
         }
         if (!(z_ < 4)) break;
         if (z_ == 1) {

@@ -52,7 +52,7 @@ test('a checked kernel reports parameter, dimension, index and limit, and leaves
         const int mr_j = int(blockIdx.x * blockDim.x + threadIdx.x);
         if ((unsigned)mr_i >= (unsigned)to_n0) { MR_FAULT(1u, 0u, mr_i, to_n0); MR_FINISH(1) }
         if ((unsigned)mr_j >= (unsigned)to_n1) { MR_FAULT(1u, 1u, mr_j, to_n1); MR_FINISH(1) }
-        const int mr_t1 = mr_j + 1;
+        const int mr_t1 = (int)((unsigned)mr_j + (unsigned)1);
         if ((unsigned)mr_i >= (unsigned)from_n0) { MR_FAULT(0u, 0u, mr_i, from_n0); MR_FINISH(1) }
         if ((unsigned)mr_t1 >= (unsigned)from_n1) { MR_FAULT(0u, 1u, mr_t1, from_n1); MR_FINISH(1) }
         to_[(long long)mr_i * to_n1 + mr_j] = from_[(long long)mr_i * from_n1 + mr_t1];

@@ -220,7 +220,7 @@ test('a checked region has a loop without checks beside it, for blocks whose ran
         MR_THREADS(2)
           if ((int)threadIdx.x < h_) {
             if ((unsigned)(int)threadIdx.x >= (unsigned)256) { MR_FAULT(2u, 0u, (int)threadIdx.x, 256); MR_LEAVE(2) }
-            const int mr_t1 = (int)threadIdx.x + h_;
+            const int mr_t1 = (int)((unsigned)(int)threadIdx.x + (unsigned)h_);
             if ((unsigned)mr_t1 >= (unsigned)256) { MR_FAULT(2u, 0u, mr_t1, 256); MR_LEAVE(2) }
             s_[(int)threadIdx.x] = s_[(int)threadIdx.x] + s_[mr_t1];
           }
