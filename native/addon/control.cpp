@@ -230,6 +230,21 @@ napi_value Nvrtc(napi_env env, napi_callback_info) {
       .value();
 }
 
+/// What a compiler or a linker gave: `{ log, image }`, without the image where it refused.
+template <typename Built>
+napi_value ImageValue(napi_env env, const char* call, Result<Built>& built) {
+  if (!built.ok()) return ThrowStatus(env, call, built.status());
+  const Built& result = built.value();
+  ObjectValue value(env);
+  value.Set("log", result.log);
+  if (result.ok) {
+    napi_value image = nullptr;
+    napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
+    value.Set("image", image);
+  }
+  return value.value();
+}
+
 napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   std::string source = args.String(0);
@@ -254,18 +269,7 @@ napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
       [compiled, source = std::move(source), name = std::move(name), options = std::move(options)] {
         *compiled = NvrtcCompile(source, name, options);
       },
-      [compiled](napi_env env) -> napi_value {
-        if (!compiled->ok()) return ThrowStatus(env, "compileNvrtc", compiled->status());
-        const NvrtcResult& result = compiled->value();
-        ObjectValue value(env);
-        value.Set("log", result.log);
-        if (result.ok) {
-          napi_value image = nullptr;
-          napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
-          value.Set("image", image);
-        }
-        return value.value();
-      });
+      [compiled](napi_env env) -> napi_value { return ImageValue(env, "compileNvrtc", *compiled); });
 }
 
 napi_value LinkDevice(napi_env env, napi_callback_info info) {
@@ -290,18 +294,7 @@ napi_value LinkDevice(napi_env env, napi_callback_info info) {
        architecture = std::move(architecture)] {
         *linked = LinkDeviceRuntime({ordinal, cubin, library, architecture});
       },
-      [linked](napi_env env) -> napi_value {
-        if (!linked->ok()) return ThrowStatus(env, "linkDevice", linked->status());
-        const DeviceLinkResult& result = linked->value();
-        ObjectValue value(env);
-        value.Set("log", result.log);
-        if (result.ok) {
-          napi_value image = nullptr;
-          napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
-          value.Set("image", image);
-        }
-        return value.value();
-      });
+      [linked](napi_env env) -> napi_value { return ImageValue(env, "linkDevice", *linked); });
 }
 
 }  // namespace

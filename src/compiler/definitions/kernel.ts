@@ -97,15 +97,17 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
   return Object.freeze(made);
 }
 
+/** `ir` in its canonical form. */
 function compile(definition: Definition, constants: Constants): { readonly ir: KernelIr; readonly build: BuildSpec } {
   const { name, site, parsed, isChecked, maxThreadsPerBlock } = definition;
   const ir = lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions));
   const options: EmitOptions = { isChecked, maxThreadsPerBlock };
   const emitted = emitKernel(ir, definition.params, options);
+  const named = canonical(ir);
   const lineOf = linesOf(parsed.text);
   const build: BuildSpec = {
     source: emitted.source,
-    identity: digestOf(emitKernel(canonical(ir), definition.params, options).source),
+    identity: digestOf(emitKernel(named, definition.params, options).source),
     entry: emitted.entry,
     name,
     options: [],
@@ -121,14 +123,14 @@ function compile(definition: Definition, constants: Constants): { readonly ir: K
       lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, lineOf(at)))),
     },
   };
-  return { ir, build };
+  return { ir: named, build };
 }
 
 /** The text of lanes is made of the canonical form, so that it names the same image whatever a tool did to the names. */
 function withLanes(ir: KernelIr, { params, isChecked }: Definition, build: BuildSpec): BuildSpec {
   const { entry, assertions = [] } = build;
   try {
-    const lanes = emitLanes(canonical(ir), params, { entry, isChecked, assertions });
+    const lanes = emitLanes(ir, params, { entry, isChecked, assertions });
     return lanes === undefined ? build : { ...build, lanes };
   } catch (error) {
     // The CUDA text was written all the same.

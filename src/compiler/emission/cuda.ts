@@ -10,7 +10,7 @@ import { GRID_PRELUDE } from './grid-prelude.js';
 import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regions.js';
 import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
-import { CPP_TYPE, funcName, generated, indented, type Line, nested, sanitized, storageType } from './text.js';
+import { CPP_TYPE, declaration, funcName, generated, indented, type Line, nested, type Parameter, sanitized, storageType } from './text.js';
 import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
 import { rangeTest } from './ranges.js';
@@ -42,11 +42,11 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   const { isChecked } = options;
   const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
   const emitter = new StatementEmitter(isChecked);
-  const isReporting = isChecked || hasAssertion(ir);
+  const isReporting = reports(ir, isChecked);
   const syncsGrid = hasGridBarrier(ir);
-  const list = parameterList(params, syncsGrid, isReporting, emitter);
+  const parameters = parametersOf(ir, params, isChecked, emitter);
   const memory = declaredMemory(ir, emitter);
-  emitter.cuda.parameters.push(...list.map(parameterOf), ...sharedParameters(ir, emitter));
+  emitter.cuda.parameters.push(...parameters, ...sharedParameters(ir, emitter));
   const body = plan === undefined ? threadBody(ir, emitter) : new RegionEmitter(ir, plan, isChecked, emitter).body();
   const { helpers } = emitter.expressions;
   const funcs = ir.funcs.map((func) => emitFunc(func, helpers));
@@ -61,7 +61,9 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
     ...generated(helperLines(helpers)),
     ...generated(funcs.flat()),
     ...emitter.cuda.outlined,
-    ...generated([`extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${list.join(', ')}) {`]),
+    ...generated([
+      `extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${parameters.map(declaration).join(', ')}) {`,
+    ]),
     ...generated(indented([...memory, ...(syncsGrid ? ['MR_BEGIN_GRID(mr_stream)'] : [])])),
     ...nested(body),
     ...generated(['}']),
@@ -76,41 +78,33 @@ function canSkipChecks(ir: KernelIr): boolean {
   return test !== undefined && test.holds.length > 0;
 }
 
-export function hasAssertion(ir: KernelIr): boolean {
+/** Has it the two hidden fault parameters? */
+export function reports(ir: KernelIr, isChecked: boolean): boolean {
+  if (isChecked) return true;
   for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assert') return true;
   return false;
 }
 
-export function parameterList(
-  params: Params,
-  syncsGrid: boolean,
-  isReporting: boolean,
-  { expressions: { names } }: StatementEmitter,
-): string[] {
-  const list: string[] = [];
+/** The user's, then the hidden ones. */
+export function parametersOf(ir: KernelIr, params: Params, isChecked: boolean, { expressions: { names } }: StatementEmitter): Parameter[] {
+  const list: Parameter[] = [];
   for (const [key, param] of Object.entries(params)) {
     const name = names.parameter(key);
     if (param.kind === 'scalar') {
-      list.push(`${storageType(param.dtype)} ${name}`);
+      list.push({ type: storageType(param.dtype), name });
       continue;
     }
-    list.push(`${param.access === 'in' ? 'const ' : ''}${storageType(param.dtype)}* ${name}`);
-    for (let dimension = 0; dimension < param.rank; dimension++) list.push(`int ${name}n${dimension}`);
+    list.push({ type: `${param.access === 'in' ? 'const ' : ''}${storageType(param.dtype)}*`, name });
+    for (let dimension = 0; dimension < param.rank; dimension++) list.push({ type: 'int', name: `${name}n${dimension}` });
   }
-  list.push('int mr_n0', 'int mr_n1', 'int mr_n2');
-  if (syncsGrid) list.push('int mr_stream');
-  if (isReporting) list.push('MrFaultSlot* mr_fault', 'unsigned* mr_fault_word');
+  list.push(...['mr_n0', 'mr_n1', 'mr_n2'].map((name) => ({ type: 'int', name })));
+  if (hasGridBarrier(ir)) list.push({ type: 'int', name: 'mr_stream' });
+  if (reports(ir, isChecked)) list.push({ type: 'MrFaultSlot*', name: 'mr_fault' }, { type: 'unsigned*', name: 'mr_fault_word' });
   return list;
 }
 
-/** `const float* x` as type and name. */
-function parameterOf(text: string): { type: string; name: string } {
-  const end = text.lastIndexOf(' ');
-  return { type: text.slice(0, end), name: text.slice(end + 1) };
-}
-
 /** Shared memory as another function takes it. */
-function sharedParameters(ir: KernelIr, { expressions: { names } }: StatementEmitter): { type: string; name: string }[] {
+function sharedParameters(ir: KernelIr, { expressions: { names } }: StatementEmitter): Parameter[] {
   return ir.arrays.flatMap((array) => {
     if (array.space === 'local') return [];
     const own = { type: `${storageType(array.dtype)}*`, name: names.array(array) };

@@ -22,6 +22,11 @@ export function indexDeclaration(rank: KernelIr['indexRank'], axis: Axis): strin
 }
 
 /** A region, and what its text depends on. */
+/** Those of them that a region uses. */
+export function indexDeclarations(rank: KernelIr['indexRank'], used: ReadonlySet<Axis>): string[] {
+  return ([0, 1, 2] as const).filter((axis) => used.has(axis)).map((axis) => indexDeclaration(rank, axis));
+}
+
 export interface RegionParts {
   readonly region: Region;
   readonly storage: RegionStorage;
@@ -62,7 +67,7 @@ export class RegionEmitter {
     const head = [
       `${begin}(mr_n0, mr_n1, mr_n2)`,
       ...[...crossing].map((variable) => `MR_CROSSING(${this.#declarator(variable)})`),
-      ...[...crossingArrays].map((array) => `MR_CROSSING_ARRAY(${this.#arrayDeclarator(array)})`),
+      ...[...crossingArrays].map((array) => `MR_CROSSING_ARRAY(${arrayDeclarator(array, this.#expressions)})`),
     ];
     this.#onceMode();
     return [...generated(head), ...this.#pieces(this.#plan.pieces)];
@@ -70,9 +75,6 @@ export class RegionEmitter {
 
   #declarator(variable: Variable): string {
     return `${CPP_TYPE[variable.type as ScalarType]}, ${this.#expressions.names.variable(variable)}`;
-  }
-  #arrayDeclarator(array: ArrayRef): string {
-    return `${storageType(array.dtype)}, ${this.#expressions.names.array(array)}, ${elementsOf(array)}`;
   }
 
   get #expressions(): ExpressionEmitter {
@@ -180,9 +182,8 @@ export class RegionEmitter {
 
   /** What only the region has. */
   #own({ indices, ownArrays }: RegionStorage): string[] {
-    const axes = ([0, 1, 2] as const).filter((axis) => indices.has(axis));
     const arrays = ownArrays.map((array) => localArray(array, this.#expressions));
-    return [...axes.map((axis) => indexDeclaration(this.#ir.indexRank, axis)), ...arrays];
+    return [...indexDeclarations(this.#ir.indexRank, indices), ...arrays];
   }
 
   #threads(region: Region, label: string, begin: string, isChecked: boolean): Line[] {
@@ -192,7 +193,7 @@ export class RegionEmitter {
     const head = [
       ...this.#own(storage),
       ...storage.crossing.map((variable) => `MR_OWN(${this.#declarator(variable)})`),
-      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
+      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${arrayDeclarator(array, this.#expressions)})`),
     ];
     expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
     expressions.isChecked = isChecked;
@@ -229,6 +230,11 @@ export function leaves({ body }: Region, isChecked: boolean): boolean {
 
 function isAccessing({ kind }: { readonly kind: string }): boolean {
   return kind === 'load' || kind === 'atomic';
+}
+
+/** What a macro that declares an array of a thread's own is given. */
+export function arrayDeclarator(array: ArrayRef, { names }: ExpressionEmitter): string {
+  return `${storageType(array.dtype)}, ${names.array(array)}, ${elementsOf(array)}`;
 }
 
 export function elementsOf(array: ArrayRef): number {

@@ -2,13 +2,13 @@
 import { ExpressionEmitter } from './expression.js';
 import { loopText } from './loop.js';
 import { Names } from './names.js';
-import { CPP_TYPE, type Line, nested, storageType } from './text.js';
+import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './text.js';
 import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 
 /** What stands before a kernel on CUDA alone (twins.ts). */
 export interface CudaText {
   /** The kernel's parameters and shared memory, as another function takes them. */
-  readonly parameters: { readonly type: string; readonly name: string }[];
+  readonly parameters: Parameter[];
   /** Text that uses functions on ranges. */
   readonly rangeText: string[];
   /** Functions that the kernel calls, and how many. */

@@ -90,3 +90,13 @@ export function fromStorage(dtype: DType, element: string): string {
   if (dtype === 'f16') return `mr_from_f16(${element})`;
   return PLAIN.includes(dtype) ? element : `(int)${element}`;
 }
+
+/** Of a function of the text. */
+export interface Parameter {
+  readonly type: string;
+  readonly name: string;
+}
+
+export function declaration({ type, name }: Parameter): string {
+  return `${type} ${name}`;
+}

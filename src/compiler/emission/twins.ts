@@ -9,7 +9,7 @@ import { bodiesOf, expressionsOf, someExpr, someExprOf, statementsIn } from '../
 import { rangeTest } from './ranges.js';
 import { RANGE_PARTS, RANGE_TYPE } from './ranges.gen.js';
 import type { StatementEmitter } from './statement.js';
-import { CPP_TYPE, generated, indented, type Line, nested } from './text.js';
+import { CPP_TYPE, declaration, generated, indented, type Line, nested } from './text.js';
 
 interface Twin {
   readonly makes: readonly string[];
@@ -82,10 +82,7 @@ function asFunction(body: readonly Stmt[], { known, head }: Place, statements: S
   expressions.exit = exit;
   cuda.outlined.push(
     ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
-    ...generated([
-      `static __device__ __noinline__ bool ${name}(${parameters.map((one) => `${one.type} ${one.name}`).join(', ')}) {`,
-      ...indented(head),
-    ]),
+    ...generated([`static __device__ __noinline__ bool ${name}(${parameters.map(declaration).join(', ')}) {`, ...indented(head)]),
     ...nested(lines),
     ...generated(['  return true;', '}', '#endif']),
   );

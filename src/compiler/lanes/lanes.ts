@@ -4,16 +4,15 @@
 // docs/decisions/0019 says why.
 import type { LaneText } from '../../core/channel/build.js';
 import type { Params } from '../../core/kernels/kernel.js';
-import { hasGridBarrier } from '../analysis/barriers.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
 import { placeVariables } from '../analysis/storage.js';
 import { analyse } from '../analysis/uniformity.js';
-import { emitFunc, hasAssertion, parameterList } from '../emission/cuda.js';
+import { emitFunc, parametersOf, reports } from '../emission/cuda.js';
 import { ExpressionEmitter } from '../emission/expression.js';
 import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
 import { elementsOf, RegionEmitter } from '../emission/regions.js';
 import { StatementEmitter } from '../emission/statement.js';
-import { generated, indented, nested, storageType } from '../emission/text.js';
+import { declaration, generated, indented, nested, storageType } from '../emission/text.js';
 import type { FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { statementsIn } from '../ir/walk.js';
 import { LaneExpressions, laneFuncName } from './expressions.js';
@@ -38,8 +37,7 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
   if (!isTaken(ir)) return undefined;
   const plan = planRegions(ir) ?? oneRegion(ir);
   const statements = new StatementEmitter(isChecked);
-  const isReporting = isChecked || hasAssertion(ir);
-  const list = parameterList(params, hasGridBarrier(ir), isReporting, statements);
+  const parameters = parametersOf(ir, params, isChecked, statements).map(declaration);
   const memory = blockMemory(ir, statements);
   const { crossing } = placeVariables(ir.body, plan);
   const uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
@@ -50,10 +48,10 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
   const lines = [
     ...generated(usesWide(ir, (expr) => uniformity.causeOf(expr) !== undefined) ? ['#define MR_WIDE_LANES 1'] : []),
     ...generated(['#include <lanes.h>']),
-    ...generated(isReporting ? FAULT_PRELUDE : []),
+    ...generated(reports(ir, isChecked) ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
     ...generated(funcs),
-    ...generated([`extern "C" __global__ void ${entry}(${[...INDICES, 'mr_block', ...list].join(', ')}) {`]),
+    ...generated([`extern "C" __global__ void ${entry}(${[...INDICES, 'mr_block', ...parameters].join(', ')}) {`]),
     ...generated(indented(memory)),
     ...nested(body),
     ...generated(['}']),

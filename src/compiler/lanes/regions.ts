@@ -3,9 +3,9 @@
 import type { Plan } from '../analysis/regions.js';
 import { analyse } from '../analysis/uniformity.js';
 import type { StatementEmitter } from '../emission/statement.js';
-import { elementsOf, fastDeclaration, indexDeclaration, leaves, type RegionParts } from '../emission/regions.js';
-import { generated, indented, type Line, nested, storageType } from '../emission/text.js';
-import type { ArrayRef, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves, type RegionParts } from '../emission/regions.js';
+import { generated, indented, type Line, nested } from '../emission/text.js';
+import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { statementsIn } from '../ir/walk.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
@@ -91,9 +91,9 @@ export class LaneRegions {
     const isLeft = isLosing && (root.isLosing || root.isTarget);
     const head = [
       ...(isLeft ? [`const mr_lanes ${all} = ${root.mask};`] : []),
-      ...([0, 1, 2] as const).filter((axis) => storage.indices.has(axis)).map((axis) => indexDeclaration(this.#ir.indexRank, axis)),
+      ...indexDeclarations(this.#ir.indexRank, storage.indices),
       ...storage.crossing.map((variable) => this.#loaded(variable, isFull ? '' : `, ${root.mask}`)),
-      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${this.#arrayDeclarator(array)})`),
+      ...storage.crossingArrays.map((array) => `MR_OWN_ARRAY(${arrayDeclarator(array, scalar)})`),
       ...storage.ownArrays.map((array) => laneArray(array, scalar.names.array(array), elementsOf(array))),
     ];
     const written = storage.crossing.filter((variable) => isWritten(body, variable));
@@ -123,10 +123,6 @@ export class LaneRegions {
     const name = this.#statements.expressions.names.variable(variable);
     const call = variable.type === 'bool' ? 'mr_store_lanes' : 'mr_store';
     return `${call}(mr_of_${name} + mr_thread, ${name}, ${mask});`;
-  }
-
-  #arrayDeclarator(array: ArrayRef): string {
-    return `${storageType(array.dtype)}, ${this.#statements.expressions.names.array(array)}, ${elementsOf(array)}`;
   }
 }
 
