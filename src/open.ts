@@ -5,6 +5,7 @@
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/faces/device.js';
 import type { DeviceInfo, DeviceName } from './core/faces/device-info.js';
+import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
 import type { Ordering } from './core/device/stream-site.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
@@ -76,6 +77,8 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
   if (known !== undefined) return join(known, opts);
   const env = getEnvironment();
+  // What is wrong with this process's functions, its kernels say.
+  warmUp().catch(() => undefined);
   const { worker, backends } = await DeviceWorker.start(env.binding);
   let candidate: Candidate;
   try {

@@ -78,8 +78,10 @@ function forms(of: (form: OfTypeScript) => Bound, cuda: Bound): Record<Form, Bou
 
 function inForm<K extends Kernel>(make: (bounds: 'checked' | 'unchecked') => K, form: OfTypeScript): K {
   if (form !== 'one by one') return make(form);
-  // What the CPU device asks a kernel for is no part of its type.
-  return { ...make('checked'), cpuBuild: undefined };
+  // What is built of a kernel is no part of its type.
+  const made = make('checked') as K & { readonly build: object };
+  const { form: _form, ...facts } = made.build as { readonly form: object };
+  return { ...made, build: { ...facts, source: made.source, mapping: { file: made.name, lines: [] } } };
 }
 
 /** Blocks of 256 or 16 x 16 threads, as the programs beside have them. */

@@ -6,7 +6,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../build/images/builder.js';
 import type { Nvrtc } from '../build/compilers/cuda-compiler.js';
-import type { BuildSpec } from '../core/channel/build.js';
+import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import {
@@ -82,7 +82,7 @@ class ControlledDevice {
   }
 
   /** Launches of the kernel wait on the device meanwhile. */
-  async build(handle: number, spec: BuildSpec, module: number | undefined): Promise<void> {
+  async build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
       const { image = NO_IMAGE, compiler, fromCache, ms } = await (module === undefined ? this.#builder.build(spec) : this.#loaded(module));

@@ -1,6 +1,6 @@
 // Every message between an owner and its device's worker. Streams, memory and launches never travel here: they are
 // records. What does travel may block the worker and never the owner.
-import type { BuildSpec } from '../core/channel/build.js';
+import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import type { EncodedError } from '../core/base/errors.js';
@@ -11,7 +11,7 @@ export type ToWorker =
   /** The answer to 'enumerated'; otherwise 'close'. */
   | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly maxPending: number }
   /** Of a module, the number of one that a 'module' message came for. */
-  | { readonly type: 'build'; readonly handle: number; readonly build: BuildSpec; readonly module: number | undefined }
+  | { readonly type: 'build'; readonly handle: number; readonly build: Build; readonly module: number | undefined }
   | { readonly type: 'module'; readonly module: number; readonly build: BuildSpec }
   | { readonly type: 'variable'; readonly handle: number; readonly variable: VariableSpec }
   | {

@@ -5,7 +5,7 @@
 // Thread: owner.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { BuildSpec } from '../core/channel/build.js';
+import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
@@ -142,7 +142,7 @@ export class WorkerChannel implements Channel {
     return this.#binding.lastTicket(this.id, stream);
   }
 
-  build(handle: number, build: BuildSpec, module?: number): Promise<BuildReport> {
+  build(handle: number, build: Build, module?: number): Promise<BuildReport> {
     return this.#expect(this.#builds, handle, { type: 'build', handle, build, module });
   }
 

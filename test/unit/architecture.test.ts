@@ -14,10 +14,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
   compiler: ['core/kernels/kernel.ts', 'core/kernels/module.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
-  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda'],
+  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda', 'compiler/writing'],
   workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'build'],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/faces', 'workers/cpu-pool.ts'],
-  'open.ts': ['core', 'native', 'protocol', 'workers'],
+  'open.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
   'cuda-module.ts': ['core', 'compiler'],
   'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
 };
@@ -48,7 +48,8 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     emission: ['ir', 'analysis'],
     lanes: ['ir', 'analysis', 'emission'],
     cuda: [],
-    definitions: ['places', 'ir', 'language', 'source', 'lowering', 'emission', 'lanes', 'cuda'],
+    writing: ['places', 'ir', 'emission', 'lanes'],
+    definitions: ['places', 'ir', 'language', 'source', 'analysis', 'lowering', 'emission', 'writing', 'cuda'],
   },
   build: {
     base: [],

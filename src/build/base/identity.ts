@@ -10,13 +10,13 @@ import { stampOf, type Facts } from './stamp.js';
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
-  ...['..', '../../compiler/cuda'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+  ...['..', '../../compiler'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 
 let ownIdentity: string | undefined;
 
 /**
- * Changes with what the package brings to an image: any file of the shim, and any of those that read and rewrite texts.
+ * Changes with what the package brings to an image: any file of the shim, and any of those that read, write and rewrite texts.
  * `facts`: keeps it for as long as the files are the same.
  */
 export async function packageIdentity(facts?: Facts): Promise<string> {

@@ -201,7 +201,7 @@ export class CpuCompiler implements KernelCompiler {
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
     if (spec.lanes !== undefined) {
-      const run = await this.#build(spec, composeLanes(spec.lanes.source, kernels ?? [spec.entry]), common);
+      const run = await this.#build(spec, composeLanes(spec.lanes, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no image on lanes. ${run.log}`);
     }

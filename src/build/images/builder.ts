@@ -1,13 +1,14 @@
-// From a BuildSpec to an image that the device loads: the disk cache first, then a compiler.
+// From a build to an image that the device loads: the disk cache first, then a compiler.
 //
 // Thread: the device's worker, one builder for a device. Nothing here blocks it: compilers are child processes, or run
 // on threads of the addon. Two builds of one text at once become one.
 import { createHash } from 'node:crypto';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { Build, BuildSpec, UnwrittenBuild } from '../../core/channel/build.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { KernelCache } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/identity.js';
 import { CachedFacts } from './cached-facts.js';
+import type { WantedLanes } from '../../compiler/writing/write.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
@@ -45,11 +46,10 @@ export class KernelBuilder {
   }
 
   /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
-  async build(given: BuildSpec): Promise<BuildResult> {
+  async build(spec: Build): Promise<BuildResult> {
     const startMs = performance.now();
-    const spec = this.#withChosenText(given);
     // A text of the package's own has neither.
-    if (spec.identity === undefined) {
+    if (isWritten(spec) && spec.identity === undefined) {
       const found = tokenize(spec.source);
       refuseGone(spec, found);
       if (this.#target.backend === 'cpu') refuseOnCpu(spec, found);
@@ -66,14 +66,15 @@ export class KernelBuilder {
 
   /** Finds out what the first build needs to know, as far as the cache has it: then that takes some milliseconds less. */
   async prepare(): Promise<void> {
-    if (this.#target.backend !== 'cpu' || !this.#cache.isThere()) return;
-    cpuIdentity();
+    if (!this.#cache.isThere()) return;
     await packageIdentity(this.#facts);
+    if (this.#target.backend !== 'cpu') return;
+    cpuIdentity();
     const known = await CpuCompiler.recall(this.#env, this.#facts);
     if (known) this.#compiler ??= Promise.resolve(known);
   }
 
-  async #build(spec: BuildSpec, key: string): Promise<Omit<BuildResult, 'ms'>> {
+  async #build(build: Build, key: string): Promise<Omit<BuildResult, 'ms'>> {
     const extension = this.#target.backend === 'cpu' ? 'so' : 'cubin';
     let compiler: KernelCompiler;
     try {
@@ -85,14 +86,20 @@ export class KernelBuilder {
       return { image: this.#image(found), compiler: 'cache', fromCache: true };
     }
     const name = `${key}-${digest(compiler.identity)}.${extension}`;
-    if (!isSelfContained(spec)) {
-      const built = await this.#cache.addUnshared(name, await compiler.compile(spec));
+    if (isWritten(build) && !isSelfContained(build)) {
+      const built = await this.#cache.addUnshared(name, await compiler.compile(build));
       return { image: this.#image(built), compiler: compiler.label, fromCache: false };
     }
     const found = await this.#cache.find(name);
     if (found) return { image: this.#image(found), compiler: compiler.label, fromCache: true };
-    const built = await this.#cache.add(name, await compiler.compile(spec));
+    const built = await this.#cache.add(name, await compiler.compile(isWritten(build) ? build : await this.#written(build)));
     return { image: this.#image(built), compiler: compiler.label, fromCache: false };
+  }
+
+  /** Who finds everything built has no need of those who write. */
+  async #written(build: UnwrittenBuild): Promise<BuildSpec> {
+    const { written } = await import('../../compiler/writing/write.js');
+    return written(build, this.#wantedLanes());
   }
 
   /** Looked for once; again after a failure, for the user may install one meanwhile. */
@@ -115,20 +122,26 @@ export class KernelBuilder {
   }
 
   /** `MILLRACE_LANES=off` has the CPU device take the CUDA text of every kernel, `always` never where there is another. */
-  #withChosenText({ lanes, ...spec }: BuildSpec): BuildSpec {
+  #wantedLanes(): WantedLanes {
     const wish = this.#env['MILLRACE_LANES'];
-    const isWanted = this.#target.backend === 'cpu' && lanes !== undefined && wish !== 'off' && (lanes.isFaster || wish === 'always');
-    return isWanted ? { ...spec, lanes } : spec;
+    if (this.#target.backend === 'cuda' || wish === 'off') return 'off';
+    return wish === 'always' ? wish : 'auto';
   }
 
   /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
-  async #sourceKey(spec: BuildSpec): Promise<string> {
-    const machine = this.#target.backend === 'cpu' ? [cpuIdentity(), await packageIdentity(this.#facts)] : this.#target.computeCapability;
-    const { source, identity = source, entry, isModule, options, fmad, lanes, isLaunching = false } = spec;
-    const wanted = isModule ? null : entry;
-    const parts = [PROTOCOL_HASH, this.#target.backend, machine, identity, lanes?.source, wanted, options, fmad, isLaunching];
-    return digest(JSON.stringify(parts));
+  async #sourceKey(build: Build): Promise<string> {
+    const { backend } = this.#target;
+    const machine = backend === 'cpu' ? cpuIdentity() : this.#target.computeCapability;
+    // What rewrites a text for the CPU device is the package's, and so is what writes one.
+    const own = backend === 'cpu' || !isWritten(build) ? await packageIdentity(this.#facts) : null;
+    const text = isWritten(build) ? [build.identity ?? build.source, build.lanes] : [build.identity, this.#wantedLanes()];
+    const { entry, isModule, options, fmad, isLaunching = false } = build;
+    return digest(JSON.stringify([PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching]));
   }
+}
+
+function isWritten(build: Build): build is BuildSpec {
+  return 'source' in build;
 }
 
 /** An include of all but a system's header by its name: in quotes, by its path, by a macro. */

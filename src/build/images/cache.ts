@@ -5,22 +5,8 @@
 // could put code into this process. Where no such directory can be had (read-only, mounted noexec, foreign), a
 // temporary one of this process stands in, and nothing is remembered between runs.
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import {
-  access,
-  chmod,
-  constants,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { existsSync, readFileSync, rmSync, utimesSync } from 'node:fs';
+import { access, chmod, constants, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import envPaths from 'env-paths';
@@ -70,17 +56,7 @@ export class KernelCache {
   /** The file of this name, if it is there and whole. A damaged one is removed. */
   async find(name: string): Promise<CachedFile | undefined> {
     if (this.#wanted === undefined) return undefined;
-    const path = join(await this.directory(), name);
-    const bytes = await readFile(path).catch(() => undefined);
-    if (!bytes) return undefined;
-    const content = withoutFooter(bytes);
-    if (!content) {
-      await rm(path, { force: true }).catch(() => {});
-      return undefined;
-    }
-    const now = new Date();
-    await utimes(path, now, now).catch(() => {});
-    return { path, content };
+    return readWhole(join(await this.directory(), name));
   }
 
   /** Any whole file whose name begins so: for machines that have no compiler to complete the name with. */
@@ -124,6 +100,24 @@ export class KernelCache {
     const own = this.#wanted === undefined ? undefined : await usableDirectory(this.#wanted);
     return own ?? temporaryDirectory();
   }
+}
+
+/** At once: a small file takes far less than a way through other threads and back for each of its steps. */
+function readWhole(path: string): CachedFile | undefined {
+  let content: Buffer | undefined;
+  try {
+    content = withoutFooter(readFileSync(path));
+  } catch {
+    return undefined;
+  }
+  try {
+    const now = new Date();
+    if (content) utimesSync(path, now, now);
+    else rmSync(path, { force: true });
+  } catch {
+    // Not ours to touch: it is there all the same.
+  }
+  return content && { path, content };
 }
 
 async function write(directory: string, name: string, content: Uint8Array): Promise<CachedFile> {

@@ -40,6 +40,12 @@ export interface Plan {
 
 /** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach. */
 export function planRegions(ir: KernelIr): Plan | undefined {
+  const uniformity = checkBarriers(ir);
+  return uniformity && new Planner(ir, uniformity).plan();
+}
+
+/** What threads of a block have alike; undefined without barriers. Throws K401 for a barrier that not all threads reach. */
+export function checkBarriers(ir: KernelIr): Uniformity | undefined {
   if (!ir.body.some(hasBarrier)) return undefined;
   const uniformity = analyse(ir);
   const [broken] = uniformity.brokenBarriers;
@@ -49,7 +55,7 @@ export function planRegions(ir: KernelIr): Plan | undefined {
     const parted = analyse(ir, 'grid').brokenBarriers.find(({ barrier }) => barrier.scope === 'grid');
     if (parted !== undefined) throw brokenBarrier(parted, 'grid');
   }
-  return new Planner(ir, uniformity).plan();
+  return uniformity;
 }
 
 /** A kernel without barriers: one region, which every thread of the block runs from start to end. */

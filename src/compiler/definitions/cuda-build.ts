@@ -1,10 +1,8 @@
 // What is to be built of a CUDA C++ text.
 import type { BuildSpec } from '../../core/channel/build.js';
-import type { Params } from '../../core/kernels/kernel.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { type CallSite, placeOf } from '../places/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
-import { signatureOf } from './cuda-entry.js';
 
 /** A text as it was given. */
 export interface GivenText {
@@ -18,10 +16,8 @@ export interface GivenText {
 }
 
 /** The same of one kernel. */
-export function kernelSpec(given: GivenText, name: string, params: Params): BuildSpec {
-  const { text } = given;
-  const signature = signatureOf(params);
-  return { ...textSpec(given, name), entry: name, signature, ...(syncsGrid(text, name) && { syncsGrid: true }) };
+export function kernelSpec(given: GivenText, name: string): BuildSpec {
+  return { ...textSpec(given, name), entry: name, ...(syncsGrid(given.text, name) && { syncsGrid: true }) };
 }
 
 export function checkedOptions(options: readonly string[]): readonly string[] {
@@ -30,11 +26,13 @@ export function checkedOptions(options: readonly string[]): readonly string[] {
   return Object.freeze([...options]);
 }
 
+const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)\b/;
+
 /** Without what says which kernel of the text it is for; `name` is for messages. */
 export function textSpec(
   { source, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
   name: string,
-): Omit<BuildSpec, 'entry' | 'signature'> {
+): Omit<BuildSpec, 'entry'> {
   const lines = placeOf(source, source.length).line;
   // Blocks that wait for each other and do not run at once are reported as an assertion is.
   const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
@@ -45,6 +43,7 @@ export function textSpec(
     fmad: true,
     isBounded: isBounded(text),
     isChecked: false,
+    isOfBlocks: OF_BLOCKS.test(text),
     ...(deviceRuntime && { isLaunching: true }),
     ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
     // The text is taken to begin on the line of the call, where template literals usually do.

@@ -100,8 +100,3 @@ export function areSame(declared: Param['dtype'], text: Param['dtype']): boolean
   if (declared === text) return true;
   return (declared === 'bool' && text === 'u8') || (declared === 'f16' && text === 'u16');
 }
-
-/** The types of the parameters as the text must have them. */
-export function signatureOf(params: Params): string[] {
-  return Object.values(params).map(described);
-}

@@ -39,7 +39,7 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
     params: own,
     source,
     [MADE]: true,
-    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, own),
+    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name),
     abi: 'plain',
     indexRank: 0,
   };

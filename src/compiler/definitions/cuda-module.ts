@@ -23,14 +23,14 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
   refuseManaged(source, text, site);
   const given: GivenText = { source, text, options, site };
   const module: ModuleText = {
-    build: { ...textSpec(given, kernelNames.join(', ')), entry: '', isModule: true, signature: [] },
+    build: { ...textSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
     kernelNames,
     variableNames: unique(variables.filter(isReachable)),
     kernel(name, params) {
       checkEntryName(name);
       const own = checkedParams(params) as typeof params;
       checkEntry(source, text, name, own, site);
-      const build = { ...kernelSpec(given, name, own), isModule: true };
+      const build = { ...kernelSpec(given, name), isModule: true };
       const made: Kernel<typeof params> = { name, params: own, source, [MADE]: true, build, abi: 'plain', indexRank: 0, module };
       return Object.freeze(made);
     },

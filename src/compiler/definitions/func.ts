@@ -5,7 +5,8 @@ import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileEr
 import type { FuncIr, ScalarType } from '../ir/ir.js';
 import type { Func, FuncBody, Funcs } from '../language/language.js';
 import { lowerFunc } from '../lowering/lower.js';
-import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from '../source/parse.js';
+import { isTooDeep, tooDeep } from '../places/depth.js';
+import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
 import { REGISTER_TYPE } from '../lowering/types.js';
 
 interface FuncDefinition {

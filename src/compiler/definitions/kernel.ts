@@ -1,20 +1,31 @@
 // kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
-// where a mistake has the user's stack; the text for the device's compiler is written at once too, since it is short.
-import type { BuildSpec } from '../../core/channel/build.js';
+// where a mistake has the user's stack; texts are written when somebody asks for them (writing/write.ts).
+import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
-import { type CallSite, callSite, type ErrorSource, KernelTextError, linesOf, toCompileError, userLine } from '../places/diagnostics.js';
-import { type EmitOptions, emitKernel } from '../emission/cuda.js';
+import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
+import { checkBarriers } from '../analysis/regions.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../places/diagnostics.js';
+import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
-import { canonical, digestOf } from '../ir/hash.js';
-import { hasLoop, type KernelIr } from '../ir/ir.js';
-import { emitLanes } from '../lanes/lanes.js';
+import { digestOf, irHash } from '../ir/hash.js';
+import { hasLoop } from '../ir/ir.js';
+import { assertionsIn } from '../ir/walk.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
-import { isTooDeep, type ParsedFunction, parseFunction, textOfFunction, tooDeep } from '../source/parse.js';
+import { isTooDeep, tooDeep } from '../places/depth.js';
+import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
+import type { KernelForm } from '../writing/form.js';
+import { cudaTextOf } from '../writing/write.js';
 
 /** The hardware's limit. */
 const MAX_THREADS_PER_BLOCK = 1024;
+
+let wasCalled = false;
+/** Has a kernel been read in this thread? */
+export function isWarm(): boolean {
+  return wasCalled;
+}
 
 /** Everything about a kernel but its constants. */
 interface Definition {
@@ -39,6 +50,7 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
   body: KernelBody<P, C, F>,
   opts: KernelOptions<C, F> = {},
 ): TypedKernel<P, C> {
+  wasCalled = true;
   const site = callSite(kernel);
   checkName(name);
   const own = checkedParams(params);
@@ -71,18 +83,20 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
-  const { name, parsed, site, maxThreadsPerBlock } = definition;
-  const { ir, build } = reporting(name, parsed, site, () => compile(definition, constants));
-  let cpuBuild: BuildSpec | undefined;
+  const { name, params, parsed, site, maxThreadsPerBlock } = definition;
+  const report = <T>(run: () => T): T => reporting(name, parsed, site, run);
+  const form = report(() => compile(definition, constants));
+  let source: string | undefined;
   const made: TypedKernel<P, C> = {
     name,
-    params: definition.params as P,
-    source: build.source,
+    params: params as P,
+    get source() {
+      return (source ??= report(() => cudaTextOf(form)));
+    },
     [MADE]: true,
-    build,
-    cpuBuild: () => (cpuBuild ??= withLanes(ir, definition, build)),
+    build: report(() => buildOf(definition, form)),
     abi: 'shaped',
-    indexRank: ir.indexRank,
+    indexRank: form.ir.indexRank,
     ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),
     specialize(changed: Partial<ConstantsEnv<C>>): TypedKernel<P, C> {
       checkOptions(changed);
@@ -97,46 +111,30 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
   return Object.freeze(made);
 }
 
-/** `ir` in its canonical form. */
-function compile(definition: Definition, constants: Constants): { readonly ir: KernelIr; readonly build: BuildSpec } {
-  const { name, site, parsed, isChecked, maxThreadsPerBlock } = definition;
-  const ir = lowerKernel(name, parsed, definition.params, constants, lowerFunctions(definition.functions));
-  const options: EmitOptions = { isChecked, maxThreadsPerBlock };
-  const emitted = emitKernel(ir, definition.params, options);
-  const named = canonical(ir);
-  const lineOf = linesOf(parsed.text);
-  const build: BuildSpec = {
-    source: emitted.source,
-    identity: digestOf(emitKernel(named, definition.params, options).source),
-    entry: emitted.entry,
-    name,
-    options: [],
-    fmad: definition.fmad,
-    isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),
-    isChecked: emitted.isReporting,
-    ...(emitted.syncsGrid && { syncsGrid: true }),
-    signature: [],
-    arrays: ir.arrays.map((array) => array.name),
-    assertions: emitted.assertions,
-    mapping: {
-      file: site.file ?? name,
-      lines: emitted.offsets.map((at) => (at < 0 ? 0 : userLine(site, lineOf(at)))),
-    },
-  };
-  return { ir: named, build };
+/** All that may be wrong with a kernel is found here. */
+function compile(definition: Definition, constants: Constants): KernelForm {
+  const { name, params, parsed, functions, isChecked, maxThreadsPerBlock, site } = definition;
+  const ir = lowerKernel(name, parsed, params, constants, lowerFunctions(functions));
+  checkBarriers(ir);
+  return { ir, params, isChecked, maxThreadsPerBlock, site, lineStarts: lineStarts(parsed.text) };
 }
 
-/** The text of lanes is made of the canonical form, so that it names the same image whatever a tool did to the names. */
-function withLanes(ir: KernelIr, { params, isChecked }: Definition, build: BuildSpec): BuildSpec {
-  const { entry, assertions = [] } = build;
-  try {
-    const lanes = emitLanes(ir, params, { entry, isChecked, assertions });
-    return lanes === undefined ? build : { ...build, lanes };
-  } catch (error) {
-    // The CUDA text was written all the same.
-    if (isTooDeep(error)) return build;
-    throw error;
-  }
+function buildOf({ name, params, isChecked, maxThreadsPerBlock, fmad }: Definition, form: KernelForm): UnwrittenBuild {
+  const { ir } = form;
+  return {
+    identity: digestOf(JSON.stringify([irHash(ir), Object.entries(params), isChecked, maxThreadsPerBlock])),
+    entry: entryOf(ir),
+    name,
+    options: [],
+    fmad,
+    isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),
+    isChecked: reports(ir, isChecked),
+    ...(hasGridBarrier(ir) && { syncsGrid: true }),
+    isOfBlocks: ir.arrays.some(({ space }) => space !== 'local') || ir.body.some(hasBarrier),
+    arrays: ir.arrays.map((array) => array.name),
+    assertions: assertionsIn(ir).map(({ text }) => text),
+    form,
+  };
 }
 
 function checkedConstants(constants: Constants): Constants {

@@ -15,7 +15,7 @@ import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType, Variable } from '../
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
 import { rangeTest } from './ranges.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
-import { statementsIn } from '../ir/walk.js';
+import { assertionsIn } from '../ir/walk.js';
 import { rangePrelude, withTwin } from './twins.js';
 
 export interface EmitOptions {
@@ -25,23 +25,20 @@ export interface EmitOptions {
 
 export interface EmittedKernel {
   readonly source: string;
-  readonly entry: string;
   /** For each line of the source, the offset in the function's text it comes from; -1 for none. */
   readonly offsets: readonly number[];
-  /** It has the two hidden fault parameters. */
-  readonly isReporting: boolean;
-  /** It has the hidden parameter of the stream's slot: its blocks wait for each other. */
-  readonly syncsGrid: boolean;
-  /** The conditions of its assertions; a report says which. */
-  readonly assertions: readonly string[];
+}
+
+/** What its function is called. */
+export function entryOf({ name }: KernelIr): string {
+  return `${/^\d/.test(name) ? 'k' : ''}${sanitized(name)}_kernel`;
 }
 
 /** Throws KernelTextError for a barrier that not all threads of a block reach. */
 export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): EmittedKernel {
-  const entry = `${/^\d/.test(ir.name) ? 'k' : ''}${sanitized(ir.name)}_kernel`;
   const { isChecked } = options;
   const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
-  const emitter = new StatementEmitter(isChecked);
+  const emitter = new StatementEmitter(isChecked, new Names(), assertionsIn(ir));
   const isReporting = reports(ir, isChecked);
   const syncsGrid = hasGridBarrier(ir);
   const parameters = parametersOf(ir, params, isChecked, emitter);
@@ -62,14 +59,14 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
     ...generated(funcs.flat()),
     ...emitter.cuda.outlined,
     ...generated([
-      `extern "C" __global__ void${bounds} ${entry}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${parameters.map(declaration).join(', ')}) {`,
+      `extern "C" __global__ void${bounds} ${entryOf(ir)}(${plan === undefined ? '' : 'MR_BLOCK_FORM '}${parameters.map(declaration).join(', ')}) {`,
     ]),
     ...generated(indented([...memory, ...(syncsGrid ? ['MR_BEGIN_GRID(mr_stream)'] : [])])),
     ...nested(body),
     ...generated(['}']),
   ];
   const source = `${lines.map((line) => line.text).join('\n')}\n`;
-  return { source, entry, offsets: lines.map((line) => line.at), isReporting, syncsGrid, assertions: emitter.assertions };
+  return { source, offsets: lines.map((line) => line.at) };
 }
 
 /** Can the CPU device find out for a whole block that no thread leaves an array? Then a kernel without barriers is a region too. */
@@ -80,9 +77,7 @@ function canSkipChecks(ir: KernelIr): boolean {
 
 /** Has it the two hidden fault parameters? */
 export function reports(ir: KernelIr, isChecked: boolean): boolean {
-  if (isChecked) return true;
-  for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assert') return true;
-  return false;
+  return isChecked || assertionsIn(ir).length > 0;
 }
 
 /** The user's, then the hidden ones. */

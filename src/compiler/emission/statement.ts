@@ -4,6 +4,7 @@ import { loopText } from './loop.js';
 import { Names } from './names.js';
 import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './text.js';
 import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import type { Assertion } from '../ir/walk.js';
 
 /** What stands before a kernel on CUDA alone (twins.ts). */
 export interface CudaText {
@@ -20,11 +21,12 @@ export class StatementEmitter {
   readonly expressions: ExpressionEmitter;
   /** Variables that exist before their declaration is reached. */
   readonly declared: Set<Variable> = new Set();
-  /** The conditions of assertions so far: a report names one by its place here. */
-  readonly assertions: string[] = [];
+  /** A report names an assertion by its place here. */
+  readonly #assertions: readonly Assertion[];
   readonly cuda: CudaText = { parameters: [], rangeText: [], outlined: [], functions: 0 };
 
-  constructor(isChecked: boolean, names: Names = new Names()) {
+  constructor(isChecked: boolean, names: Names = new Names(), assertions: readonly Assertion[] = []) {
+    this.#assertions = assertions;
     this.expressions = new ExpressionEmitter(isChecked, names);
   }
 
@@ -75,8 +77,7 @@ export class StatementEmitter {
         return line(this.#print(stmt.parts));
       case 'assert': {
         const test = expressions.emit(stmt.test);
-        this.assertions.push(stmt.text);
-        return line(`if (!(${test})) { MR_FAILED(${this.assertions.length - 1}u); ${expressions.exit.leave} }`);
+        return line(`if (!(${test})) { MR_FAILED(${this.#assertions.indexOf(stmt)}u); ${expressions.exit.leave} }`);
       }
       case 'if': {
         const test = expressions.emit(stmt.test);

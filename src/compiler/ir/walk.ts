@@ -1,5 +1,5 @@
 // The parts of an expression and of a statement, for those who look through a kernel for something.
-import type { ArrayRef, Expr, Stmt } from './ir.js';
+import type { ArrayRef, Expr, KernelIr, Stmt } from './ir.js';
 
 /** What an expression is made of, in the order of the text. */
 export function operands(expr: Expr): readonly Expr[] {
@@ -105,4 +105,11 @@ export function writtenArrays(body: readonly Stmt[]): Set<ArrayRef> {
     }
   }
   return written;
+}
+
+export type Assertion = Extract<Stmt, { kind: 'assert' }>;
+
+/** A kernel's assertions, in the order of the numbers that reports name them by. */
+export function assertionsIn(ir: KernelIr): Assertion[] {
+  return [...statementsIn(ir.body)].filter((stmt) => stmt.kind === 'assert');
 }

@@ -2,12 +2,11 @@
 // by side in the lanes of vectors (lanes.h of the shim). The same interface as the CUDA text, for the same launches.
 //
 // docs/decisions/0019 says why.
-import type { LaneText } from '../../core/channel/build.js';
 import type { Params } from '../../core/kernels/kernel.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
 import { placeVariables } from '../analysis/storage.js';
 import { analyse } from '../analysis/uniformity.js';
-import { emitFunc, parametersOf, reports } from '../emission/cuda.js';
+import { emitFunc, entryOf, parametersOf, reports } from '../emission/cuda.js';
 import { ExpressionEmitter } from '../emission/expression.js';
 import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
 import { elementsOf, RegionEmitter } from '../emission/regions.js';
@@ -20,20 +19,13 @@ import { laneType } from './operators.js';
 import { LaneRegions } from './regions.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
-import { isFaster, isTaken, usesWide } from './suitability.js';
-
-export interface LaneOptions {
-  readonly entry: string;
-  readonly isChecked: boolean;
-  /** In the order of their numbers. */
-  readonly assertions: readonly string[];
-}
+import { isTaken, usesWide } from './suitability.js';
 
 /** In front of the parameters, and so in registers. */
 const INDICES = ['mr_index3', 'mr_index3 blockIdx', 'mr_index3 blockDim', 'mr_index3 gridDim'] as const;
 
-/** Undefined where the CUDA text serves the CPU device as well or better. */
-export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, assertions }: LaneOptions): LaneText | undefined {
+/** Undefined of a kernel that lanes do not take. */
+export function emitLanes(ir: KernelIr, params: Params, isChecked: boolean): string | undefined {
   if (!isTaken(ir)) return undefined;
   const plan = planRegions(ir) ?? oneRegion(ir);
   const statements = new StatementEmitter(isChecked);
@@ -41,7 +33,7 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
   const memory = blockMemory(ir, statements);
   const { crossing } = placeVariables(ir.body, plan);
   const uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
-  const regions = new LaneRegions(ir, plan, isChecked, statements, crossing, assertions);
+  const regions = new LaneRegions(ir, plan, isChecked, statements, crossing);
   const body = new RegionEmitter(ir, plan, isChecked, statements, (parts) => regions.write(parts)).body();
   const { helpers } = statements.expressions;
   const funcs = ir.funcs.flatMap((func) => [...emitFunc(func, helpers), ...laneFunc(func, helpers)]);
@@ -51,12 +43,12 @@ export function emitLanes(ir: KernelIr, params: Params, { entry, isChecked, asse
     ...generated(reports(ir, isChecked) ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
     ...generated(funcs),
-    ...generated([`extern "C" __global__ void ${entry}(${[...INDICES, 'mr_block', ...parameters].join(', ')}) {`]),
+    ...generated([`extern "C" __global__ void ${entryOf(ir)}(${[...INDICES, 'mr_block', ...parameters].join(', ')}) {`]),
     ...generated(indented(memory)),
     ...nested(body),
     ...generated(['}']),
   ];
-  return { source: `${lines.map((line) => line.text).join('\n')}\n`, isFaster: isFaster(ir) };
+  return `${lines.map((line) => line.text).join('\n')}\n`;
 }
 
 /** Shared memory, for as long as the block runs: what is thread-local is looked up again wherever it is used. */

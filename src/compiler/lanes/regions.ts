@@ -6,7 +6,7 @@ import type { StatementEmitter } from '../emission/statement.js';
 import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves, type RegionParts } from '../emission/regions.js';
 import { generated, indented, type Line, nested } from '../emission/text.js';
 import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
-import { statementsIn } from '../ir/walk.js';
+import { assertionsIn, statementsIn } from '../ir/walk.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
 import { laneArray, laneType } from './operators.js';
@@ -17,7 +17,6 @@ export class LaneRegions {
   readonly #ir: KernelIr;
   readonly #isChecked: boolean;
   readonly #statements: StatementEmitter;
-  readonly #assertions: readonly string[];
   readonly #assigned = new Set<Variable>();
   readonly #crossing: ReadonlySet<Variable>;
   /** What the block has one of. */
@@ -26,19 +25,11 @@ export class LaneRegions {
   readonly #scopes = new Scopes();
 
   /** `crossing`: what threads keep from one region to the next. */
-  constructor(
-    ir: KernelIr,
-    plan: Plan,
-    isChecked: boolean,
-    statements: StatementEmitter,
-    crossing: ReadonlySet<Variable>,
-    assertions: readonly string[],
-  ) {
+  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>) {
     this.#shared = plan.shared;
     this.#ir = ir;
     this.#isChecked = isChecked;
     this.#statements = statements;
-    this.#assertions = assertions;
     this.#crossing = crossing;
     for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
     this.#uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
@@ -79,7 +70,7 @@ export class LaneRegions {
     expressions.isProven = isFull && this.#isChecked && test !== undefined;
     const statements = new LaneStatements(expressions, {
       declared: this.#crossing,
-      assertions: this.#assertions,
+      assertions: assertionsIn(this.#ir),
       partedLoops: this.#uniformity.partedLoops,
       assigned: this.#assigned,
     });

@@ -5,7 +5,7 @@ import { counterOf } from '../analysis/conditions.js';
 import { loopText } from '../emission/loop.js';
 import { CPP_TYPE, type Line, nested, stripped } from '../emission/text.js';
 import type { Expr, Stmt, Variable } from '../ir/ir.js';
-import { expressionsOf } from '../ir/walk.js';
+import { type Assertion, expressionsOf } from '../ir/walk.js';
 import { decided, type LaneExpressions } from './expressions.js';
 import { hasPartial, isBrief, mayLose, sizeOf, touchesMemory } from './flow.js';
 import { laneType } from './operators.js';
@@ -28,7 +28,7 @@ export class LaneStatements {
   readonly expressions: LaneExpressions;
   /** Variables that exist before their declaration is reached. */
   readonly declared: ReadonlySet<Variable>;
-  readonly #assertions: readonly string[];
+  readonly #assertions: readonly Assertion[];
   readonly #partedLoops: ReadonlySet<Stmt>;
   readonly #assigned: ReadonlySet<Variable>;
   /** The scope that a variable was declared in: who is there, has it. */
@@ -42,7 +42,7 @@ export class LaneStatements {
     expressions: LaneExpressions,
     facts: {
       readonly declared: ReadonlySet<Variable>;
-      readonly assertions: readonly string[];
+      readonly assertions: readonly Assertion[];
       readonly partedLoops: ReadonlySet<Stmt>;
       readonly assigned: ReadonlySet<Variable>;
       readonly result?: string;
@@ -140,7 +140,7 @@ export class LaneStatements {
       case 'fence':
         return line('__threadfence();');
       case 'assert':
-        return this.#assert(stmt.test, stmt.text, at);
+        return this.#assert(stmt);
       case 'if':
         return this.#if(stmt);
       case 'loop':
@@ -193,10 +193,11 @@ export class LaneStatements {
       : `${name} = mr_choose(${scope.mask}, ${stripped(text)}, ${name});`;
   }
 
-  #assert(test: Expr, text: string, at: number): Line[] {
+  #assert(stmt: Assertion): Line[] {
     const { expressions } = this;
+    const { test, at } = stmt;
     const failed = expressions.named('bool', `(${this.#scopes.current.mask} & ~${expressions.vector(test)})`);
-    const number = this.#assertions.indexOf(text);
+    const number = this.#assertions.indexOf(stmt);
     const leave = this.#scopes.leave(failed, this.#scopes.all[0]!);
     return [
       {

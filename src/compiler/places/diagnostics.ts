@@ -55,19 +55,22 @@ export function placeOf(text: string, offset: number): { readonly line: number; 
   return { line, column: before.length - before.lastIndexOf('\n') };
 }
 
-/** 1-based lines of many offsets of one text. */
-export function linesOf(text: string): (offset: number) => number {
+/** Offsets of a text's lines. */
+export function lineStarts(text: string): number[] {
   const starts = [0];
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
-  return (offset) => {
-    let [low, high] = [0, starts.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (starts[middle]! <= offset) low = middle;
-      else high = middle;
-    }
-    return high;
-  };
+  return starts;
+}
+
+/** 1-based line of an offset, of a text whose lines start there. */
+export function lineAt(starts: readonly number[], offset: number): number {
+  let [low, high] = [0, starts.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (starts[middle]! <= offset) low = middle;
+    else high = middle;
+  }
+  return high;
 }
 
 /** The user's line of a line of the function's text. The text is taken to begin where `kernel()` was called. */

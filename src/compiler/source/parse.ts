@@ -4,6 +4,7 @@
 // counters. Offsets in the tree are offsets in that text.
 import { type ArrowFunctionExpression, type Expression, type FunctionExpression, parseExpressionAt } from 'acorn';
 import { clean } from './clean.js';
+import { isTooDeep, tooDeep } from '../places/depth.js';
 import { KernelTextError } from '../places/diagnostics.js';
 
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
@@ -30,21 +31,6 @@ function attempt(source: string, shift: number): Attempt {
 
 /** Ten times the longest kernels that people write; beyond it reading and building take seconds. */
 const MAX_TEXT_CHARS = 128 << 10;
-
-/** The stack ended: the text is nested deeper than those who read it, tree by tree, can follow. */
-export function isTooDeep(error: unknown): boolean {
-  return (
-    error instanceof Error && /call stack|stack space/.test(error.message) && (error instanceof RangeError || error instanceof SyntaxError)
-  );
-}
-export function tooDeep(): KernelTextError {
-  return new KernelTextError(
-    'K006',
-    { start: 0, end: 1 },
-    'The text is nested too deeply to be read.',
-    'Take parts of it out of their brackets.',
-  );
-}
 
 /** K002. `error` is what acorn says of the text in parentheses, if it says something. */
 function unreadable(error: unknown): KernelTextError {

@@ -22,10 +22,8 @@ export interface SourceMapping {
   readonly lines: readonly number[];
 }
 
-/** One build: plain data, so that it can be posted to the device's worker. */
-export interface BuildSpec {
-  /** CUDA C++. */
-  readonly source: string;
+/** What is known of a build before any text of it is written. */
+export interface BuildFacts {
   /** What built images are remembered by, in place of the text: the same for texts that differ in the names of locals. */
   readonly identity?: string;
   /** The `extern "C"` function to look up; empty of a module. */
@@ -48,20 +46,28 @@ export interface BuildSpec {
   readonly syncsGrid?: boolean;
   /** CUDA C++ text of the user's whose kernels launch kernels: linked with the device runtime; checked on the CPU device. */
   readonly isLaunching?: boolean;
-  /** Parameter types as the text must declare them, in order, for the comparison with its parameter list: 'f32', 'f32*', ... Empty for generated text. */
-  readonly signature: readonly string[];
+  /** Threads that work together in blocks: it may be made for blocks of one size, so it keeps that of its first launch. */
+  readonly isOfBlocks?: boolean;
   /** Arrays that the text declares: a fault report counts them after the parameters. */
   readonly arrays?: readonly string[];
   /** What the text asserts, in the order of their numbers; by line where it `isAsserting`. */
   readonly assertions?: readonly string[];
-  readonly mapping: SourceMapping;
-  /** For the CPU device: another text of the same kernel, whose threads run side by side in lanes of vectors. */
-  readonly lanes?: LaneText;
 }
 
-export interface LaneText {
-  /** C++ behind the CPU device's headers. */
+/** One build: plain data, so that it can be posted to the device's worker. */
+export interface BuildSpec extends BuildFacts {
+  /** CUDA C++. */
   readonly source: string;
-  /** It is known to be the faster one. */
-  readonly isFaster: boolean;
+  readonly mapping: SourceMapping;
+  /** For the CPU device: C++ of the same kernel behind the device's headers, whose threads run side by side in lanes of vectors. */
+  readonly lanes?: string;
 }
+
+/** One whose texts are written where no image of it is kept: of a TypeScript kernel. */
+export interface UnwrittenBuild extends BuildFacts {
+  readonly identity: string;
+  /** What its compiler writes them from: plain data, which is that compiler's own business. */
+  readonly form: object;
+}
+
+export type Build = BuildSpec | UnwrittenBuild;

@@ -7,7 +7,7 @@ import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceLostError } from '../base/errors.js';
-import type { BuildSpec } from './build.js';
+import type { Build, BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
 import type { GrowableSharedBuffer } from './shared-buffer.js';
 
@@ -69,7 +69,7 @@ export interface Channel {
    * Builds a kernel, or finds it in a module that was given to `loadModule`, and binds it to the handle; launches of it wait on the
    * device. Rejects with what its launches fail of.
    */
-  build(handle: number, build: BuildSpec, module?: number): Promise<BuildReport>;
+  build(handle: number, build: Build, module?: number): Promise<BuildReport>;
   /** Builds a text and loads the image, once, under a number that the caller chose. */
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
   /** Binds a variable to a memory handle, for good; records that name it wait on the device. Rejects when there is none such. */

@@ -34,9 +34,6 @@ const WARP = 32;
 const DEFAULT_BLOCK = 256;
 /** A sixteenth is left for a smaller block, which is more often a place for than one that takes the multiprocessor whole. */
 const NEARLY = 15 / 16;
-/** Threads that work together in blocks: such a text may be made for one size, so it keeps that of its first launch. */
-const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)\b/;
-
 export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;
@@ -80,7 +77,7 @@ export class KernelPlan implements KernelFacts {
     this.blocks = defaultBlocks(DEFAULT_BLOCK, this.maxThreadsPerBlock);
     this.syncsGrid = kernel.build.syncsGrid ?? false;
     this.#multiprocessors = device.multiprocessors;
-    this.#isOfBlocks = OF_BLOCKS.test(kernel.build.source);
+    this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }
 
   /** It was built: later launches are held to its own limits at the call, and have the block that suits it. */

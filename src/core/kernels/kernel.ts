@@ -1,6 +1,6 @@
 // What a kernel is to a stream: named, typed parameters and something to build. How a TypeScript function becomes one
 // is the compiler's business.
-import type { BuildSpec } from '../channel/build.js';
+import type { Build } from '../channel/build.js';
 import type { DType, Scalar } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { ModuleText } from './module.js';
@@ -79,9 +79,7 @@ export interface Kernel<P extends Params = Params> {
   readonly source: string;
   readonly [MADE]: true;
   /** @internal */
-  readonly build: BuildSpec;
-  /** @internal The same with what only the CPU device asks for, written when it does. */
-  readonly cpuBuild?: () => BuildSpec;
+  readonly build: Build;
   /** @internal */
   readonly abi: KernelAbi;
   /** @internal Dimensions of a `threads` launch that the text can take: 1 to 3, or 0 for any. */

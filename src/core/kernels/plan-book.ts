@@ -48,10 +48,9 @@ export class PlanBook {
   #make(kernel: Kernel): KernelPlan {
     checkKernel(kernel);
     const handle = this.#takeHandle();
-    const { backend, info } = this.#channel;
+    const { info } = this.#channel;
     const module = kernel.module && this.module(kernel.module);
-    const build = (backend === 'cpu' ? kernel.cpuBuild?.() : undefined) ?? kernel.build;
-    const built = this.#channel.build(handle, build, module?.number);
+    const built = this.#channel.build(handle, kernel.build, module?.number);
     const plan = new KernelPlan(kernel, handle, info, built, module);
     // Its launches tell; a build that nobody asks about does not.
     built.then(

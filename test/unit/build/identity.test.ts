@@ -20,9 +20,9 @@ import { findCxx, recallCxx } from '../../../src/build/compilers/toolchain.js';
 import { cpuIdentity, identityOf, identityOfCpu, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/base/identity.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/build/', import.meta.url));
-const CUDA = fileURLToPath(new URL('../../../src/compiler/cuda/', import.meta.url));
+const COMPILER = fileURLToPath(new URL('../../../src/compiler/', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-identity-'));
-const [shim, build, cuda] = [join(scratch, 'shim'), join(scratch, 'build'), join(scratch, 'cuda')];
+const [shim, build, compiler] = [join(scratch, 'shim'), join(scratch, 'build'), join(scratch, 'compiler')];
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Keeps what it is told, and counts. */
@@ -41,36 +41,37 @@ class Notes implements Facts {
 /** When what was written just now has settled. */
 const later = (): number => Date.now() + 5000;
 
-test('the identity of the package is that of its shim and of the code that reads and rewrites texts', async () => {
+test('the identity of the package is that of its shim and of the code that reads, writes and rewrites texts', async () => {
   cpSync(SHIM_DIRECTORY, shim, { recursive: true });
   cpSync(BUILD, build, { recursive: true });
-  cpSync(CUDA, cuda, { recursive: true });
-  expect(await packageIdentity()).toBe(await identityOf([shim, build, cuda]));
+  cpSync(COMPILER, compiler, { recursive: true });
+  expect(await packageIdentity()).toBe(await identityOf([shim, build, compiler]));
   const seen = new Set([await packageIdentity()]);
   const notes = new Notes();
   const changes: readonly (() => void)[] = [
     () => writeFileSync(join(shim, 'index.h'), '// another'),
     () => writeFileSync(join(build, 'fission.ts'), '// another'),
     () => writeFileSync(join(build, 'coroutines.ts'), '// another'),
-    () => writeFileSync(join(cuda, 'variables.ts'), '// another'),
+    () => writeFileSync(join(compiler, 'cuda', 'variables.ts'), '// another'),
+    () => writeFileSync(join(compiler, 'lanes', 'memory.ts'), '// another'),
     () => writeFileSync(join(build, 'added.ts'), ''),
     () => renameSync(join(build, 'added.ts'), join(shim, 'added.ts')),
     () => writeFileSync(join(shim, 'include', 'added.h'), '// deeper'),
   ];
   for (const change of changes) {
     change();
-    const identity = await identityOf([shim, build, cuda]);
+    const identity = await identityOf([shim, build, compiler]);
     seen.add(identity);
     // Remembered or not.
-    expect(await identityOf([shim, build, cuda], notes, later())).toBe(identity);
-    expect(await identityOf([shim, build, cuda], notes, later())).toBe(identity);
+    expect(await identityOf([shim, build, compiler], notes, later())).toBe(identity);
+    expect(await identityOf([shim, build, compiler], notes, later())).toBe(identity);
   }
   expect(seen.size).toBe(1 + changes.length);
   expect(notes.recalled).toBe(changes.length);
   expect(notes.known.size).toBe(changes.length);
   writeFileSync(join(build, 'fission.d.ts'), 'declarations');
   writeFileSync(join(build, 'fission.js.map'), 'a map');
-  expect(seen.has(await identityOf([shim, build, cuda]))).toBe(true);
+  expect(seen.has(await identityOf([shim, build, compiler]))).toBe(true);
 });
 
 test('the stamp of a file changes with all that may have changed it', () => {

@@ -7,6 +7,7 @@ import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { LANE_KERNELS } from '../../support/lane-kernels.js';
+import { writtenOf } from '../../support/written.js';
 import { i32, inout, input, kernel } from '../../../src/index.js';
 import { type ImageArgument, ImageRunner, i32 as int } from './run-image.js';
 
@@ -25,10 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => runner.close());
 
-function lanesOf({ cpuBuild }: Kernel, width: string): BuildSpec {
-  const { lanes, ...spec } = cpuBuild!();
+function lanesOf(made: Kernel, width: string): BuildSpec {
+  const { lanes, ...spec } = writtenOf(made, 'always');
   expect(lanes).toBeDefined();
-  return { ...spec, lanes: { ...lanes!, source: `#define MR_VECTOR_BYTES ${width}\n${lanes!.source}` } };
+  return { ...spec, lanes: `#define MR_VECTOR_BYTES ${width}\n${lanes!}` };
 }
 
 let images = 0;
@@ -62,7 +63,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
   const checked = make('checked') as unknown as Kernel;
   let expected: string;
   beforeAll(async () => {
-    expected = await built(checked.build);
+    expected = await built(writtenOf(checked, 'off'));
   });
 
   test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (width) => {
@@ -79,12 +80,12 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
 
   test('so do those without checks', async () => {
     const unchecked = make('unchecked') as unknown as Kernel;
-    const [plain, actual] = await Promise.all([built(unchecked.build), built(unchecked.cpuBuild!())]);
+    const [plain, actual] = await Promise.all([built(writtenOf(unchecked, 'off')), built(writtenOf(unchecked, 'always'))]);
     for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
   });
 });
 
-const lanes = (made: unknown): string | undefined => (made as Kernel).cpuBuild!().lanes?.source;
+const lanes = (made: unknown): string | undefined => writtenOf(made as Kernel, 'always').lanes;
 
 test('what a condition keeps from an array does not load, though ranges show that nobody leaves it', () => {
   const guarded = kernel('guarded', { x: input(i32), y: inout(i32) }, ({ x, y }, { i }) => {

@@ -13,6 +13,7 @@ import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
+import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
@@ -128,7 +129,7 @@ for (const [bounds, seed] of [
 async function imageOf(made: Kernel): Promise<string> {
   const compiler = await CpuCompiler.open();
   const path = join(directory, `${made.build.entry}.so`);
-  writeFileSync(path, await compiler.compile(made.build));
+  writeFileSync(path, await compiler.compile(writtenOf(made, 'off')));
   return path;
 }
 

@@ -42,7 +42,6 @@ export function specOf(source: string, entry: string, more: Partial<BuildSpec> =
     fmad: true,
     isBounded: false,
     isChecked: false,
-    signature: [],
     mapping: { file: 'user.ts', lines: [] },
     ...more,
   };

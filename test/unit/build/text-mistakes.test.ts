@@ -6,6 +6,7 @@ import { type Device, type Kernel, openDevice } from 'millrace';
 import { type Decided, decided } from '../../support/oracle/cases.js';
 import { differenceOn } from '../../support/oracle/compare.js';
 import type { Target } from '../../support/target.js';
+import { writtenOf } from '../../support/written.js';
 
 /** Programs whose text has the place of a mistake, at most. */
 const PROGRAMS = 40;
@@ -54,9 +55,8 @@ function sizeOf({ one }: Decided): number {
 
 /** Without the text for lanes, which the CPU device would take instead. */
 function withText(made: Kernel, text: string): Kernel {
-  const { build } = made as Kernel & { readonly build: object };
   const identity = createHash('sha256').update(text).digest('hex');
-  return { ...made, source: text, build: { ...build, source: text, identity }, cpuBuild: undefined } as Kernel;
+  return { ...made, source: text, build: { ...writtenOf(made, 'off'), source: text, identity } } as Kernel;
 }
 
 test.each(Object.entries(MISTAKES))('%s', { timeout: 240_000 }, async (name, [from, to]) => {

@@ -4,6 +4,7 @@ import { findEntry as entryOf, readParameter, type TextEntry } from '../../../sr
 import { globalFunctions, withoutComments } from '../../../src/compiler/cuda/text.js';
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { complaint } from './support.js';
 
@@ -35,13 +36,12 @@ test('a kernel from text', () => {
     isBounded: true,
     isChecked: false,
     options: ['--use_fast_math'],
-    signature: ['f32*', 'f32*', 'f32', 'i32'],
   });
 });
 
 test('lines of the text are lines of this file', () => {
   const made = cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: i32 }, SCALE);
-  const { file, lines } = made.build.mapping;
+  const { file, lines } = (made.build as BuildSpec).mapping;
   expect(file).toMatch(/cuda-kernel\.test\.ts$/);
   expect(lines).toHaveLength(5);
   expect(lines[4]! - lines[0]!).toBe(4);
@@ -162,6 +162,14 @@ test('bounded only when tokens prove it', () => {
   expect(bounded('SPIN', '#define SPIN\n')).toBe(false);
   expect(bounded('f();', '__device__ void f() { f(); } ')).toBe(false);
   expect(bounded('__syncthreads();')).toBe(false);
+});
+
+test('threads work together in blocks where a text has words for it, comments aside', () => {
+  const isOfBlocks = (body: string, before = ''): boolean | undefined =>
+    cudaKernel('k', {}, `${before}extern "C" __global__ void k() { ${body} }`).build.isOfBlocks;
+  for (const body of ['__shared__ int n;', '__syncthreads();', '__ballot_sync(~0u, 1);']) expect(isOfBlocks(body), body).toBe(true);
+  expect(isOfBlocks('', '#include <cooperative_groups.h>\n')).toBe(true);
+  expect(isOfBlocks('int x = 1; // __shared__')).toBe(false);
 });
 
 describe('barriers of the grid', () => {

@@ -320,7 +320,6 @@ export function shiftKernel<P extends ArrayParam>(y: P): Kernel<{ readonly y: P 
       fmad: true,
       isBounded: true,
       isChecked: true,
-      signature: [],
       mapping: { file: '', lines: [] },
     },
     [MADE]: true,

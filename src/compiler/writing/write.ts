@@ -1,0 +1,46 @@
+// The texts of a kernel. They are written where a compiler wants them, in the device's worker, since most kernels are
+// found built: what is asked of a kernel before that, its form knows.
+import type { BuildSpec, UnwrittenBuild } from '../../core/channel/build.js';
+import { CompileError } from '../../core/base/errors.js';
+import { emitKernel } from '../emission/cuda.js';
+import { emitLanes } from '../lanes/lanes.js';
+import { isFaster } from '../lanes/suitability.js';
+import { isTooDeep } from '../places/depth.js';
+import { lineAt, userLine } from '../places/diagnostics.js';
+import type { KernelForm } from './form.js';
+
+/** Which kernels have lanes: none, those that are known to gain by them, or all that can. */
+export type WantedLanes = 'off' | 'auto' | 'always';
+
+/** CUDA C++, which both devices take; it has the names of the function's text. */
+export function cudaTextOf({ ir, params, isChecked, maxThreadsPerBlock }: KernelForm): string {
+  return emitKernel(ir, params, { isChecked, maxThreadsPerBlock }).source;
+}
+
+/** Throws CompileError for a kernel that is nested too deeply to be written. */
+export function written(build: UnwrittenBuild, wanted: WantedLanes): BuildSpec {
+  const { form: given, ...facts } = build;
+  const form = given as KernelForm;
+  const { ir, params, isChecked, maxThreadsPerBlock, site, lineStarts } = form;
+  try {
+    const { source, offsets } = emitKernel(ir, params, { isChecked, maxThreadsPerBlock });
+    const lines = offsets.map((at) => (at < 0 ? 0 : userLine(site, lineAt(lineStarts, at))));
+    const lanes = lanesOf(form, wanted);
+    return { ...facts, source, mapping: { file: site.file ?? facts.name, lines }, ...(lanes !== undefined && { lanes }) };
+  } catch (error) {
+    if (!isTooDeep(error)) throw error;
+    const message = `K006: Kernel '${facts.name}' is nested too deeply to be written.`;
+    throw new CompileError('ERR_MILLRACE_COMPILE', message, message, []);
+  }
+}
+
+function lanesOf({ ir, params, isChecked }: KernelForm, wanted: WantedLanes): string | undefined {
+  if (wanted === 'off' || (wanted === 'auto' && !isFaster(ir))) return undefined;
+  try {
+    return emitLanes(ir, params, isChecked);
+  } catch (error) {
+    // The other text was written all the same.
+    if (isTooDeep(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,64 @@
+// Builds of TypeScript kernels, whose texts are written when no image is kept.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { KernelBuilder } from '../../../src/build/images/builder.js';
+import type { Nvrtc } from '../../../src/build/compilers/cuda-compiler.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import type { Build } from '../../../src/core/channel/build.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { writtenOf } from '../../support/written.js';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'millrace-unwritten-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const cpu = (lanes?: string): KernelBuilder =>
+  new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: directory, MILLRACE_LANES: lanes });
+
+const made = kernel('halve', { x: inout(f32) }, ({ x }, { i }) => {
+  if (x[i]! > 0) x[i] = x[i]! / 2;
+});
+/** What nobody can write a text of. */
+const empty = { ...made.build, form: {} } as Build;
+
+test('who finds the image has no text written, on either device', async () => {
+  await expect(cpu().build(empty)).rejects.toThrow();
+  expect((await cpu().build(made.build)).fromCache).toBe(false);
+  expect((await cpu().build(empty)).fromCache).toBe(true);
+
+  const sources: string[] = [];
+  const nvrtc: Nvrtc = {
+    version: [13, 0],
+    path: '/lib/libnvrtc.so',
+    async compile(source) {
+      sources.push(source);
+      return { image: Buffer.from('cubin'), log: '' };
+    },
+    link: () => Promise.reject(new Error('There is nothing to link.')),
+  };
+  const cuda = (): KernelBuilder =>
+    new KernelBuilder({ backend: 'cuda', computeCapability: [9, 0], nvrtc }, { MILLRACE_CACHE_DIR: directory });
+  expect((await cuda().build(made.build)).fromCache).toBe(false);
+  expect((await cuda().build(empty)).fromCache).toBe(true);
+  expect(sources).toEqual([made.source]);
+});
+
+test('with lanes, without, and of a text that was written, images are others', async () => {
+  const images: string[] = [];
+  for (const [builder, build] of [
+    [cpu(), made.build],
+    [cpu('off'), made.build],
+    [cpu('always'), made.build],
+    [cpu(), writtenOf(made, 'off')],
+  ] as const) {
+    const { image, fromCache } = await builder.build(build);
+    expect(fromCache).toBe(false);
+    images.push(Buffer.from(image).toString());
+  }
+  expect(new Set(images).size).toBe(images.length);
+});
