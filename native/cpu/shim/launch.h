@@ -181,13 +181,15 @@ static MR_INLINE void mr_take_hidden(const MrCpuLaunch*, unsigned) {}
 #endif
 
 // Names of parameters are ours too: a kernel may be called `first`.
-#define MR_KERNEL(name)                                                                             \
+#define MR_KERNEL(name) MR_KERNEL_OF(name, name)
+/// `path` is what C++ calls it, with its namespaces.
+#define MR_KERNEL_OF(name, path)                                                                    \
   extern "C" {                                                                                      \
   MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \
                                  unsigned long long mr_end) {                                       \
-    mr_take_hidden(mr_launch, mr_signature<decltype(name)>::table.count);                           \
-    mr_signature<decltype(name)>::run<&name>(mr_launch, mr_first, mr_end);                          \
+    mr_take_hidden(mr_launch, mr_signature<decltype(path)>::table.count);                           \
+    mr_signature<decltype(path)>::run<&path>(mr_launch, mr_first, mr_end);                          \
   }                                                                                                 \
-  MR_EXPORT_DATA extern const mr_signature<decltype(name)>::Table mr_params_##name;                 \
-  const mr_signature<decltype(name)>::Table mr_params_##name = mr_signature<decltype(name)>::table; \
+  MR_EXPORT_DATA extern const mr_signature<decltype(path)>::Table mr_params_##name;                 \
+  const mr_signature<decltype(path)>::Table mr_params_##name = mr_signature<decltype(path)>::table; \
   }

@@ -16,7 +16,8 @@ inline constexpr bool mr_is_const = false;
 template <class T>
 inline constexpr bool mr_is_const<const T> = true;
 
-#define MR_VARIABLE(name) {#name, (void*)__builtin_addressof(name), sizeof(name), mr_is_const<decltype(name)>},
+/// `path` is what C++ calls it.
+#define MR_VARIABLE(name, path) {#name, (void*)__builtin_addressof(path), sizeof(path), mr_is_const<decltype(path)>},
 #define MR_VARIABLES(...)                                       \
   extern "C" {                                                  \
   MR_EXPORT_DATA extern const mr_variable mr_variables[];       \

@@ -13,7 +13,7 @@ import { formsOf, type Forms } from '../threads/forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
 import type { EditedText } from '../text/edits.js';
 import { rewriteLaunches } from '../threads/launches.js';
-import { rewriteForCpu } from '../threads/rewrite.js';
+import { kernelPaths, rewriteForCpu } from '../threads/rewrite.js';
 import { rowEdits } from '../threads/rows.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
@@ -104,16 +104,16 @@ interface ReadText {
 /** What an image is to show. */
 interface Exports {
   readonly kernels: readonly string[];
-  /** Of a module, as a table. */
-  readonly variables?: readonly string[];
+  /** Of a module, as a table: what they are asked for by, and what C++ calls them. */
+  readonly variables?: ReadonlyMap<string, string>;
 }
 
 /** What a module shows: its kernels, and the variables that it defines. `source` is what the preprocessor left, if it was asked. */
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
   const kernels = globalFunctions(text).filter(({ isExternC }) => isExternC);
-  const variables = variablesOf(text).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
-  return { kernels: [...new Set(kernels.map(({ name }) => name))], variables: [...new Set(variables.map(({ name }) => name))] };
+  const variables = variablesOf(text, source).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
+  return { kernels: [...new Set(kernels.map(({ name }) => name))], variables: new Map(variables.map(({ name, path }) => [name, path])) };
 }
 
 /** The text behind the shim. */
@@ -136,8 +136,10 @@ function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boo
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
-  const kernels = exports.kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  const variables = exports.variables && `MR_VARIABLES(${exports.variables.map((name) => `MR_VARIABLE(${name}) `).join('')})\n`;
+  const paths = kernelPaths(tokens);
+  const kernels = exports.kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
+  const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
+  const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const exported = kernels + (variables ?? '');
   const head = spec.isAsserting ? '#define MR_ASSERTING 1\n' : '';
   // Whether assertions count may be among the options.

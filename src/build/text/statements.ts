@@ -18,7 +18,6 @@ export interface Declarator {
 }
 export interface Declaration {
   readonly type: Extent;
-  readonly isConst: boolean;
   readonly declarators: readonly Declarator[];
 }
 export type Statement = Extent &
@@ -135,7 +134,6 @@ export function declarationOf(tokens: readonly Token[], from: number, to: number
   }
   if (!hasType || at === from || at > to) return undefined;
   const type = { from, to: at - 1 };
-  const isConst = tokens.slice(from, at).some(({ text }) => text === 'const') && tokens[at]!.text !== '*';
   const declarators: Declarator[] = [];
   while (at <= to) {
     let prefix = '';
@@ -168,5 +166,5 @@ export function declarationOf(tokens: readonly Token[], from: number, to: number
     if (at > to || tokens[at]?.text === ';') break;
     at++;
   }
-  return { type, isConst, declarators };
+  return { type, declarators };
 }

@@ -100,13 +100,6 @@ export function closing(tokens: readonly Token[], open: number): number {
   return tokens.length;
 }
 
-/** Where the block ends that the token stands in. */
-export function blockEnd(tokens: readonly Token[], from: number): number {
-  let at = from;
-  while (at < tokens.length && tokens[at]!.text !== '}') at = tokens[at]!.text === '{' ? closing(tokens, at) + 1 : at + 1;
-  return at;
-}
-
 /** For each token, whether it stands at namespace scope: outside every brace but those of namespaces and `extern "C"`. */
 export function namespaceScope(tokens: readonly Token[]): boolean[] {
   const braces: boolean[] = [];

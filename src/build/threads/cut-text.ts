@@ -31,8 +31,8 @@ export class CutText {
   of(list: List): string {
     let text = list.shared.join('');
     for (const variable of list.variables.values()) {
-      const { name, type, prefix, role, initializer } = variable;
-      if (role === 'uniform') text += `${type} ${prefix} ${name} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
+      const { role, initializer } = variable;
+      if (role === 'uniform') text += `${fixed(variable)} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
       if (role === 'crossing') text += this.#storage(variable) + begin(variable);
     }
     for (const item of list.items) {
@@ -61,10 +61,10 @@ const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};
 const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
 `;
     for (const one of this.#declared) {
-      const { name, id, role, type, prefix, initializer } = one;
+      const { name, id, role, initializer } = one;
       if (find(name, list)?.id !== id) continue;
       if (role === 'crossing' && one.usedIn.has(part)) text += `auto& ${name} = mr_values_${id}.of[mr_thread_number];\n`;
-      if (role === 'recomputed') text += `${type} ${prefix} ${name} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
+      if (role === 'recomputed') text += `${fixed(one)} = ${this.#slice(initializer!.from, initializer!.to)};\n`;
     }
     for (const one of part.statements) {
       text += `#line ${this.#tokens[one.from]!.line} "kernel.cu"\n`;
@@ -84,6 +84,12 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
     }
     return text;
   }
+}
+
+/** The declaration of what does not change. If it does after all, it does not compile, and coroutines are made of the threads. */
+function fixed({ name, type, prefix }: Variable): string {
+  const isSaid = prefix === '' ? /\bconst\b/.test(type) : prefix.endsWith('const');
+  return isSaid ? `${type} ${prefix} ${name}` : `${type} ${prefix} const ${name}`;
 }
 
 /** What a parameter is to each thread when the kernel begins. */

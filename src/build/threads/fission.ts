@@ -70,7 +70,7 @@ class Cutter {
   text(): string {
     const { bodyOpen, bodyEnd, open, close, name } = this.#fn;
     const body = this.#tokens.slice(bodyOpen + 1, bodyEnd);
-    this.#require(!body.some(({ text }) => FORBIDDEN.has(text)));
+    this.#require(this.#body.isUnderstood && !body.some(({ text }) => FORBIDDEN.has(text)));
     const statements = statementsOf(this.#tokens, bodyOpen + 1, bodyEnd - 1);
     this.#require(statements !== undefined);
     const list = this.#read(statements, undefined);
@@ -261,7 +261,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     try {
       const around = this.#around(one, list);
       const own = this.#declared.slice(declared);
-      if (own.every(({ name, suffix }) => suffix === '' && !this.#body.isPointedTo(name))) return around;
+      if (own.every(({ name, suffix }) => suffix === '' && !this.#body.isExposed(name))) return around;
     } catch (error) {
       if (!(error instanceof NotUnderstood)) throw error;
     }
@@ -310,11 +310,13 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
   }
 
   #declare(one: Statement & { kind: 'declaration' }, list: List, part: Part): void {
-    const { type, declarators, isConst } = one.declaration;
+    const { type, declarators } = one.declaration;
+    const { bodyOpen, bodyEnd } = this.#fn;
     for (const declarator of declarators) {
       const { name, prefix, suffix, initializer } = declarator;
       this.#require(!this.#isKnown(name, list) && !this.#params.has(name) && !this.#counters.has(name) && !INDICES.has(name));
-      const isFixed = suffix === '' && !prefix.includes('&') && initializer !== undefined && this.#keeps(name, isConst && prefix === '');
+      const isFixed =
+        suffix === '' && !prefix.includes('&') && initializer !== undefined && !this.#body.isAssigned(name, bodyOpen, bodyEnd);
       // Nothing before it may have meant another of its name, outside the kernel.
       this.#require(this.#isDeclaredFirst(name));
       let role: Role = 'local';
@@ -332,10 +334,6 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
       this.#declared.push(variable);
       list.variables.set(name, variable);
     }
-  }
-
-  #keeps(name: string, isConst: boolean): boolean {
-    return isConst || !this.#body.isAssigned(name, this.#fn.bodyOpen, this.#fn.bodyEnd);
   }
 
   /** Whether the tokens compute with nothing but what does not change; `ofThreads`: with the index of the thread too. */
@@ -356,7 +354,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     for (const variable of this.#declared) {
       const isShort = variable.usedIn.size === 1;
       // What may be pointed to is kept, whoever points to it.
-      const isKept = variable.suffix !== '' || this.#body.isPointedTo(variable.name);
+      const isKept = variable.suffix !== '' || this.#body.isExposed(variable.name);
       if (variable.role !== 'local' || (isShort && !isKept)) continue;
       variable.role = 'crossing';
       const { type, prefix, suffix, initializer } = variable;

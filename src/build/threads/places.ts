@@ -6,7 +6,7 @@ import { BodyText } from '../text/body.js';
 import type { Edit } from '../text/edits.js';
 import type { FunctionText } from '../text/functions.js';
 import { declarationOf } from '../text/statements.js';
-import { blockEnd, closing, type Token } from '../text/text.js';
+import { closing, type Token } from '../text/text.js';
 
 const ONE = /^(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]$/;
 const OF_GRID =
@@ -28,33 +28,30 @@ function textOf(tokens: readonly Token[], from: number, to: number, between: str
     .join(between);
 }
 
-/** A variable that stands for a place all its life and is no int already. */
+/** The value, as tokens, of a variable that stands for a place all its life. */
 interface PlaceVariable {
-  /** Its value, as tokens. */
   readonly from: number;
   readonly to: number;
-  /** Where the block ends that it is declared in. */
-  readonly end: number;
 }
+/** Types that hold every place. An int needs no other subscript. */
+const HOLDS_PLACES =
+  /^(?:const |volatile )?(?:unsigned|unsigned int|uint|size_t|u?int(?:32|64)_t|(?:unsigned )?long(?: long)?(?: int)?|auto)$/;
 
-/** Those of a function by name. */
-function placesOf(tokens: readonly Token[], fn: FunctionText): Map<string, PlaceVariable> {
-  const body = new BodyText(tokens, fn);
-  const found = new Map<string, PlaceVariable>();
-  const seen = new Set<string>();
+/** Those of a function by the token of their declaration. */
+function placesOf(tokens: readonly Token[], fn: FunctionText, body: BodyText): Map<number, PlaceVariable> {
+  const found = new Map<number, PlaceVariable>();
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
-    if (!';{}()'.includes(tokens[i]!.text) || tokens[i + 1]!.kind !== 'name') continue;
-    const isStatement = !'()'.includes(tokens[i]!.text);
+    if (!';{}'.includes(tokens[i]!.text) || tokens[i + 1]!.kind !== 'name') continue;
     let end = i + 1;
     while (end < fn.bodyEnd && tokens[end]!.text !== ';') end++;
     const declaration = declarationOf(tokens, i + 1, end);
     for (const { name, prefix, suffix, initializer } of declaration?.declarators ?? []) {
-      const isInt = /^(?:const )?int$/.test(textOf(tokens, declaration!.type.from, declaration!.type.to, ' '));
-      const isFixed = prefix === '' && suffix === '' && initializer !== undefined && !body.isAssigned(name, fn.bodyOpen, fn.bodyEnd);
-      found.delete(name);
-      if (!seen.has(name) && isStatement && isFixed && !isInt && isPlace(tokens, initializer.from, initializer.to))
-        found.set(name, { ...initializer, end: blockEnd(tokens, end) });
-      seen.add(name);
+      if (prefix !== '' || suffix !== '' || initializer === undefined || !isPlace(tokens, initializer.from, initializer.to)) continue;
+      const { from, to } = declaration!.type;
+      const isWide =
+        HOLDS_PLACES.test(textOf(tokens, from, to, ' ')) && tokens.slice(from, to + 1).every(({ text }) => !body.isOfText(text));
+      const at = initializer.from - 2;
+      if (isWide && body.isDeclaratorAt(at) && !body.isAssigned(name, fn.bodyOpen, fn.bodyEnd)) found.set(at, initializer);
     }
   }
   return found;
@@ -63,14 +60,15 @@ function placesOf(tokens: readonly Token[], fn: FunctionText): Map<string, Place
 /** The edits for the subscripts of a function. `shared`: names of what lies in shared memory. */
 export function placeEdits(tokens: readonly Token[], fn: FunctionText, shared: ReadonlySet<string>): Edit[] {
   const edits: Edit[] = [];
-  const places = placesOf(tokens, fn);
+  const body = new BodyText(tokens, fn);
+  const places = placesOf(tokens, fn, body);
   for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
     const before = tokens[i - 1]!;
     if (tokens[i]!.text !== '[' || (before.kind !== 'name' && before.text !== ']')) continue;
     const close = closing(tokens, i);
     const [start, end] = [tokens[i]!.end, tokens[close]!.start];
-    const place = close === i + 2 ? places.get(tokens[i + 1]!.text) : undefined;
-    if (place !== undefined && i > place.to && i < place.end) {
+    const place = close === i + 2 ? places.get(body.variableAt(i + 1)?.at ?? -1) : undefined;
+    if (place !== undefined) {
       edits.push({ start, end, text: `mr_subscript(${textOf(tokens, place.from, place.to, ' ')})` });
     } else if (isPlace(tokens, i + 1, close - 1) || (shared.has(arrayOf(tokens, i)) && hasIndex(tokens, i + 1, close))) {
       edits.push({ start, end: start, text: 'mr_subscript(' }, { start: end, end, text: ')' });

@@ -35,11 +35,15 @@ export function isPure(
       continue;
     }
     if (body.isMember(i)) {
-      if (!/^[xyz]$/.test(text)) return false;
+      const object = body.variableAt(i - 2);
+      if (!/^[xyz]$/.test(text) || !(object === undefined || object.kind === 'vector')) return false;
       continue;
     }
-    if (TYPES.has(text) || PURE_WORDS.has(text)) continue;
+    const variable = body.variableAt(i);
+    if (variable === undefined && (TYPES.has(text) || PURE_WORDS.has(text)) && !body.isOfText(text)) continue;
     if (!isFixed(i) || next.text === '(') return false;
+    // Operators of an object, and what its members are, are the text's.
+    if (variable !== undefined && !/^(?:plain|pointer|vector)$/.test(variable.kind) && !variable.isInferred) return false;
   }
   return true;
 }

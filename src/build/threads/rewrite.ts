@@ -55,6 +55,35 @@ export function kernelNames(source: string): string[] {
   return [...new Set(kernelsOf(tokens, namespaceScope(tokens)).map(({ name }) => name))];
 }
 
+/** What C++ calls each kernel at the end of the text: its name, and before that the namespaces that it stands in. */
+export function kernelPaths(tokens: readonly Token[]): Map<string, string> {
+  const isOutside = namespaceScope(tokens);
+  const paths = new Map<string, string>();
+  const around: string[] = [];
+  let at = 0;
+  for (const { name, first } of kernelsOf(tokens, isOutside)) {
+    for (; at < first; at++) {
+      if (tokens[at]!.text === '{') around.push(namespaceAt(tokens, at));
+      if (tokens[at]!.text === '}') around.pop();
+    }
+    paths.set(name, around.join('') + name);
+  }
+  return paths;
+}
+
+/** `a::b::` of `namespace a::b {`, nothing of any other brace. */
+function namespaceAt(tokens: readonly Token[], brace: number): string {
+  let from = brace;
+  while (from > 0 && (tokens[from - 1]!.text === ':' || tokens[from - 1]!.kind === 'name') && tokens[from - 1]!.text !== 'namespace')
+    from--;
+  if (from === brace || tokens[from - 1]?.text !== 'namespace') return '';
+  return `${tokens
+    .slice(from, brace)
+    .map(({ text }) => (text === 'inline' ? ' ' : text))
+    .join('')
+    .replaceAll(' ', '')}::`;
+}
+
 /** The text with indices, dynamic shared memory, and `others` written in. */
 export function rewriteForCpu(
   source: string,
@@ -92,7 +121,7 @@ function firstArgument(source: string, tokens: readonly Token[], [open, close]: 
 
 /**
  * Indices as parameters in front of a kernel's own (index.h of the shim says why). Not where the body has a scope that
- * sees global names and no parameters: a class, or a lambda without captures.
+ * sees global names and no parameters: a class, or a lambda that does not capture them.
  */
 function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
   const kernels = kernelsOf(tokens, isOutside);
@@ -108,13 +137,16 @@ function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): E
 }
 
 function hasInnerScope(body: readonly Token[]): boolean {
-  return body.some(
-    ({ text }, i) =>
-      text === 'struct' ||
-      text === 'class' ||
-      text === 'union' ||
-      (text === '[' && body[i + 1]?.text === ']' && '({'.includes(body[i + 2]?.text ?? ' ')),
-  );
+  return body.some(({ text }, i) => text === 'struct' || text === 'class' || text === 'union' || (text === '[' && !capturesAll(body, i)));
+}
+
+/** Whether the bracket is a subscript's or an attribute's, or a lambda's that has all names of the kernel. */
+function capturesAll(body: readonly Token[], open: number): boolean {
+  const before = body[open - 1];
+  if (before === undefined || ')]['.includes(before.text) || (before.kind === 'name' && !/^(?:return|case|else|do)$/.test(before.text)))
+    return true;
+  const [first, second] = [body[open + 1]?.text, body[open + 2]?.text];
+  return first === '=' || first === '[' || (first === '&' && (second === ',' || second === ']'));
 }
 
 /**

@@ -169,7 +169,7 @@ class Rows {
     for (const { name, prefix, suffix, initializer } of declarators) {
       const isAgain = this.#places.has(name) || places.has(name) || this.#params!.includes(name) || INDEX.test(name);
       if (isAgain || suffix !== '' || prefix.includes('&') || initializer === undefined) return false;
-      if (this.#body.isAssigned(name, bodyOpen, bodyEnd) || this.#body.isPointedTo(name)) return false;
+      if (this.#body.isAssigned(name, bodyOpen, bodyEnd) || this.#body.isExposed(name)) return false;
       const { from, to } = initializer;
       const place = this.#placeOf(from, to);
       if (place === undefined) return false;

@@ -4,7 +4,7 @@ import { BodyText } from '../text/body.js';
 import type { Edit } from '../text/edits.js';
 import { functionsOf, type FunctionText } from '../text/functions.js';
 import { declarationOf } from '../text/statements.js';
-import { blockEnd, closing, type Token } from '../text/text.js';
+import { closing, type Token } from '../text/text.js';
 
 export interface SharedVariable {
   readonly name: string;
@@ -79,31 +79,25 @@ export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string
     let last = i;
     while (last < fn.bodyEnd && tokens[last]!.text !== ';') last++;
     for (const one of sharedBy(tokens, first, last - 1)) {
-      const isAnother =
-        found.has(one.name) ||
-        isUsedOutside(tokens, body, fn, one.name, first) ||
-        isDeclaredBeside(tokens, body, fn, one.name, first, last);
-      found.set(one.name, isAnother ? { ...one, isPlain: false } : one);
+      const isOne = !found.has(one.name) && isAlwaysOne(tokens, body, fn, one.name, first, last);
+      found.set(one.name, isOne ? one : { ...one, isPlain: false });
     }
     i = last;
   }
   return found;
 }
 
-/** Outside the block that declares it, the name means another. */
-function isUsedOutside(tokens: readonly Token[], body: BodyText, { open, bodyEnd }: FunctionText, name: string, first: number): boolean {
-  const end = blockEnd(tokens, first);
-  for (let i = open + 1; i < bodyEnd; i++) {
-    if ((i < first || i > end) && tokens[i]!.text === name && !body.isMember(i)) return true;
+/** Whether the name means in the whole function what is declared in [first, last]. */
+function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionText, name: string, first: number, last: number): boolean {
+  let declaration: number | undefined;
+  for (let i = fn.open + 1; i < fn.bodyEnd; i++) {
+    if (tokens[i]!.text !== name || body.isMember(i)) continue;
+    const variable = body.variableAt(i);
+    if (variable === undefined) return false;
+    declaration ??= variable.at;
+    if (variable.at !== declaration || declaration < first || declaration > last) return false;
   }
-  return false;
-}
-
-function isDeclaredBeside(tokens: readonly Token[], body: BodyText, fn: FunctionText, name: string, first: number, last: number): boolean {
-  for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
-    if ((i < first || i > last) && tokens[i]!.text === name && !body.isMember(i) && body.isDeclaratorAt(i)) return true;
-  }
-  return false;
+  return true;
 }
 
 /** Tokens of the atomic functions whose first argument is the address of an element of `shared`. */

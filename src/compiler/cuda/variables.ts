@@ -6,8 +6,10 @@ import { dtypeOfWords } from './signature.js';
 export type VariableSpace = 'device' | 'constant' | 'managed';
 
 export interface TextVariable {
-  /** With its namespaces: `physics::gravity`. */
+  /** What it is asked for by: with its namespaces, `physics::gravity`, or without where the linkage is C's. */
   readonly name: string;
+  /** What C++ calls it at the end of the text: with its namespaces. */
+  readonly path: string;
   readonly space: VariableSpace;
   /** Nothing may write it. */
   readonly isConst: boolean;
@@ -40,6 +42,8 @@ const STORAGE: ReadonlySet<string> = new Set([
   'class',
   'union',
   'enum',
+  '"C"',
+  '"C++"',
 ]);
 const DEFINES_TYPE: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__align__', '__builtin_align__', 'alignas', '__attribute__', 'decltype']);
@@ -50,12 +54,17 @@ const POINTER_BYTES = 8;
 /** A namespace without a name, among those around. */
 const NAMELESS = '{}';
 
-/** Variables at namespace scope. The text has no comments and strings (`withoutComments`); directives are passed over. */
-export function variablesOf(text: string): TextVariable[] {
-  const plain = text.replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '));
-  const words = plain.match(/::|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
+/**
+ * Variables at namespace scope. The text has no comments and strings (`withoutComments`); directives are passed over. `source`
+ * has them, and says which linkage an `extern` means; without it, one around others means C's.
+ */
+export function variablesOf(text: string, source: string = text): TextVariable[] {
+  const plain = text
+    .replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '))
+    .replace(/\bextern\b\s+/g, (word, at: number) => withLinkage(word, source.slice(at, at + word.length)));
+  const words = plain.match(/::|"C(?:\+\+)?"|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
   const found: TextVariable[] = [];
-  /** Around: the names of namespaces, and an empty string for `extern "C"`. */
+  /** Around: the names of namespaces, and linkages in quotes. */
   const scopes: string[] = [];
   for (let at = 0; at < words.length; ) {
     if (words[at] === '}') {
@@ -72,9 +81,21 @@ export function variablesOf(text: string): TextVariable[] {
   return found;
 }
 
+/** `word` is an `extern` and the blanks behind it, one of which was a string. */
+function withLinkage(word: string, given: string): string {
+  const linkage = /^extern\s*("C(?:\+\+)?")/.exec(given)?.[1];
+  return linkage === undefined ? word : `extern ${linkage} `;
+}
+
 function scopeOf(declaration: readonly string[]): string {
-  const name = declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join('');
-  return name === '' && declaration.includes('namespace') ? NAMELESS : name;
+  if (!declaration.includes('namespace')) return declaration.includes('"C++"') ? '"C++"' : '"C"';
+  return declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join('') || NAMELESS;
+}
+
+/** Whether the innermost linkage around, or the declaration's own, is C's. */
+function isOfC(declaration: readonly string[], scopes: readonly string[]): boolean {
+  const linkage = declaration.findLast((word) => word.startsWith('"C')) ?? scopes.findLast((scope) => scope.startsWith('"C'));
+  return linkage === '"C"';
 }
 
 /** Where a declaration ends: at its `;`, behind the body of a function, or at the brace of a scope that it opens. */
@@ -90,7 +111,7 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
     if (word === 'namespace') isNamespace = true;
     if (word === '=') hasValue = true;
     if (word === '(' && !ATTRIBUTES.has(words[at - 1] ?? '')) hasParameters = true;
-    if (word === '{' && (isNamespace || words[at - 1] === 'extern')) return [at, true];
+    if (word === '{' && (isNamespace || words[at - 1] === 'extern' || words[at - 1]?.startsWith('"C'))) return [at, true];
     if (!OPENING.includes(word)) continue;
     at = closing(words, at);
     if (word === '{' && hasParameters && !hasValue) return [at, false];
@@ -134,8 +155,9 @@ function declared(declaration: readonly string[], scopes: readonly string[]): Te
   const type = first.words.slice(0, typeEnd);
   const space = type.includes('__constant__') ? 'constant' : type.includes('__managed__') ? 'managed' : 'device';
   const isExtern = type.includes('extern') && !declaration.includes('=');
-  const scope = scopes.filter((one) => one !== '' && one !== NAMELESS).join('::');
+  const scope = scopes.filter((one) => !one.startsWith('"C') && one !== NAMELESS).join('::');
   const isHidden = scopes.includes(NAMELESS) || (scope !== '' && type.includes('static'));
+  const hasPlainName = scope === '' || (!isHidden && isOfC(type, scopes));
   const plainType = type.filter((word) => !STORAGE.has(word));
   const valueType = dtypeOfWords(plainType.filter((word) => word !== 'std' && word !== '::'));
   const shownType = plainType.join(' ').replaceAll(' :: ', '::').replaceAll(' <', '<');
@@ -148,7 +170,8 @@ function declared(declaration: readonly string[], scopes: readonly string[]): Te
     const elementBytes = stars > 0 ? POINTER_BYTES : dtype && DTYPES[dtype].byteSize;
     const count = extents.reduce((product, extent) => product * countOf(extent), 1);
     return {
-      name: scope === '' ? plain : `${scope}::${plain}`,
+      name: hasPlainName ? plain : `${scope}::${plain}`,
+      path: scope === '' ? plain : `${scope}::${plain}`,
       space,
       isConst: isConst || type.includes('constexpr'),
       isExtern,

@@ -18,7 +18,7 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
   const text = withoutComments(source);
-  const variables = variablesOf(text);
+  const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ isExternC }) => isExternC));
   refuseManaged(source, text, site);
   const given: GivenText = { source, text, options, site };

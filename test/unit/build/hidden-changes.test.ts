@@ -6,6 +6,7 @@ import { CpuCompiler, type KernelForm } from '../../../src/build/compilers/cpu-c
 import { formsOf } from '../../../src/build/threads/forms.js';
 import { rewriteForCpu } from '../../../src/build/threads/rewrite.js';
 import { tokenize } from '../../../src/build/text/text.js';
+import { EXPOSED, EXPOSED_ROWS, HELPERS, ODD_TEXTS, ROW_HELPERS } from './hidden-changes.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 
 const THREADS = 32;
@@ -69,6 +70,7 @@ template <int N> __device__ void bump(int& x) { x += N; }
 const written = (body: string): string =>
   body.replaceAll(/\bT\b/g, 'threadIdx.x').replaceAll(/\bG\b/g, 'blockIdx.x * blockDim.x + threadIdx.x');
 const kernel = (name: string, body: string): string => `extern "C" __global__ void ${name}(int* out, int n) { ${written(body)} }\n`;
+const withShared = (name: string, body: string): string => kernel(name, `__shared__ int s[32]; ${body}`);
 const BARRIERS =
   HEAD +
   Object.entries(WITH_BARRIERS)
@@ -94,7 +96,7 @@ beforeAll(async () => {
 afterAll(() => runner.close());
 
 async function imageOf(source: string, names: readonly string[], form: KernelForm): Promise<string> {
-  const file = join(runner.directory, `${form}-${names[0]}.so`);
+  const file = join(runner.directory, `${form}-${names[0]}-${names.length}.so`);
   writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
   return file;
 }
@@ -127,4 +129,29 @@ test('rows give what threads give', async () => {
 
 test('groups ask for an index that rows do not keep', async () => {
   await compare(GROUPS, ['of_groups'], ['either', 'threads']);
+});
+
+/** Without one of them, which does not compile, the others would not be tried. */
+test('what gets hold of a variable by any way of C++ is seen, or the kernel is not cut', async () => {
+  const source =
+    HEAD +
+    written(HELPERS) +
+    Object.entries(EXPOSED)
+      .map(([name, body]) => withShared(name, body))
+      .join('');
+  await compare(source, Object.keys(EXPOSED), ['either', 'coroutines']);
+}, 120_000);
+
+test.each(Object.entries(ODD_TEXTS))('%s', async (name, [outside, body]) => {
+  const isOpen = outside.split('{').length > outside.split('}').length;
+  await compare(`${outside}\n${withShared(name, body)}${isOpen ? '}' : ''}`, [name], ['either', 'coroutines']);
+});
+
+test('a subscript is a place only while its variable is', async () => {
+  const source =
+    ROW_HELPERS +
+    Object.entries(EXPOSED_ROWS)
+      .map(([name, body]) => kernel(name, body))
+      .join('');
+  await compare(source, Object.keys(EXPOSED_ROWS), ['rows', 'threads']);
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { exportsOf } from '../../../src/build/compilers/cpu-compiler.js';
+import { exportsOf as everyExportOf } from '../../../src/build/compilers/cpu-compiler.js';
 import { KernelBuilder } from '../../../src/build/images/builder.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { CompileError } from '../../../src/core/base/errors.js';
@@ -22,6 +22,11 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
+/** Its variables by what they are asked for by. */
+function exportsOf(source: string): { kernels: readonly string[]; variables: readonly string[] } {
+  const { kernels, variables } = everyExportOf(source);
+  return { kernels, variables: [...variables!.keys()] };
+}
 const builder = (): KernelBuilder => new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: scratch });
 const moduleOf = (source: string, entry: string): BuildSpec => specOf(source, entry, { isModule: true });
 
@@ -72,16 +77,56 @@ test('a text that does not compile is said to be a module', async () => {
   expect((error as CompileError).message).toContain("The module of kernels 'bad' does not compile");
 });
 
+/** Names of C are the same whatever namespace they are in. */
+const OF_C = `namespace far {
+extern "C" { __device__ int held[2] = {3, 4}; __global__ void add(int* x) { x[threadIdx.x] += held[threadIdx.x]; } }
+extern "C" __constant__ int alone = 5;
+extern "C++" { __device__ int mangled = 6; }
+__device__ int near_it = 7;
+namespace inner { extern "C" __global__ void rows(int* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  x[i] += alone + mangled + near_it;
+} }
+extern "C" __launch_bounds__(64) __global__ void parts(int* x) {
+  __shared__ int s[4]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[3 - threadIdx.x];
+}
+}
+extern "C" { namespace other { __device__ int last = 8; } }`;
+
+test('kernels and variables of C are found in namespaces by their plain names', async () => {
+  const found = everyExportOf(OF_C);
+  expect(found.kernels).toEqual(['add', 'rows', 'parts']);
+  expect([...found.variables!]).toEqual([
+    ['held', 'far::held'],
+    ['alone', 'far::alone'],
+    ['far::mangled', 'far::mangled'],
+    ['far::near_it', 'far::near_it'],
+    ['last', 'other::last'],
+  ]);
+  const { image } = await builder().build(moduleOf(OF_C, ''));
+  const x = Int32Array.of(1, 2, 3, 4);
+  const launch = { grid: [1, 1, 1], block: [2, 1, 1] } as const;
+  runner.run(image, 'add', launch, [x]);
+  runner.run(image, 'rows', { ...launch, block: [4, 1, 1] }, [x, { value: Int32Array.of(3) }]);
+  runner.run(image, 'parts', { ...launch, block: [4, 1, 1] }, [x]);
+  expect([...x]).toEqual([4, 21, 24, 22]);
+  const alone = await builder().build(specOf(OF_C, 'parts'));
+  runner.run(alone.image, 'parts', { ...launch, block: [4, 1, 1] }, [x]);
+  expect([...x]).toEqual([22, 24, 21, 4]);
+});
+
 const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
 const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
 
 test.skipIf(!hasNvcc)('nvcc has the variables by the names that they are asked for by (skipped where there is no nvcc)', () => {
-  for (const [name, source] of Object.entries({ COUNTERS, WEIGHTS })) writeFileSync(join(scratch, `${name}.cu`), source);
-  execFileSync(nvcc, ['--ptx', '-w', 'COUNTERS.cu', 'WEIGHTS.cu'], { cwd: scratch });
+  for (const [name, source] of Object.entries({ COUNTERS, WEIGHTS, OF_C })) writeFileSync(join(scratch, `${name}.cu`), source);
+  execFileSync(nvcc, ['--ptx', '-w', 'COUNTERS.cu', 'WEIGHTS.cu', 'OF_C.cu'], { cwd: scratch });
   const variables = (name: string): string[] => {
     const ptx = readFileSync(join(scratch, `${name}.ptx`), 'utf8');
     return [...ptx.matchAll(/^\.(?:visible )?\.?(?:global|const) .*?(\w+)(?:\[\d+\])?(?: = .*)?;$/gm)].map((match) => match[1]!);
   };
   expect(variables('COUNTERS')).toEqual(['count', 'steps']);
+  expect(variables('OF_C').toSorted()).toEqual(['_ZN3far7mangledE', '_ZN3far7near_itE', 'alone', 'held', 'last']);
   expect(variables('WEIGHTS')).toEqual(expect.arrayContaining(['weights', 'pairs', 'where', '_ZN7physics5inner7gravityE']));
 });
