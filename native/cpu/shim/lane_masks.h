@@ -3,9 +3,21 @@
 
 #include "lanes.h"
 
+/// A bit a lane, from the lowest.
+#if MR_WIDTH == 64
+typedef unsigned long long mr_lane_set;
+#else
+typedef unsigned mr_lane_set;
+#endif
+static constexpr mr_lane_set mr_every_lane = ~mr_lane_set(0) >> (8 * sizeof(mr_lane_set) - MR_WIDTH);
+
 #if defined(MR_HAS_MASKS)
 
-#if MR_WIDTH == 16
+#if MR_WIDTH == 64
+typedef unsigned long long mr_bits_type;
+#elif MR_WIDTH == 32
+typedef unsigned mr_bits_type;
+#elif MR_WIDTH == 16
 typedef unsigned short mr_bits_type;
 #else
 typedef unsigned char mr_bits_type;
@@ -13,10 +25,10 @@ typedef unsigned char mr_bits_type;
 struct mr_lanes {
   mr_bits_type of;
 };
-static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
+static MR_INLINE mr_lane_set mr_lane_bits(mr_lanes m) {
   return m.of;
 }
-static MR_INLINE mr_lanes mr_of_bits(unsigned bits) {
+static MR_INLINE mr_lanes mr_of_bits(mr_lane_set bits) {
   return {static_cast<mr_bits_type>(bits)};
 }
 static MR_INLINE mr_lanes operator&(mr_lanes a, mr_lanes b) {
@@ -32,17 +44,17 @@ static MR_INLINE mr_lanes operator~(mr_lanes a) {
   return mr_of_bits(~a.of);
 }
 static MR_INLINE mr_lanes mr_lanes_of(bool x) {
-  return mr_of_bits(x ? (1u << MR_WIDTH) - 1u : 0u);
+  return mr_of_bits(x ? mr_every_lane : 0);
 }
 /// The first `count` lanes.
 static MR_INLINE mr_lanes mr_first_lanes(int count) {
-  return mr_of_bits(count >= MR_WIDTH ? (1u << MR_WIDTH) - 1u : (1u << count) - 1u);
+  return mr_of_bits(count >= MR_WIDTH ? mr_every_lane : (mr_lane_set(1) << count) - 1);
 }
 
 // Numbers of a comparison in the instructions: of floats, and of integers.
 #define MR_COMPARISON(name, T, V, builtin, number, ...)                               \
   static MR_INLINE mr_lanes mr_##name(T a, T b) {                                     \
-    return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(~0u), ##__VA_ARGS__)); \
+    return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(mr_every_lane), ##__VA_ARGS__)); \
   }
 #define MR_COMPARISONS(T, V, builtin, is_float, ...)                 \
   MR_COMPARISON(eq, T, V, builtin, 0, ##__VA_ARGS__)                 \
@@ -60,7 +72,16 @@ static MR_INLINE mr_lanes mr_first_lanes(int count) {
     return (T)__builtin_ia32_blendm##suffix##_mask((V)b, (V)a, m.of); \
   }
 #endif
-#if MR_WIDTH == 16
+#if MR_WIDTH == 64
+typedef mr_vector<char> mr_chars;
+MR_COMPARISONS(mr_i32, mr_chars, __builtin_ia32_ucmpb512_mask, false)
+MR_SELECT(mr_i32, mr_chars, b_512, )
+#elif MR_WIDTH == 32
+MR_COMPARISONS(mr_i32, mr_i32, __builtin_ia32_cmpw512_mask, false)
+MR_COMPARISONS(mr_u32, mr_i32, __builtin_ia32_ucmpw512_mask, false)
+MR_SELECT(mr_i32, mr_i32, w_512, )
+MR_SELECT(mr_u32, mr_i32, w_512, )
+#elif MR_WIDTH == 16
 MR_COMPARISONS(mr_i32, mr_i32, __builtin_ia32_cmpd512_mask, false)
 MR_COMPARISONS(mr_u32, mr_i32, __builtin_ia32_ucmpd512_mask, false)
 MR_COMPARISONS(mr_f32, mr_f32, __builtin_ia32_cmpps512_mask, true, 4)
@@ -88,7 +109,7 @@ MR_SELECT(mr_f64, mr_f64, pd_512, )
 #else
 
 struct mr_lanes {
-  mr_i32 of;
+  mr_choice of;
 };
 static MR_INLINE mr_lanes operator&(mr_lanes a, mr_lanes b) {
   return {a.of & b.of};
@@ -103,13 +124,15 @@ static MR_INLINE mr_lanes operator~(mr_lanes a) {
   return {~a.of};
 }
 static MR_INLINE mr_lanes mr_lanes_of(bool x) {
-  return {mr_i32_of(x ? -1 : 0)};
+  return {x ? ~mr_choice{} : mr_choice{}};
 }
 static MR_INLINE mr_lanes mr_first_lanes(int count) {
-  return {(mr_i32)(mr_ramp(0) < mr_i32_of(count))};
+  return {(mr_choice)(mr_ramp(0) < mr_i32_of(count < MR_WIDTH ? count : MR_WIDTH))};
 }
-static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
-#if defined(__AVX2__) && MR_WIDTH == 8
+static MR_INLINE mr_lane_set mr_lane_bits(mr_lanes m) {
+#if defined(MR_NARROW_LANES)
+  return mr_signs(m.of);
+#elif defined(__AVX2__) && MR_WIDTH == 8
   return static_cast<unsigned>(__builtin_ia32_movmskps256((mr_f32)m.of));
 #elif defined(__SSE2__) && MR_WIDTH == 4
   return static_cast<unsigned>(__builtin_ia32_movmskps((mr_f32)m.of));
@@ -120,6 +143,15 @@ static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
 #endif
 }
 
+#if defined(MR_NARROW_LANES)
+#define MR_COMPARISON_OF(T, name, op) \
+  static MR_INLINE mr_lanes mr_##name(T a, T b) { return {(mr_choice)(a op b)}; }
+#if MR_NARROW_LANES == 1
+#define MR_COMPARISON(name, op) MR_COMPARISON_OF(mr_i32, name, op)
+#else
+#define MR_COMPARISON(name, op) MR_COMPARISON_OF(mr_i32, name, op) MR_COMPARISON_OF(mr_u32, name, op)
+#endif
+#else
 #define MR_COMPARISON(name, op)                                                          \
   static MR_INLINE mr_lanes mr_##name(mr_i32 a, mr_i32 b) { return {(mr_i32)(a op b)}; } \
   static MR_INLINE mr_lanes mr_##name(mr_u32 a, mr_u32 b) { return {(mr_i32)(a op b)}; } \
@@ -133,6 +165,7 @@ static MR_INLINE unsigned mr_lane_bits(mr_lanes m) {
   static MR_INLINE mr_lanes mr_##name(mr_f64 a, mr_f64 b) {                              \
     return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
   }
+#endif
 MR_COMPARISON(eq, ==)
 MR_COMPARISON(ne, !=)
 MR_COMPARISON(lt, <)
@@ -145,12 +178,16 @@ MR_COMPARISON(ge, >=)
     const bits chosen = mask;                             \
     return (T)(((bits)a & chosen) | ((bits)b & ~chosen)); \
   }
-MR_SELECT(mr_i32, mr_i32, m.of)
-MR_SELECT(mr_u32, mr_i32, m.of)
+MR_SELECT(mr_i32, mr_choice, m.of)
+#if MR_NARROW_LANES != 1
+MR_SELECT(mr_u32, mr_choice, m.of)
+#endif
+#if !defined(MR_NARROW_LANES)
 MR_SELECT(mr_f32, mr_i32, m.of)
 MR_SELECT(mr_i64, mr_i64, __builtin_convertvector(m.of, mr_i64))
 MR_SELECT(mr_u64, mr_i64, __builtin_convertvector(m.of, mr_i64))
 MR_SELECT(mr_f64, mr_i64, __builtin_convertvector(m.of, mr_i64))
+#endif
 #undef MR_SELECT
 
 #endif
@@ -165,14 +202,14 @@ static MR_INLINE bool mr_any(mr_lanes m) {
   return mr_lane_bits(m) != 0;
 }
 static MR_INLINE bool mr_all(mr_lanes m) {
-  return mr_lane_bits(m) == (1u << MR_WIDTH) - 1u;
+  return mr_lane_bits(m) == mr_every_lane;
 }
 /// The number of the first lane: there is one.
 static MR_INLINE int mr_first(mr_lanes m) {
-  return __builtin_ctz(mr_lane_bits(m));
+  return __builtin_ctzll(mr_lane_bits(m));
 }
 static MR_INLINE int mr_last(mr_lanes m) {
-  return 31 - __builtin_clz(mr_lane_bits(m));
+  return 63 - __builtin_clzll(mr_lane_bits(m));
 }
 static MR_INLINE bool mr_lane(mr_lanes m, int lane) {
   return (mr_lane_bits(m) >> lane & 1u) != 0;
@@ -185,7 +222,7 @@ static MR_INLINE mr_i32 mr_ones(mr_lanes m) {
 }
 
 /// The statement that follows, for each lane in turn.
-#define MR_EACH_OF(lane, mask)                                                                                  \
-  for (unsigned mr_rest_##lane = mr_lane_bits(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
-    if (const int lane = __builtin_ctz(mr_rest_##lane); true)
+#define MR_EACH_OF(lane, mask)                                                                                     \
+  for (mr_lane_set mr_rest_##lane = mr_lane_bits(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
+    if (const int lane = __builtin_ctzll(mr_rest_##lane); true)
 #define MR_EACH(lane) _Pragma("GCC unroll 16") for (int lane = 0; lane < MR_WIDTH; ++lane)

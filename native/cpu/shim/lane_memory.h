@@ -4,6 +4,9 @@
 
 #include "lane_masks.h"
 
+#if defined(MR_NARROW_LANES)
+#include "lane_narrow_memory.h"
+#else
 #define MR_PLAIN_ELEMENT(name, T)                                  \
   static MR_INLINE mr_##name mr_widened(mr_##name v) { return v; } \
   static MR_INLINE mr_##name mr_narrowed(mr_##name v, const T*) { return v; }
@@ -38,6 +41,7 @@ MR_NARROW_ELEMENT(unsigned char, char, zxbd)
 MR_NARROW_ELEMENT(short, short, sxwd)
 MR_NARROW_ELEMENT(unsigned short, short, zxwd)
 #undef MR_NARROW_ELEMENT
+#endif
 
 /// From `from` on.
 template <class T>
@@ -61,6 +65,7 @@ struct mr_address {
     return static_cast<T*>(const_cast<void*>(of));
   }
 };
+#if !defined(MR_NARROW_LANES)
 #define MR_MASKED(T, V, B, load, store)                                                                  \
   static MR_INLINE V mr_load(const T* from, mr_lanes m) { return (V)load(mr_address{from}, B{}, m.of); } \
   static MR_INLINE void mr_store(T* to, V value, mr_lanes m) { store(mr_address{to}, (B)value, m.of); }
@@ -77,6 +82,7 @@ MR_MASKED(long long, mr_i64, mr_i64, __builtin_ia32_loaddqudi512_mask, __builtin
 MR_MASKED(unsigned long long, mr_u64, mr_i64, __builtin_ia32_loaddqudi512_mask, __builtin_ia32_storedqudi512_mask)
 #endif
 #undef MR_MASKED
+#endif
 #define MR_MASKED(T, B, load, store)                                               \
   static MR_INLINE mr_i32 mr_load(const T* from, mr_lanes m) {                     \
     return mr_widened((mr_vector<T>)load(mr_address{from}, mr_vector<B>{}, m.of)); \
@@ -84,7 +90,15 @@ MR_MASKED(unsigned long long, mr_u64, mr_i64, __builtin_ia32_loaddqudi512_mask, 
   static MR_INLINE void mr_store(T* to, mr_i32 value, mr_lanes m) {                \
     store(mr_address{to}, (mr_vector<B>)mr_narrowed(value, to), m.of);             \
   }
-#if MR_WIDTH == 16
+#if MR_WIDTH == 64
+MR_MASKED(signed char, char, __builtin_ia32_loaddquqi512_mask, __builtin_ia32_storedquqi512_mask)
+MR_MASKED(unsigned char, char, __builtin_ia32_loaddquqi512_mask, __builtin_ia32_storedquqi512_mask)
+#elif MR_WIDTH == 32
+MR_MASKED(signed char, char, __builtin_ia32_loaddquqi256_mask, __builtin_ia32_storedquqi256_mask)
+MR_MASKED(unsigned char, char, __builtin_ia32_loaddquqi256_mask, __builtin_ia32_storedquqi256_mask)
+MR_MASKED(short, short, __builtin_ia32_loaddquhi512_mask, __builtin_ia32_storedquhi512_mask)
+MR_MASKED(unsigned short, short, __builtin_ia32_loaddquhi512_mask, __builtin_ia32_storedquhi512_mask)
+#elif MR_WIDTH == 16
 MR_MASKED(signed char, char, __builtin_ia32_loaddquqi128_mask, __builtin_ia32_storedquqi128_mask)
 MR_MASKED(unsigned char, char, __builtin_ia32_loaddquqi128_mask, __builtin_ia32_storedquqi128_mask)
 MR_MASKED(short, short, __builtin_ia32_loaddquhi256_mask, __builtin_ia32_storedquhi256_mask)
@@ -137,6 +151,7 @@ static MR_INLINE void mr_store_apart(T* to, long long step, V value) {
   MR_EACH(lane) to[lane * step] = spilled.of[lane];
 }
 
+#if !defined(MR_NARROW_LANES)
 /// Are the places of these lanes side by side, as those of neighbours often are whom only a border parts? Then `first`
 /// is where the first lane of all would be.
 static MR_INLINE bool mr_are_side_by_side(mr_i32 places, mr_lanes m, int& first) {
@@ -178,6 +193,7 @@ static MR_INLINE void mr_scatter(T* to, mr_i32 places, V value, mr_lanes m) {
   mr_store(spilled.of, value);
   MR_EACH_OF(lane, m) to[at.of[lane]] = spilled.of[lane];
 }
+#endif
 
 /// Where `place(lane)` says: 64 bits, for arrays of several dimensions.
 template <class T, class Place>

@@ -4,7 +4,8 @@
 //
 // Vectors are the compiler's own, of GCC and clang alike. Where the processor has masks (AVX-512) a mask is their bits,
 // and elsewhere a vector of ints, all ones or none. A text whose values have 64 bits asks for as many lanes as doubles
-// fit, by MR_WIDE_LANES.
+// fit, by MR_WIDE_LANES; one whose values fit in fewer bits than 32 says in how many bytes, by MR_NARROW_LANES: then
+// i32 and u32 are vectors of such, of which there are more.
 #pragma once
 
 #include "regions.h"
@@ -24,6 +25,8 @@
 #endif
 #if defined(MR_WIDE_LANES)
 #define MR_WIDTH (MR_VECTOR_BYTES / 8)
+#elif defined(MR_NARROW_LANES)
+#define MR_WIDTH (MR_VECTOR_BYTES / MR_NARROW_LANES)
 #else
 #define MR_WIDTH (MR_VECTOR_BYTES / 4)
 #endif
@@ -34,18 +37,24 @@ struct mr_vector_of {
 };
 template <class T>
 using mr_vector = typename mr_vector_of<T>::type;
-typedef mr_vector<int> mr_i32;
-typedef mr_vector<unsigned> mr_u32;
-typedef mr_vector<float> mr_f32;
-typedef mr_vector<long long> mr_i64;
-typedef mr_vector<unsigned long long> mr_u64;
-typedef mr_vector<double> mr_f64;
 
 /// What of lanes goes through memory, to be read lane by lane.
 template <class T>
 struct mr_spilled {
   __attribute__((aligned(64))) T of[MR_WIDTH];
 };
+
+#if defined(MR_NARROW_LANES)
+#include "lane_narrow.h"
+#else
+typedef mr_vector<int> mr_i32;
+typedef mr_vector<unsigned> mr_u32;
+typedef mr_vector<float> mr_f32;
+typedef mr_vector<long long> mr_i64;
+typedef mr_vector<unsigned long long> mr_u64;
+typedef mr_vector<double> mr_f64;
+/// As vectors are chosen by.
+typedef mr_i32 mr_choice;
 
 #if MR_WIDTH == 16
 #define MR_ALL_OF(x) \
@@ -85,6 +94,15 @@ struct mr_spilled {
 MR_LANE_TYPES(MR_BASICS)
 #undef MR_BASICS
 
+/// from, from + step, from + 2 step, ... which may wrap.
+static MR_INLINE mr_i32 mr_ramp(int from, int step) {
+  return (mr_i32)(mr_u32 MR_COUNTED * static_cast<unsigned>(step) + static_cast<unsigned>(from));
+}
+static MR_INLINE mr_i32 mr_ramp(int from) {
+  return (mr_i32)(mr_u32 MR_COUNTED + static_cast<unsigned>(from));
+}
+#endif
+
 // What all lanes share is the same in each of them.
 template <class T, class = mr_enable_if_t<mr_is_integral<T> || mr_is_same<T, float> || mr_is_same<T, double>, T>>
 static MR_INLINE T mr_lane(T x, int) {
@@ -99,20 +117,17 @@ static MR_INLINE T mr_spill(T x) {
   return x;
 }
 
-/// from, from + step, from + 2 step, ... which may wrap.
-static MR_INLINE mr_i32 mr_ramp(int from, int step) {
-  return (mr_i32)(mr_u32 MR_COUNTED * static_cast<unsigned>(step) + static_cast<unsigned>(from));
-}
-static MR_INLINE mr_i32 mr_ramp(int from) {
-  return (mr_i32)(mr_u32 MR_COUNTED + static_cast<unsigned>(from));
-}
-/// A lane's element of it.
+/// A lane's element of from, from + step, from + 2 step, ...
 static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
   return static_cast<int>(static_cast<unsigned>(from) + static_cast<unsigned>(step) * static_cast<unsigned>(lane));
 }
 
 #include "lane_masks.h"
+#if defined(MR_NARROW_LANES)
+#include "lane_narrow_math.h"
+#else
 #include "lane_math.h"
+#endif
 #include "lane_memory.h"
 
 /// Groups of a block's threads: of each row those from `first` to `end`. One loop, so that what they share is computed

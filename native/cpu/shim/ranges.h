@@ -140,6 +140,11 @@ static MR_INLINE mr_range mr_below(mr_range r, mr_range bound) {
 static MR_INLINE mr_range mr_above(mr_range r, mr_range bound) {
   return {bound.is_known ? mr_larger(r.low, bound.low + 1) : r.low, r.high, r.is_known};
 }
+/// One value fewer, where that is at an end.
+static MR_INLINE mr_range mr_except(mr_range r, mr_range bound) {
+  const bool is_one = bound.is_known && bound.low == bound.high;
+  return {r.low + (is_one && r.low == bound.low), r.high - (is_one && r.high == bound.low), r.is_known};
+}
 
 // A counter in the body of its loop. `bound` is the first value beyond; the last step must not wrap.
 static MR_INLINE mr_range mr_count_up(mr_range from, mr_range bound, mr_range step, long long most) {

@@ -15,7 +15,7 @@ export const BOUND: Readonly<Record<ComparisonOp, readonly string[]>> = {
   '>': ['mr_above'],
   '>=': ['mr_at_least'],
   '==': ['mr_at_least', 'mr_at_most'],
-  '!=': [],
+  '!=': ['mr_except'],
 };
 const NEGATED: Readonly<Record<ComparisonOp, ComparisonOp>> = { '<': '>=', '<=': '>', '>': '<=', '>=': '<', '==': '!=', '!=': '==' };
 const MIRRORED: Readonly<Record<ComparisonOp, ComparisonOp>> = { '<': '>', '<=': '>=', '>': '<', '>=': '<=', '==': '==', '!=': '!=' };

@@ -120,6 +120,10 @@ export const RANGE_PARTS: Readonly<Record<string, string>> = {
   mr_above: `static __device__ __forceinline__ mr_range mr_above(mr_range r, mr_range bound) {
   return {bound.is_known ? mr_larger(r.low, bound.low + 1) : r.low, r.high, r.is_known};
 }`,
+  mr_except: `static __device__ __forceinline__ mr_range mr_except(mr_range r, mr_range bound) {
+  const bool is_one = bound.is_known && bound.low == bound.high;
+  return {r.low + (is_one && r.low == bound.low), r.high - (is_one && r.high == bound.low), r.is_known};
+}`,
   mr_count_up: `static __device__ __forceinline__ mr_range mr_count_up(mr_range from, mr_range bound, mr_range step, long long most) {
   const bool is_known = from.is_known && bound.is_known && step.is_known && step.low >= 0;
   return {from.low, bound.high - 1, is_known && bound.high - 1 + step.high <= most};

@@ -1,11 +1,13 @@
 // IR expressions to C++ on lanes. What is the same in all lanes is written by the emitter of one thread, a scalar; the rest
 // is vectors, and bool a mask. Like there, `before` takes the statements that an expression needs before it.
+import type { ValueRange } from '../analysis/value-ranges.js';
 import type { ExpressionEmitter } from '../emission/expression.js';
 import { CPP_TYPE, funcName, indented, stripped } from '../emission/text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type ValueType } from '../ir/ir.js';
-import { someExpr } from '../ir/walk.js';
+import { operands, someExpr } from '../ir/walk.js';
 import { LaneMemory } from './memory.js';
-import { arithmetic, builtin, cast, comparison, laneType, splat, TWICE } from './operators.js';
+import { type Narrow, neighbours } from './narrow.js';
+import { arithmetic, builtin, cast, comparison, comparisonName, laneType, splat, TWICE } from './operators.js';
 import type { Scope, Scopes } from './scopes.js';
 import { isNumber, type Step, Strides } from './strides.js';
 
@@ -27,7 +29,11 @@ export class LaneExpressions {
   /** Loads stand in the order of the text, because an atomic stands among them. */
   #isOrdered = false;
 
-  constructor(scalar: ExpressionEmitter, scopes: Scopes, causeOf: (expr: Expr) => string | undefined) {
+  /** Lanes are narrower than 32 bits. */
+  readonly narrow: Narrow | undefined;
+
+  constructor(scalar: ExpressionEmitter, scopes: Scopes, causeOf: (expr: Expr) => string | undefined, narrow?: Narrow) {
+    this.narrow = narrow;
     this.scalar = scalar;
     this.scopes = scopes;
     this.#causeOf = causeOf;
@@ -71,7 +77,9 @@ export class LaneExpressions {
   /** A vector, or a mask. */
   vector(expr: Expr): string {
     if (this.isVarying(expr)) return this.#varyingText(expr);
-    return splat(decided(expr.type), stripped(this.#shared(expr)));
+    const text = stripped(this.#shared(expr));
+    const bounds = this.narrow?.bounded.get(expr);
+    return splat(decided(expr.type), bounds === undefined ? text : bounded(text, decided(expr.type), bounds));
   }
 
   /** A scalar where all lanes share it, else a vector. */
@@ -121,14 +129,14 @@ export class LaneExpressions {
       case 'load':
         return this.memory.load(expr);
       case 'negate':
-        return expr.type === 'u32' || expr.type === 'u64' ? `(0u - ${this.vector(expr.operand)})` : `(-${this.vector(expr.operand)})`;
+        return expr.type === 'u32' || expr.type === 'u64' ? `(${laneType(expr.type)}{} - ${this.vector(expr.operand)})` : `(-${this.vector(expr.operand)})`;
       case 'invert':
       case 'not':
         return `(~${this.vector(expr.operand)})`;
       case 'arithmetic':
         return this.#arithmetic(expr);
       case 'compare':
-        return comparison(expr.op, decided(expr.left.type), this.vector(expr.left), this.vector(expr.right));
+        return this.#compare(expr);
       case 'logical':
         return this.#logical(expr);
       case 'select':
@@ -162,9 +170,24 @@ export class LaneExpressions {
     return this.vector(body);
   }
 
+  #compare({ op, left, right }: Extract<Expr, { kind: 'compare' }>): string {
+    const stepping = this.narrow && neighbours(op, left, right, this.strides);
+    // Neither of both fits in a lane.
+    if (stepping !== undefined) {
+      const [from, bound] = [left, right].map((side) => stripped(this.single(side)));
+      const texts = stepping.from === left ? [from, bound] : [bound, from];
+      return `${comparisonName(stepping.op, 'mr_next')}(${texts.join(', ')})`;
+    }
+    return comparison(op, decided(left.type), this.vector(left), this.vector(right));
+  }
+
   #arithmetic(expr: Extract<Expr, { kind: 'arithmetic' }>): string {
     const type = decided(expr.type);
     const [a, b] = [this.vector(expr.left), this.vector(expr.right)];
+    if (this.narrow?.stopping.has(expr)) return `mr_sum_to_most(${a}, ${b})`;
+    // What wraps here has not wrapped in the 32 bits that it has elsewhere.
+    if (this.narrow?.wrapping.has(expr) && type === 'i32' && ['+', '-', '*'].includes(expr.op))
+      return `((mr_i32)((mr_u32)${a} ${expr.op} (mr_u32)${b}))`;
     const text = arithmetic(expr.op, type, a, b, expr.right);
     if (text !== undefined) return text;
     const helper = expr.op === '%' && (type === 'f32' || type === 'f64') ? (type === 'f32' ? 'fmodf' : 'fmod') : `mr_rem_${type}`;
@@ -219,11 +242,13 @@ export class LaneExpressions {
    */
   #isHarmless(expr: Expr, condition: Expr): boolean {
     if (someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'call' || kind === 'draw')) return false;
+    // Nor may have conditions on the way to the load.
+    const conditions = [condition, ...conditionsIn(expr)];
+    const isDecided = (part: Expr): boolean => conditions.some((one) => share(part, one));
     // What an arrow was given has a range from behind the condition.
-    if (someExpr(expr, (part) => part.kind === 'bind' && share(part.value, condition)) && someExpr(expr, ({ kind }) => kind === 'load'))
+    if (someExpr(expr, (part) => part.kind === 'bind' && isDecided(part.value)) && someExpr(expr, ({ kind }) => kind === 'load'))
       return false;
-    const loads = (part: Expr): boolean =>
-      part.kind === 'load' && !(this.isProven && part.indices.every((index) => !share(index, condition)) && !hasChoice(expr));
+    const loads = (part: Expr): boolean => part.kind === 'load' && !(this.isProven && !part.indices.some(isDecided));
     return !someExpr(expr, loads);
   }
 
@@ -298,6 +323,12 @@ export class LaneExpressions {
   }
 }
 
+/** A number that all lanes share, as far as a comparison with what they differ in needs to know it. */
+function bounded(text: string, type: ScalarType, { low, high }: ValueRange): string {
+  const suffix = type === 'u32' ? 'u' : '';
+  return `mr_bounded(${text}, ${low}${suffix}, ${high}${suffix})`;
+}
+
 /** Do both depend on one thing? */
 function share(a: Expr, b: Expr): boolean {
   const leaves = new Set<unknown>();
@@ -315,9 +346,11 @@ function share(a: Expr, b: Expr): boolean {
   return someExpr(b, (part) => leaves.has(leafOf(part)));
 }
 
-/** Are there conditions in it? */
-function hasChoice(expr: Expr): boolean {
-  return someExpr(expr, ({ kind }) => kind === 'select' || kind === 'logical');
+/** What decides within an expression which part of it is computed. */
+function* conditionsIn(expr: Expr): Generator<Expr, void, undefined> {
+  if (expr.kind === 'select') yield expr.test;
+  if (expr.kind === 'logical') yield expr.left;
+  for (const operand of operands(expr)) yield* conditionsIn(operand);
 }
 
 export function laneFuncName(name: string): string {

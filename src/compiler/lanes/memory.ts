@@ -211,11 +211,14 @@ export class LaneMemory {
       const leave = scopes.leaveTogether(scopes.all[0]!).join(' ');
       expressions.push(`if ((unsigned)${text} >= (unsigned)${limit}) { ${report(text, mask)} ${leave} }`);
     } else {
-      const vector = this.#rampOf(text, step);
+      // Of narrow lanes, all that differs in an index is a step.
+      const isNarrow = expressions.narrow !== undefined;
+      const vector = isNarrow ? `mr_steps{${text}, ${step}}` : this.#rampOf(text, step);
       const outside = expressions.temporary();
       const leave = scopes.leave(outside, scopes.all[0]!).join(' ');
+      const test = isNarrow ? `mr_outside(${vector}, ${limit})` : `mr_ge((mr_u32)${vector}, mr_u32_of(${limit}))`;
       expressions.push(
-        `if (const mr_lanes ${outside} = ${mask} & mr_ge((mr_u32)${vector}, mr_u32_of(${limit})); mr_any(${outside})) { ${report(vector, outside)} ${leave} ${scopes.goOn()} }`,
+        `if (const mr_lanes ${outside} = ${mask} & ${test}; mr_any(${outside})) { ${report(vector, outside)} ${leave} ${scopes.goOn()} }`,
       );
     }
     if (isStable(index)) this.#known.at(-1)!.add(key);

@@ -4,12 +4,12 @@ import { storageType } from '../emission/text.js';
 import type { ArithmeticOp, ArrayRef, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
 
 const COMPARISONS: Readonly<Record<ComparisonOp, string>> = {
-  '<': 'mr_lt',
-  '<=': 'mr_le',
-  '>': 'mr_gt',
-  '>=': 'mr_ge',
-  '==': 'mr_eq',
-  '!=': 'mr_ne',
+  '<': 'lt',
+  '<=': 'le',
+  '>': 'gt',
+  '>=': 'ge',
+  '==': 'eq',
+  '!=': 'ne',
 };
 
 export function isWide(type: string): boolean {
@@ -29,8 +29,13 @@ export function splat(type: ScalarType, text: string): string {
   return `${laneType(type)}_of(${text})`;
 }
 
+/** `mr_lt` */
+export function comparisonName(op: ComparisonOp, family: string): string {
+  return `${family}_${COMPARISONS[op]}`;
+}
+
 export function comparison(op: ComparisonOp, type: ScalarType, a: string, b: string): string {
-  if (type !== 'bool') return `${COMPARISONS[op]}(${a}, ${b})`;
+  if (type !== 'bool') return `${comparisonName(op, 'mr')}(${a}, ${b})`;
   return op === '==' ? `(~(${a} ^ ${b}))` : `(${a} ^ ${b})`;
 }
 

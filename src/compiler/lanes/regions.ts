@@ -9,9 +9,17 @@ import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { assertionsIn, statementsIn } from '../ir/walk.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
+import type { Narrow } from './narrow.js';
 import { laneArray, laneType } from './operators.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
+
+export interface LaneForm {
+  /** Blocks side by side run as one. */
+  readonly isTogether: boolean;
+  /** Lanes are narrower than 32 bits. */
+  readonly narrow: Narrow | undefined;
+}
 
 export class LaneRegions {
   readonly #ir: KernelIr;
@@ -23,9 +31,18 @@ export class LaneRegions {
   readonly #shared: ReadonlySet<Variable>;
   readonly #uniformity: ReturnType<typeof analyse>;
   readonly #scopes = new Scopes();
+  readonly #form: LaneForm;
 
   /** `crossing`: what threads keep from one region to the next. */
-  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>) {
+  constructor(
+    ir: KernelIr,
+    plan: Plan,
+    isChecked: boolean,
+    statements: StatementEmitter,
+    crossing: ReadonlySet<Variable>,
+    form: LaneForm,
+  ) {
+    this.#form = form;
     this.#shared = plan.shared;
     this.#ir = ir;
     this.#isChecked = isChecked;
@@ -46,6 +63,7 @@ export class LaneRegions {
     const full = isProven ? this.#groups(inside, `MR_FULL_GROUPS(${isFast}`, width, true) : [];
     const some = this.#groups(inside, `MR_GROUPS(${isFast}`, width, false);
     const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
+    if (this.#form.isTogether) fast.push(`MR_ONE_BY_ONE_UNLESS(mr_is_fast_${number})`);
     // Where nobody could leave, nobody is counted.
     const isAsked = !isProven || leaves(parts.region, false);
     const left = parts.isLosing ? [`${isAsked ? '' : `if (!mr_is_fast_${number}) `}MR_SOME_LEFT`] : [];
@@ -66,7 +84,7 @@ export class LaneRegions {
   #groups({ region, storage, body, isLosing, test }: RegionParts, begin: string, width: string, isFull: boolean): Line[] {
     const scalar = this.#statements.expressions;
     const { at } = region.body[0]!;
-    const expressions = new LaneExpressions(scalar, this.#scopes, (expr) => this.#uniformity.causeOf(expr));
+    const expressions = new LaneExpressions(scalar, this.#scopes, (expr) => this.#uniformity.causeOf(expr), this.#form.narrow);
     expressions.isProven = isFull && this.#isChecked && test !== undefined;
     const statements = new LaneStatements(expressions, {
       declared: this.#crossing,

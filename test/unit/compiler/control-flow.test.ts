@@ -18,7 +18,7 @@ test('if, else and the conditional operator, whose arms are checked only when ta
     "#ifdef MILLRACE_CPU_DEVICE
     bool mr_is_fast_1 = !mr_are_some_gone;
     if (mr_is_fast_1) {
-      mr_is_fast_1 = mr_is_within(mr_difference_i32(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), mr_value(3ll)), x_n0) && mr_is_within(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), y_n0) && mr_is_within(mr_at_most(mr_at_least(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(0ll)), mr_value(0ll)), y_n0) && mr_is_within(mr_below(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(x_n0)), x_n0) && mr_is_within(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), y_n0);
+      mr_is_fast_1 = mr_is_within(mr_difference_i32(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), mr_value(3ll)), x_n0) && mr_is_within(mr_above(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(3ll)), y_n0) && mr_is_within(mr_at_most(mr_at_least(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(0ll)), mr_value(0ll)), y_n0) && mr_is_within(mr_below(mr_except(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(0ll)), mr_value(x_n0)), x_n0) && mr_is_within(mr_except(mr_indices(blockIdx.x, blockDim.x, mr_box_of_block.width), mr_value(0ll)), y_n0);
     }
     if (mr_is_fast_1) {
       MR_EVERY_THREAD(fast_1)
