@@ -1,6 +1,6 @@
-// Blocks side by side along x that run as one, where the threads of a kernel ask for nothing of x but their place on the
-// grid (src/compiler/lanes/together.ts): rows are as long as a run of blocks, so that groups are full and what is asked
-// before them is asked once.
+// Blocks side by side along x that run as one, where the threads of a kernel ask for nothing of x but their place on
+// the grid (src/compiler/lanes/together.ts): rows are as long as a run of blocks, so that groups are full and what is
+// asked before them is asked once.
 #pragma once
 
 #include "regions.h"
@@ -55,11 +55,12 @@ struct mr_signature<bool(mr_index3, mr_index3, mr_index3, mr_index3, mr_blocks, 
 };
 
 #undef MR_BEGIN_BLOCK
-#define MR_BEGIN_BLOCK(n0, n1, n2)                                                                                   \
-  const mr_box mr_box_of_block{mr_below_bound(blockDim.x.value * mr_run.count, n0 - blockIdx.x.value * blockDim.x.value), \
-                               mr_within(n1, blockIdx.y, blockDim.y), mr_within(n2, blockIdx.z, blockDim.z)};        \
-  if (mr_box_of_block.width <= 0 || mr_box_of_block.height <= 0 || mr_box_of_block.depth <= 0) return true;          \
-  constexpr const unsigned char* mr_gone = nullptr;                                                                  \
+#define MR_BEGIN_BLOCK(n0, n1, n2)                                                                          \
+  const mr_box mr_box_of_block{                                                                             \
+      mr_below_bound(blockDim.x.value * mr_run.count, n0 - blockIdx.x.value * blockDim.x.value),            \
+      mr_within(n1, blockIdx.y, blockDim.y), mr_within(n2, blockIdx.z, blockDim.z)};                        \
+  if (mr_box_of_block.width <= 0 || mr_box_of_block.height <= 0 || mr_box_of_block.depth <= 0) return true; \
+  constexpr const unsigned char* mr_gone = nullptr;                                                         \
   constexpr bool mr_are_some_gone = false;
 /// Somebody may leave an array, and is named by a block of its own.
 #define MR_ONE_BY_ONE_UNLESS(is_fast) \

@@ -52,8 +52,8 @@ static MR_INLINE mr_lanes mr_first_lanes(int count) {
 }
 
 // Numbers of a comparison in the instructions: of floats, and of integers.
-#define MR_COMPARISON(name, T, V, builtin, number, ...)                               \
-  static MR_INLINE mr_lanes mr_##name(T a, T b) {                                     \
+#define MR_COMPARISON(name, T, V, builtin, number, ...)                                         \
+  static MR_INLINE mr_lanes mr_##name(T a, T b) {                                               \
     return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(mr_every_lane), ##__VA_ARGS__)); \
   }
 #define MR_COMPARISONS(T, V, builtin, is_float, ...)                 \

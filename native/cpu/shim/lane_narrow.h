@@ -1,5 +1,6 @@
-// Vectors of a text whose values of 32 bits all fit in fewer (lanes.h): i32 and u32 of one or two bytes. src/compiler/lanes/
-// narrow.ts has seen to it that each fits, or that what does not is asked for no more than the bits that are here.
+// Vectors of a text whose values of 32 bits all fit in fewer (lanes.h): i32 and u32 of one or two bytes.
+// src/compiler/lanes/ narrow.ts has seen to it that each fits, or that what does not is asked for no more than the bits
+// that are here.
 #pragma once
 
 #if MR_NARROW_LANES == 1
@@ -69,6 +70,8 @@ static MR_INLINE unsigned mr_signs(mr_choice v) {
   return static_cast<unsigned>(__builtin_ia32_pmovmskb128((mr_vector<char>)v));
 #elif MR_NARROW_LANES == 2 && defined(__SSE2__) && MR_WIDTH == 16
   return static_cast<unsigned>(__builtin_ia32_pmovmskb128(__builtin_convertvector(v, mr_vector<char>)));
+#elif MR_NARROW_LANES == 2 && defined(__SSE2__) && MR_WIDTH == 8
+  return static_cast<unsigned>(__builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(v, mr_choice{})));
 #else
   unsigned bits = 0;
   for (int lane = 0; lane < MR_WIDTH; ++lane) bits |= (v[lane] & 1u) << lane;

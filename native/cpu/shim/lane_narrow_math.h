@@ -1,24 +1,25 @@
-// Arithmetic of narrow lanes (lane_narrow.h), and what is asked of numbers that do not fit there: those that grow from lane
-// to lane, of which there is lane 0's, a scalar.
+// Arithmetic of narrow lanes (lane_narrow.h), and what is asked of numbers that do not fit there: those that grow from
+// lane to lane, of which there is lane 0's, a scalar.
 #pragma once
 
 #include "lane_masks.h"
 
+// Both compilers find the instructions of these.
 static MR_INLINE mr_i32 mr_min(mr_i32 a, mr_i32 b) {
-  return mr_choose(mr_lt(a, b), a, b);
+  return a < b ? a : b;
 }
 static MR_INLINE mr_i32 mr_max(mr_i32 a, mr_i32 b) {
-  return mr_choose(mr_gt(a, b), a, b);
+  return a > b ? a : b;
 }
 #if MR_NARROW_LANES == 2
 static MR_INLINE mr_u32 mr_min(mr_u32 a, mr_u32 b) {
-  return mr_choose(mr_lt(a, b), a, b);
+  return a < b ? a : b;
 }
 static MR_INLINE mr_u32 mr_max(mr_u32 a, mr_u32 b) {
-  return mr_choose(mr_gt(a, b), a, b);
+  return a > b ? a : b;
 }
 static MR_INLINE mr_i32 mr_absolute(mr_i32 x) {
-  return mr_choose(mr_lt(x, mr_i32{}), (mr_i32)(-(mr_u32)x), x);
+  return x < 0 ? (mr_i32)(-(mr_u32)x) : x;
 }
 #else
 static MR_INLINE mr_i32 mr_absolute(mr_i32 x) {
@@ -34,7 +35,7 @@ static MR_INLINE mr_i32 mr_sum_to_most(mr_i32 a, mr_i32 b) {
   return (mr_i32)__builtin_ia32_paddusb128((mr_vector<char>)a, (mr_vector<char>)b);
 #else
   const mr_i32 sum = a + b;
-  return sum | (mr_i32)(sum < a);
+  return sum < a ? ~mr_i32{} : sum;
 #endif
 }
 #endif
@@ -52,18 +53,23 @@ struct mr_steps {
 static MR_INLINE int mr_lane(mr_steps steps, int lane) {
   return mr_of_ramp(steps.from, steps.step, lane);
 }
-template <class Holds>
-static MR_INLINE mr_lanes mr_lanes_where(Holds holds) {
+/// Lanes whose number is below a bound, or, `IsOutside`, that are outside of an array of so many elements. One by one,
+/// for what is rare: not a loop wherever it might be asked.
+template <bool IsOutside>
+static __attribute__((noinline)) mr_lanes mr_ask_each(mr_steps steps, int bound) {
   mr_spilled<mr_narrow_i32> spilled;
-  for (int lane = 0; lane < MR_WIDTH; ++lane) spilled.of[lane] = holds(lane);
+  for (int lane = 0; lane < MR_WIDTH; ++lane) {
+    const int number = mr_lane(steps, lane);
+    spilled.of[lane] = IsOutside ? static_cast<unsigned>(number) >= static_cast<unsigned>(bound) : number < bound;
+  }
   mr_i32 ones;
   __builtin_memcpy(&ones, spilled.of, sizeof(ones));
   return mr_ne(ones, mr_i32{});
 }
+
 // Neighbours' numbers, each one more than the last, against one that all have.
 static MR_INLINE mr_lanes mr_next_lt(int from, int bound) {
-  if (__builtin_expect(from > 2147483647 - MR_WIDTH, 0))
-    return mr_lanes_where([=](int lane) { return mr_of_ramp(from, 1, lane) < bound; });
+  if (__builtin_expect(from > 2147483647 - MR_WIDTH, 0)) return mr_ask_each<false>(mr_steps{from, 1}, bound);
   const long long count = static_cast<long long>(bound) - from;
   return mr_first_lanes(count < 0 ? 0 : count > MR_WIDTH ? MR_WIDTH : static_cast<int>(count));
 }
@@ -86,5 +92,5 @@ static MR_INLINE mr_lanes mr_next_ne(int from, int bound) {
 /// Lanes that are outside of an array of so many elements.
 static MR_INLINE mr_lanes mr_outside(mr_steps steps, int extent) {
   if (steps.step == 1) return ~(mr_next_ge(steps.from, 0) & mr_next_lt(steps.from, extent));
-  return mr_lanes_where([=](int lane) { return static_cast<unsigned>(mr_lane(steps, lane)) >= static_cast<unsigned>(extent); });
+  return mr_ask_each<true>(steps, extent);
 }

@@ -15,7 +15,6 @@ static MR_INLINE mr_vector<signed char> mr_narrowed(mr_i32 v, const signed char*
   return (mr_vector<signed char>)v;
 }
 #else
-// g++ 12 widens by way of halves, but for these instructions.
 #if !defined(__clang__) && defined(MR_HAS_MASKS)
 #define MR_WIDENED(v, instruction) __builtin_ia32_pmov##instruction##512_mask((mr_vector<char>)v, mr_i32{}, -1)
 #elif !defined(__clang__) && defined(__AVX2__) && MR_WIDTH == 16

@@ -104,8 +104,8 @@ export class ValueRanges {
         return this.#made(args, (...all) => ({ low: Math.max(...all.map(lowOf)), high: Math.max(...all.map(highOf)) }));
       case 'clamp':
         return this.#made(args, (value, low, high) => ({
-          low: Math.min(Math.max(value.low, low!.low), high!.low),
-          high: Math.min(Math.max(value.high, low!.high), high!.high),
+          low: Math.min(Math.max(value.low, low.low), high.low),
+          high: Math.min(Math.max(value.high, low.high), high.high),
         }));
       case 'abs':
         return this.#made(args, (a) => ({ low: Math.max(0, a.low, -a.high), high: Math.max(-a.low, a.high) }));

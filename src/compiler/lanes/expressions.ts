@@ -129,7 +129,9 @@ export class LaneExpressions {
       case 'load':
         return this.memory.load(expr);
       case 'negate':
-        return expr.type === 'u32' || expr.type === 'u64' ? `(${laneType(expr.type)}{} - ${this.vector(expr.operand)})` : `(-${this.vector(expr.operand)})`;
+        return expr.type === 'u32' || expr.type === 'u64'
+          ? `(${laneType(expr.type)}{} - ${this.vector(expr.operand)})`
+          : `(-${this.vector(expr.operand)})`;
       case 'invert':
       case 'not':
         return `(~${this.vector(expr.operand)})`;

@@ -53,7 +53,9 @@ export function emitLanes(ir: KernelIr, params: Params, isChecked: boolean): str
     ...generated(reports(ir, isChecked) ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
     ...generated(funcs),
-    ...generated([`extern "C" __global__ ${isTogether ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, form, ...parameters].join(', ')}) {`]),
+    ...generated([
+      `extern "C" __global__ ${isTogether ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, form, ...parameters].join(', ')}) {`,
+    ]),
     ...generated(indented(memory)),
     ...nested(body),
     ...generated(isTogether ? ['  return true;', '}'] : ['}']),

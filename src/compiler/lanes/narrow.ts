@@ -200,24 +200,28 @@ class Fitting {
     const isShort = (right.value & 31) < 8 * this.#bytes;
     if (op === '<<') return isShort && this.#ring(expr, [left], wanted);
     if (op === '>>') return isShort && this.#fits(expr) && this.#value(left, 'whole');
-    return op === '%' && right.value > 0 && this.#fits(right) && this.#value(left, 'whole');
+    return op === '%' && isPositive(right) && this.#fits(right) && this.#value(left, 'whole');
   }
 
   #builtin(expr: Extract<Expr, { kind: 'builtin' }>, wanted: Form): boolean {
     const { name, args } = expr;
+    const [first, ...others] = args as [Expr, ...Expr[]];
+    // What is cut off at 255 or below may have stopped at 255 before.
+    const isCut = wanted === 'least' || (this.#bytes === 1 && this.#fits(expr));
     switch (name) {
       case 'min':
+        return args.every((arg) => (isCut ? this.#isNatural(arg) && this.#value(arg, 'least') : this.#value(arg, 'whole')));
       case 'max':
-        if (wanted === 'least') return args.every((arg) => this.#isNatural(arg) && this.#value(arg, 'least'));
-        return args.every((arg) => this.#value(arg, 'whole'));
+        return args.every((arg) => (wanted === 'least' ? this.#isNatural(arg) && this.#value(arg, 'least') : this.#value(arg, 'whole')));
       case 'clamp':
-        return args.every((arg) => this.#value(arg, 'whole'));
+        if (isCut && !this.#isNatural(first)) return false;
+        return this.#value(first, isCut ? 'least' : 'whole') && others.every((arg) => this.#value(arg, 'whole'));
       case 'abs':
-        return this.#fits(expr) && this.#value(args[0]!, 'whole');
+        return this.#fits(expr) && this.#value(first, 'whole');
       case 'imul':
         return this.#bytes === 2 && this.#ring(expr, args, wanted);
       case 'idiv':
-        return this.#bytes === 2 && args[1]!.kind === 'const' && args[1]!.value > 0 && args.every((arg) => this.#value(arg, 'whole'));
+        return this.#bytes === 2 && isPositive(others[0]!) && args.every((arg) => this.#value(arg, 'whole'));
       default:
         return false;
     }
@@ -277,6 +281,10 @@ class Fitting {
     const isWhole = array.dtype !== 'f16' && byteSize <= this.#bytes;
     return isWhole && indices.every((index) => !this.#isVarying(index) || this.#strides.stepOf(index) !== undefined);
   }
+}
+
+function isPositive(expr: Expr): boolean {
+  return expr.kind === 'const' && expr.value > 0;
 }
 
 /** A comparison of what is one more from lane to lane, on the left then, with what all share. */

@@ -34,14 +34,7 @@ export class LaneRegions {
   readonly #form: LaneForm;
 
   /** `crossing`: what threads keep from one region to the next. */
-  constructor(
-    ir: KernelIr,
-    plan: Plan,
-    isChecked: boolean,
-    statements: StatementEmitter,
-    crossing: ReadonlySet<Variable>,
-    form: LaneForm,
-  ) {
+  constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>, form: LaneForm) {
     this.#form = form;
     this.#shared = plan.shared;
     this.#ir = ir;
