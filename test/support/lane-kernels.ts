@@ -198,4 +198,33 @@ const places = (bounds: Bounds): Kernel =>
     { bounds, fmad: false },
   );
 
-export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> = { flow, memory, numbers, wide, barriers, places };
+/** Without loops, so that blocks run together: conditions that are assigned in their own branches, borders, and who returns early. */
+const turned = (bounds: Bounds): Kernel =>
+  kernel(
+    'turned',
+    PARAMS,
+    ({ x, y, z, b, n }, { i, blockDim }) => {
+      let isOdd = (x[i]! & 1) === 1;
+      if (isOdd) {
+        isOdd = x[i]! > 500;
+        y[i] = blockDim.x + (isOdd ? 1 : 2);
+      } else {
+        isOdd = x[i]! < 300;
+        y[i] = 3;
+      }
+      if (i === 0 || i === y.length - 1 || (isOdd && x[i]! % 5 === n)) return;
+      z[i] = z[i]! * 0.5 + x[i - 1]! - (isOdd || x[i]! > 900 ? x[i]! : n);
+      b[i] = x[i]! > n ? x[i]! : b[i]! + 1;
+    },
+    { bounds, fmad: false },
+  );
+
+export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> = {
+  flow,
+  memory,
+  numbers,
+  wide,
+  barriers,
+  places,
+  turned,
+};

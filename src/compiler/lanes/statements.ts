@@ -243,13 +243,23 @@ export class LaneStatements {
       const otherwise = stmt.otherwise.length === 0 ? [] : [line('} else {'), ...nested(this.block(stmt.otherwise))];
       return [...head, line(`if (${test}) {`), ...then, ...otherwise, line('}')];
     }
-    const test = expressions.named('bool', expressions.vector(stmt.test));
+    const test = this.#asked(stmt);
     const head = before();
     const outer = this.#scopes.current;
     const isSplit = outer.isFull && touchesMemory(stmt.then) && this.#mayTwice(stmt.then);
     const then = this.#under(test, stmt.then, at, isSplit);
     const otherwise = stmt.otherwise.length === 0 ? [] : this.#under(`~${test}`, stmt.otherwise, at, false);
     return [line('{'), ...nested([...head, ...then, ...otherwise]), line('}')];
+  }
+
+  /** A mask by a name that keeps its value: a variable may be assigned in one branch, before the other is taken. */
+  #asked({ test, otherwise }: Extract<Stmt, { kind: 'if' }>): string {
+    const { expressions } = this;
+    const text = expressions.vector(test);
+    if (test.kind !== 'variable' || otherwise.length === 0) return expressions.named('bool', text);
+    const name = expressions.temporary();
+    expressions.push(`const mr_lanes ${name} = ${text};`);
+    return name;
   }
 
   /** For some of the lanes, if there are any. */
