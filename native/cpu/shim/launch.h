@@ -105,12 +105,17 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   }
 }
 
-/// An argument's bytes are 8-byte aligned at most, whatever its type asks for.
+/// An argument's bytes are 8-byte aligned, whatever its type asks for. Where that is enough they are read as what they
+/// are: an address copied as bytes is a number to g++, which may point into the block's own arrays.
 template <class T>
 static MR_INLINE T mr_argument(const void* from) {
-  T value;
-  __builtin_memcpy(&value, from, sizeof(T));
-  return value;
+  if constexpr (alignof(T) <= 8) {
+    return *static_cast<const T*>(from);
+  } else {
+    T value;
+    __builtin_memcpy(&value, from, sizeof(T));
+    return value;
+  }
 }
 
 template <unsigned... Numbers>

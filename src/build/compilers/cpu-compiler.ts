@@ -45,6 +45,11 @@ const FLAGS: readonly string[] = [
 ];
 /** -fwhole-program: what is not exported is private, so that globals stay in registers (index.h of the shim says why). */
 const GCC_FLAGS: readonly string[] = ['-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
+/**
+ * Of kernels that are cut, whose loops over threads are in the order that they should be in: not the loop along x outside, because a
+ * block may have rows. What a row copies to shared memory is too short for a call of memcpy (a reduction over 16M: 3.2 ms, not 11.8).
+ */
+const GCC_CUT_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
@@ -90,6 +95,8 @@ export type KernelForm = 'either' | 'cut' | 'coroutines' | 'rows' | 'threads';
 export interface ComposedText extends EditedText {
   /** Some of its threads wait as coroutines. */
   readonly hasCoroutines: boolean;
+  /** One that is to be shown was cut at its barriers. */
+  readonly isCut: boolean;
   /** Kernels that were cut at their barriers, or made rows of. */
   readonly looped: readonly string[];
 }
@@ -149,6 +156,7 @@ function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boo
     text: whole,
     restore: (log) => restoreLaunches(restore(log)),
     hasCoroutines: forms.hasCoroutines || hasGroups(tokens),
+    isCut: forms.cut.some((name) => exports.kernels.includes(name)),
     looped: [...forms.cut, ...rows.names],
   };
 }
@@ -156,7 +164,7 @@ function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boo
 /** A text that is ours. */
 function composeLanes(source: string, kernels: readonly string[]): ComposedText {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, looped: [] };
+  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, isCut: false, looped: [] };
 }
 
 function refusesNone(env: NodeJS.ProcessEnv): boolean {
@@ -180,6 +188,7 @@ export class CpuCompiler implements KernelCompiler {
       tools.version,
       FLAGS,
       GCC_FLAGS,
+      GCC_CUT_FLAGS,
       CLANG_FLAGS,
       WAITING_FLAGS,
       LINK_FLAGS,
@@ -232,7 +241,7 @@ export class CpuCompiler implements KernelCompiler {
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
       const output = join(scratch, 'kernel.so');
-      const own = this.#tools.family === 'clang' ? CLANG_FLAGS : GCC_FLAGS;
+      const own = this.#tools.family === 'clang' ? CLANG_FLAGS : [...GCC_FLAGS, ...(composed.isCut ? GCC_CUT_FLAGS : [])];
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
       const args = [...common, ...own, ...form, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
       const run = await this.#run(spec, args, composed.text);

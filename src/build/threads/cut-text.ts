@@ -15,8 +15,11 @@ export class CutText {
   readonly #edits: readonly Edit[];
   readonly #declared: readonly Variable[];
   readonly #onStack: ReadonlySet<number>;
+  readonly #tiles: ReadonlySet<string>;
 
-  constructor(source: string, tokens: readonly Token[], edits: readonly Edit[], declared: readonly Variable[]) {
+  /** `tiles`: shared memory of a kernel whose loops over rows may be of known length. */
+  constructor(source: string, tokens: readonly Token[], edits: readonly Edit[], declared: readonly Variable[], tiles: ReadonlySet<string>) {
+    this.#tiles = tiles;
     this.#source = source;
     this.#tokens = tokens;
     this.#edits = edits.toSorted((a, b) => a.start - b.start);
@@ -53,8 +56,10 @@ export class CutText {
   }
 
   #part(part: Part, list: List): string {
+    // Unrolled, what one part keeps in a tile stays in registers for the next; the others would only take long to compile.
+    const rows = this.#tiles.size > 0 && !this.#usesTile(part) ? '\n#pragma GCC unroll 1\n' : '';
     let text = `for (int mr_z = 0; mr_z < blockDim.z.value; ++mr_z)
-for (int mr_y = 0; mr_y < blockDim.y.value; ++mr_y)
+${rows}for (int mr_y = 0; mr_y < blockDim.y.value; ++mr_y)
 for (int mr_x = 0; mr_x < blockDim.x.value; ++mr_x) {
 const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};
 ::threadIdx = threadIdx;
@@ -71,6 +76,10 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
       text += one.kind === 'declaration' ? this.#declaration(one, list) : `${this.#slice(one.from, one.to)}\n`;
     }
     return `${text}}\n`;
+  }
+
+  #usesTile({ statements }: Part): boolean {
+    return statements.some(({ from, to }) => this.#tokens.slice(from, to + 1).some(({ text }) => this.#tiles.has(text)));
   }
 
   #declaration(one: Statement & { kind: 'declaration' }, list: List): string {

@@ -80,9 +80,10 @@ class Cutter {
     const params = this.#slice(open + 1, close - 1);
     const indices = 'mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
     const head = (of: string): string => `static MR_INLINE mr_whole_block ${of}(${indices}${params === '' ? '' : `, ${params}`})`;
-    const text = `{\n${new CutText(this.#source, this.#tokens, this.#edits(), this.#declared).of(list)}return {};\n}\n`;
-    const after = `#line ${this.#tokens[bodyEnd]!.line} "kernel.cu"\n`;
     const tile = this.#tile();
+    const tiles = new Set(tile === undefined ? [] : this.#shared.keys());
+    const text = `{\n${new CutText(this.#source, this.#tokens, this.#edits(), this.#declared, tiles).of(list)}return {};\n}\n`;
+    const after = `#line ${this.#tokens[bodyEnd]!.line} "kernel.cu"\n`;
     if (tile === undefined) return `${head(name)} ${text}${after}`;
     const args = [...this.#params].map((param) => `, ${param}`).join('');
     return `${head(`mr_cut_${name}`)} ${text}${head(name)} {

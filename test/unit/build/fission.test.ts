@@ -124,6 +124,33 @@ test('templates, declarations apart, and functions that wait are left to corouti
   ).toEqual(['l']);
 });
 
+test('loops over the rows of a tile are unrolled only in parts that use it, and only where their number may be known', () => {
+  const body = `const int t = threadIdx.y * 16 + threadIdx.x; float sum = y[t]; __syncthreads(); part[t & 7]PLACE = sum; __syncthreads(); y[t] = sum;`;
+  const edited = (shared: string, place: string): string => {
+    const source = `extern "C" __global__ void k(float* y) { __shared__ float ${shared}; ${body.replace('PLACE', place)} }`;
+    const { tokens } = tokenize(source);
+    return formsOf(specOf(source, 'k'), source, tokens, true)
+      .edits.map(({ text }) => text)
+      .join('');
+  };
+  const loops = /(?:#pragma GCC unroll 1\n)?for \(int mr_y/g;
+  const [left, once] = ['for (int mr_y', '#pragma GCC unroll 1\nfor (int mr_y'];
+  expect(edited('part[16][16]', '[0]').match(loops)).toEqual([once, left, once]);
+  expect(edited('part[256]', '').match(loops)).toEqual([left, left, left]);
+});
+
+test('a row that is copied to shared memory is no call of a function', async ({ skip }) => {
+  const compiler = await CpuCompiler.open();
+  skip(!compiler.label.startsWith('g++'), 'Only g++ is told.');
+  const source = `extern "C" __global__ void k(const float* x, float* y) {
+    __shared__ float part[256];
+    part[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+    __syncthreads();
+    y[blockIdx.x * blockDim.x + threadIdx.x] = part[255 - threadIdx.x];
+  }`;
+  expect(Buffer.from(await compiler.compile(specOf(source, 'k'), ['k'], 'cut')).includes('memcpy')).toBe(false);
+});
+
 test('a cut text that does not compile is built as coroutines', async () => {
   // What a thread keeps is too large to keep for all.
   const source = `extern "C" __global__ void k(int* y) {

@@ -351,6 +351,17 @@ test('arguments of every size arrive, structs among them', async () => {
   expect([...y]).toEqual([1, -3, -(2 ** 40), 3.75]);
 });
 
+test('an argument needs no constructor that takes nothing, and more than 8 bytes of alignment find it all the same', async () => {
+  const y = new Float32Array(3);
+  const source = `
+    struct Scale { float by; __device__ explicit Scale(float from) : by(from) {} };
+    struct alignas(32) Wide { float of[8]; };
+    extern "C" __global__ void bare(Scale scale, Wide wide, float4 four, float* y) { y[0] = scale.by; y[1] = wide.of[7]; y[2] = four.w; }`;
+  const eight = Float32Array.from({ length: 8 }, (_, at) => at);
+  await run(source, 'bare', line(1, 1), [{ value: Float32Array.of(2.5) }, { value: eight }, { value: eight.slice(0, 4) }, y]);
+  expect([...y]).toEqual([2.5, 7, 3]);
+});
+
 test('an index compares with int as unsigned does, below zero and after it has wrapped', async () => {
   const operators = ['<', '<=', '>', '>='];
   const values = ['0', '1', '3', '2147483647', '(-2147483647 - 1)', '-4', '-1'];
