@@ -137,10 +137,20 @@ static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
        (mr_x += MR_WIDTH) < end || (mr_x = first, ++mr_y < mr_box_of_block.height) || (mr_y = 0, ++mr_z)) { \
     const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};                              \
     const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
+/// The same, one below the other.
+#define MR_EACH_GROUP_BY_COLUMN(first, end)                                        \
+  for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z)                         \
+    for (int mr_x = first; mr_x < end; mr_x += MR_WIDTH)                           \
+      for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y) {                  \
+        const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
+        const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
 /// Those in which nobody is missing, `if` all is well, then the others.
-#define MR_FULL_GROUPS(is_fast, lanes, width)                                                                    \
-  if (const int mr_end = width & -MR_WIDTH; __builtin_expect(is_fast && mr_end > 0, 1)) MR_EACH_GROUP(0, mr_end) \
-  mr_lanes lanes = mr_lanes_of(true);
+#define MR_FULL_GROUPS_IN(each, is_fast, lanes, width)                                  \
+  if (const int mr_end = width & -MR_WIDTH; __builtin_expect(is_fast && mr_end > 0, 1)) \
+    each(0, mr_end) mr_lanes lanes = mr_lanes_of(true);
+#define MR_FULL_GROUPS(is_fast, lanes, width) MR_FULL_GROUPS_IN(MR_EACH_GROUP, is_fast, lanes, width)
+#define MR_FULL_GROUPS_BY_COLUMN(is_fast, lanes, width) \
+  MR_FULL_GROUPS_IN(MR_EACH_GROUP_BY_COLUMN, is_fast, lanes, width)
 #define MR_GROUPS(is_fast, lanes, width)                                                                           \
   if (const int mr_first_x = is_fast ? width & -MR_WIDTH : 0; mr_first_x < width) MR_EACH_GROUP(mr_first_x, width) \
   mr_lanes lanes = mr_first_lanes(width - mr_x);                                                                   \

@@ -7,6 +7,7 @@ import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves
 import { generated, indented, type Line, nested } from '../emission/text.js';
 import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { assertionsIn, statementsIn } from '../ir/walk.js';
+import { readsAlikeInRows } from './columns.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
 import type { Narrow } from './narrow.js';
@@ -53,7 +54,8 @@ export class LaneRegions {
     const width = narrowed === undefined ? 'mr_box_of_block.width' : `mr_width_${number}`;
     const inside = narrowed === undefined ? parts : { ...parts, body: narrowed.body };
     const isFast = isProven ? `mr_is_fast_${number}` : 'false';
-    const full = isProven ? this.#groups(inside, `MR_FULL_GROUPS(${isFast}`, width, true) : [];
+    const way = readsAlikeInRows(inside.body, this.#ir.indexRank, this.#shared) ? 'MR_FULL_GROUPS_BY_COLUMN' : 'MR_FULL_GROUPS';
+    const full = isProven ? this.#groups(inside, `${way}(${isFast}`, width, true) : [];
     const some = this.#groups(inside, `MR_GROUPS(${isFast}`, width, false);
     const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
     if (this.#form.isTogether) fast.push(`MR_ONE_BY_ONE_UNLESS(mr_is_fast_${number})`);
@@ -100,7 +102,7 @@ export class LaneRegions {
     ];
     const written = storage.crossing.filter((variable) => isWritten(body, variable));
     const tail = [
-      ...written.map((variable) => this.#stored(variable, root.mask)),
+      ...written.map((variable) => this.#stored(variable, isFull ? '' : `, ${root.mask}`)),
       ...(isLeft ? [`mr_store_lanes(mr_gone + mr_thread, mr_lanes_of(true), ${all} & ~${root.mask});`] : []),
     ];
     return [
@@ -120,11 +122,11 @@ export class LaneRegions {
     return `${laneType(type)} ${name} = ${load};`;
   }
 
-  /** What left, nobody asks for. */
+  /** What left, nobody asks for. A store with a mask is a function to g++, which may change whatever it knows of. */
   #stored(variable: Variable, mask: string): string {
     const name = this.#statements.expressions.names.variable(variable);
-    const call = variable.type === 'bool' ? 'mr_store_lanes' : 'mr_store';
-    return `${call}(mr_of_${name} + mr_thread, ${name}, ${mask});`;
+    const isBool = variable.type === 'bool';
+    return `${isBool ? 'mr_store_lanes' : 'mr_store'}(mr_of_${name} + mr_thread, ${name}${mask === '' && isBool ? ', mr_lanes_of(true)' : mask});`;
   }
 }
 
