@@ -14,7 +14,11 @@ MR_INLINE To mr_saturate(From x) {
   // 2^bits, which every floating type holds exactly, unlike `highest`.
   constexpr From limit = static_cast<From>(1ull << (bits - 1)) * 2;
   if (!(x < limit)) return x != x ? To(0) : highest;
-  if (x < (is_signed ? -limit : From(0))) return lowest;
+  // Without traps g++ makes of a number that goes there and back its truncation, which keeps the sign of a zero: so
+  // those that become zero are not converted.
+  if (!is_signed) return x > From(0) ? static_cast<To>(x) : To(0);
+  if (x < -limit) return lowest;
+  if ((sizeof(From) == sizeof(float) ? __builtin_fabsf(x) : __builtin_fabs(x)) < From(1)) return To(0);
   return static_cast<To>(x);
 }
 

@@ -20,6 +20,7 @@ import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
 import { findCxx, recallCxx, type Toolchain } from './toolchain.js';
+import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
 
 /**
@@ -193,6 +194,7 @@ export class CpuCompiler implements KernelCompiler {
       WAITING_FLAGS,
       LINK_FLAGS,
       LIBRARIES,
+      EXACT_FLAG,
     ]);
   }
 
@@ -240,12 +242,23 @@ export class CpuCompiler implements KernelCompiler {
     // Not in the cache's directory: what is there has its final name or is about to.
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
-      const output = join(scratch, 'kernel.so');
       const own = this.#tools.family === 'clang' ? CLANG_FLAGS : [...GCC_FLAGS, ...(composed.isCut ? GCC_CUT_FLAGS : [])];
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
-      const args = [...common, ...own, ...form, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-      const run = await this.#run(spec, args, composed.text);
-      return run.exitCode === 0 ? { image: await readFile(output), log: '' } : { log: run.stderr };
+      const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
+      const build = async (name: string, more: readonly string[]): Promise<{ image?: Uint8Array; log: string; dump: string }> => {
+        const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
+        const dumps = mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [];
+        const args = [...common, ...own, ...form, ...more, ...dumps, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
+        const run = await this.#run(spec, args, composed.text);
+        if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
+        // Not every compiler that calls itself g++ writes one.
+        return { image: await readFile(output), log: '', dump: mayTruncate ? await readFile(dump, 'utf8').catch(() => '') : '' };
+      };
+      const fast = await build('kernel', []);
+      const truncations = hasTruncations(fast.dump);
+      if (truncations === undefined) return fast;
+      const exact = await build('exact', [EXACT_FLAG]);
+      return exact.image === undefined || truncations === 'certainly' || hasRoundTrips(exact.dump) ? exact : fast;
     } finally {
       rmSync(scratch, { recursive: true, force: true });
     }
