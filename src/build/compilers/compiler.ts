@@ -6,6 +6,8 @@ export interface KernelCompiler {
   readonly label: string;
   /** Everything about the compiler that can change its output: path, version, fixed flags. */
   readonly identity: string;
+  /** It is told folders of headers by whoever named it: `CXX='g++ -Iheaders'`. */
+  readonly hasFolders: boolean;
   /** Throws a CompileError. */
   compile(spec: BuildSpec): Promise<Uint8Array>;
 }

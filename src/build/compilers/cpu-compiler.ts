@@ -19,7 +19,7 @@ import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
-import { findCxx, recallCxx, type Toolchain } from './toolchain.js';
+import { findCxx, namesFolders, recallCxx, type Toolchain } from './toolchain.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
 
@@ -175,6 +175,7 @@ function refusesNone(env: NodeJS.ProcessEnv): boolean {
 export class CpuCompiler implements KernelCompiler {
   readonly label: string;
   readonly identity: string;
+  readonly hasFolders: boolean;
   readonly #tools: Toolchain;
   /** What cannot be built on lanes is an error, not a kernel with one thread after the other. */
   readonly #isStrict: boolean;
@@ -183,6 +184,7 @@ export class CpuCompiler implements KernelCompiler {
     this.#tools = tools;
     this.#isStrict = isStrict;
     this.label = tools.label;
+    this.hasFolders = namesFolders(tools);
     this.identity = JSON.stringify([
       tools.command,
       tools.prefix,

@@ -8,7 +8,7 @@ import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
 import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';
 import { findDeviceRuntime } from './device-runtime.js';
-import { findNvcc, type Toolchain } from './toolchain.js';
+import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
 import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
 
 /** NVRTC as the addon offers it: `binding.nvrtc()` with `binding.compileNvrtc`. */
@@ -38,6 +38,7 @@ function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[]
 export class NvrtcCompiler implements KernelCompiler {
   readonly label: string;
   readonly identity: string;
+  readonly hasFolders = false;
   readonly #nvrtc: Nvrtc;
   readonly #capability: ComputeCapability;
   readonly #env: NodeJS.ProcessEnv;
@@ -68,6 +69,7 @@ export class NvrtcCompiler implements KernelCompiler {
 export class NvccCompiler implements KernelCompiler {
   readonly label: string;
   readonly identity: string;
+  readonly hasFolders: boolean;
   readonly #tools: Toolchain;
   readonly #capability: ComputeCapability;
   readonly #env: NodeJS.ProcessEnv;
@@ -77,6 +79,7 @@ export class NvccCompiler implements KernelCompiler {
     this.#capability = capability;
     this.#env = env;
     this.label = tools.label;
+    this.hasFolders = namesFolders(tools);
     this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
   }
 

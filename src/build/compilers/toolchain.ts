@@ -79,6 +79,11 @@ export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<To
   ]);
 }
 
+/** Whether its own arguments say where headers are: whatever a text includes may come from there. */
+export function namesFolders({ prefix }: Toolchain): boolean {
+  return prefix.some((word) => /^(?:-I|-i|-B|-F|-X|--|@)/.test(word));
+}
+
 function words(value: string): string[] {
   return value.trim().split(/\s+/);
 }
@@ -117,8 +122,17 @@ async function firstThatRuns(
 
 /** Changes when the compiler does; undefined where that cannot be told from its file. */
 function stampOfCompiler(command: string): string | undefined {
-  const program = realpathSync(command);
-  if (!COMPILER_NAME.test(basename(program))) return undefined;
+  try {
+    const program = realpathSync(command);
+    const stamp = COMPILER_NAME.test(basename(program)) && isElf(program) ? stampOf([program]) : undefined;
+    return stamp && `${command}\n${stamp}`;
+  } catch {
+    // Who may run it may not be allowed to read it; and it may be gone by now.
+    return undefined;
+  }
+}
+
+function isElf(program: string): boolean {
   const head = Buffer.alloc(ELF.length);
   const file = openSync(program, 'r');
   try {
@@ -126,8 +140,7 @@ function stampOfCompiler(command: string): string | undefined {
   } finally {
     closeSync(file);
   }
-  const stamp = head.equals(ELF) ? stampOf([program]) : undefined;
-  return stamp && `${command}\n${stamp}`;
+  return head.equals(ELF);
 }
 
 function which(program: string, env: NodeJS.ProcessEnv): string | undefined {

@@ -12,7 +12,7 @@ import type { WantedLanes } from '../../compiler/writing/write.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
-import { refuseEndlessIncludes } from '../text/includes.js';
+import { isSelfContained, refuseEndlessIncludes } from '../text/includes.js';
 import { refuseGone, refuseOnCpu } from '../text/surface.js';
 import { tokenize } from '../text/text.js';
 
@@ -86,7 +86,7 @@ export class KernelBuilder {
       return { image: this.#image(found), compiler: 'cache', fromCache: true };
     }
     const name = `${key}-${digest(compiler.identity)}.${extension}`;
-    if (isWritten(build) && !isSelfContained(build)) {
+    if (isWritten(build) && !isSelfContained(build, compiler.hasFolders)) {
       const built = await this.#cache.addUnshared(name, await compiler.compile(build));
       return { image: this.#image(built), compiler: compiler.label, fromCache: false };
     }
@@ -142,14 +142,6 @@ export class KernelBuilder {
 
 function isWritten(build: Build): build is BuildSpec {
   return 'source' in build;
-}
-
-/** An include of all but a system's header by its name: in quotes, by its path, by a macro. */
-const OWN_INCLUDE = /^[ \t]*#[ \t]*include\b(?![ \t]*<[A-Za-z_])/m;
-
-/** Headers of the user's may change while the text does not, so what includes some is built anew each time. */
-function isSelfContained({ source, options }: BuildSpec): boolean {
-  return !OWN_INCLUDE.test(source) && !options.some((option) => /^(?:-I|--include-path|-include|--pre-include)/.test(option));
 }
 
 function digest(text: string): string {
