@@ -24,6 +24,10 @@ constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
 constexpr std::chrono::microseconds kSpinTime{50};
 
+// For the variables of kernels (src/build/compilers/stack.ts counts on it), whatever the process's own limit is. Memory
+// is taken as it is touched.
+constexpr size_t kStackBytes = size_t{8} << 20;
+
 }  // namespace
 
 int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument) {
@@ -32,7 +36,13 @@ int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument) {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(thread, nullptr, entry, argument);
+  pthread_attr_t attributes;
+  int error = pthread_attr_init(&attributes);
+  if (error == 0) {
+    error = pthread_attr_setstacksize(&attributes, kStackBytes);
+    if (error == 0) error = pthread_create(thread, &attributes, entry, argument);
+    pthread_attr_destroy(&attributes);
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return error;
 }

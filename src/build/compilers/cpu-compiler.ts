@@ -20,6 +20,7 @@ import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
 import { findCxx, namesFolders, recallCxx, type Toolchain } from './toolchain.js';
+import { lacksStack, largeFrame, STACK_FLAG, type LargeFrame } from './stack.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
 
@@ -107,6 +108,13 @@ interface ReadText {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
+}
+
+/** An image, or why there is none. */
+interface Built {
+  readonly image?: Uint8Array;
+  readonly log: string;
+  readonly tooLarge?: LargeFrame;
 }
 
 /** What an image is to show. */
@@ -197,6 +205,7 @@ export class CpuCompiler implements KernelCompiler {
       LINK_FLAGS,
       LIBRARIES,
       EXACT_FLAG,
+      STACK_FLAG,
     ]);
   }
 
@@ -235,24 +244,27 @@ export class CpuCompiler implements KernelCompiler {
     // Where neither has anything that waits, the given text will do, with its columns.
     const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
     const composed = compose(spec, isExpanded ? expanded : given, exports, false);
-    const { image, log } = await this.#build(spec, composed, common);
+    const { image, log, tooLarge } = await this.#build(spec, composed, common);
+    if (tooLarge) throw lacksStack(spec, tooLarge);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;
   }
 
-  async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<{ image?: Uint8Array; log: string }> {
+  async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<Built> {
     // Not in the cache's directory: what is there has its final name or is about to.
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
       const own = this.#tools.family === 'clang' ? CLANG_FLAGS : [...GCC_FLAGS, ...(composed.isCut ? GCC_CUT_FLAGS : [])];
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
       const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
-      const build = async (name: string, more: readonly string[]): Promise<{ image?: Uint8Array; log: string; dump: string }> => {
+      const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
         const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
-        const dumps = mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [];
+        const dumps = [STACK_FLAG, ...(mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [])];
         const args = [...common, ...own, ...form, ...more, ...dumps, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
         const run = await this.#run(spec, args, composed.text);
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
+        const tooLarge = largeFrame(scratch, name);
+        if (tooLarge) return { tooLarge, log: 'It needs too much of the stack.', dump: '' };
         // Not every compiler that calls itself g++ writes one.
         return { image: await readFile(output), log: '', dump: mayTruncate ? await readFile(dump, 'utf8').catch(() => '') : '' };
       };

@@ -52,7 +52,7 @@ test.each([
   }
 });
 
-test('so is one whose compiler has folders of its own, and one with a header that is no system\'s', async () => {
+test("so is one whose compiler has folders of its own, and one with a header that is no system's", async () => {
   const folder = join(directory, 'folder');
   mkdirSync(folder);
   const source = '#include <step_of_mine.h>\nextern "C" __global__ void add(int* y) { y[0] += STEP; }';
@@ -71,6 +71,6 @@ test.each([
   '#include <cmath>\n#include <stdint.h>\n # include <cuda_runtime.h>\n#include <cooperative_groups/reduce.h>',
   '// to include "others.h" would make it another\nextern "C" __global__ void k() { printf("include"); }',
   '#include <cub/block/block_reduce.cuh> // as it is',
-])('a text with no headers but systems\' is built once: %s', (source) => {
+])("a text with no headers but systems' is built once: %s", (source) => {
   expect(isSelfContained(specOf(source, 'k'), false)).toBe(true);
 });
