@@ -5,7 +5,7 @@ import { expressionsOf, operands, someExpr, statementsIn, writtenArrays } from '
 
 /**
  * It is a question of speed alone: threads of a region take turns in any order. But one that changes memory keeps its order, in which
- * a thread may wait for one before it.
+ * a thread may wait for one before it, and one that asserts, of which the first thread that fails is named.
  */
 export function readsAlikeInRows(body: readonly Stmt[], indexRank: KernelIr['indexRank'], shared: ReadonlySet<Variable>): boolean {
   if (writtenArrays(body).size > 0) return false;
@@ -31,6 +31,7 @@ export function readsAlikeInRows(body: readonly Stmt[], indexRank: KernelIr['ind
   const isFound = (expr: Expr): boolean => expr.kind === 'load' && expr.array.space === 'shared' && expr.indices.every(isAlike);
   let isAny = false;
   for (const stmt of statementsIn(body)) {
+    if (stmt.kind === 'assert') return false;
     if (stmt.kind === 'declare' && stmt.value !== undefined && isAlike(stmt.value)) alike.add(stmt.variable);
     if (stmt.kind === 'assign' && !isAlike(stmt.value)) alike.delete(stmt.variable);
     isAny ||= expressionsOf(stmt).some((expr) => someExpr(expr, isFound));

@@ -125,4 +125,11 @@ test('only regions that change no memory, and where a row reads what the next on
     for (let k = 0; k < 16; k++) y[i]![j] = y[i]![j]! + tile[k]![threadIdx.x]!;
   });
   expect(waysOf(storing)).toEqual(['MR_FULL_GROUPS', 'MR_FULL_GROUPS']);
+  const asserting = kernel('asserting', params, ({ x }, { i, j, threadIdx, shared, syncthreads, assert }) => {
+    const tile = shared(f32, [16, 16]);
+    tile[threadIdx.y]![threadIdx.x] = x[i]![j]!;
+    syncthreads();
+    for (let k = 0; k < 16; k++) assert(tile[k]![threadIdx.x]! < 4);
+  });
+  expect(waysOf(asserting)).toEqual(['MR_FULL_GROUPS', 'MR_FULL_GROUPS']);
 });
