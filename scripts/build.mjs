@@ -48,4 +48,7 @@ if (!flags.has('--native-only')) {
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
   if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
   if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
+  // What names built kernels where the package is installed.
+  const { packageIdentity } = await import('../dist/build/base/identity.js');
+  writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());
 }

@@ -1,10 +1,11 @@
 // What a stranger gets: the contents of the package, and the answer of the build where a tool is missing.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { identityOf } from '../../src/build/base/identity.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -18,11 +19,17 @@ test('the package holds what it needs at run time, and nothing of the workshop',
   expect(npm.status, npm.stderr).toBe(0);
   const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
   const paths = packed.files.map((file) => file.path);
-  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/workers/device-worker.js', 'build/Release/millrace.node', 'LICENSE']) {
+  const device = ['dist/workers/device-worker.js', 'build/Release/millrace.node', 'dist/package-identity'];
+  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);
   }
   expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);
   expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
+});
+
+test('names built kernels by all that it brings to them', async () => {
+  const brings = ['native/cpu/shim', 'dist/build', 'dist/compiler'].map((folder) => join(root, folder));
+  expect(readFileSync(join(root, 'dist/package-identity'), 'utf8')).toBe(await identityOf(brings));
 });
 
 describe('the build, where something is missing', () => {

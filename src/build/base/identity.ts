@@ -13,14 +13,28 @@ const OWN_DIRECTORIES: readonly string[] = [
   ...['..', '../../compiler'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 
+/** Beside the rooms of `dist`, written by the build. */
+const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.meta.url));
+
 let ownIdentity: string | undefined;
 
 /**
  * Changes with what the package brings to an image: any file of the shim, and any of those that read, write and rewrite texts.
- * `facts`: keeps it for as long as the files are the same.
+ * `facts`: keeps it for as long as the files are the same. Of a package that is installed, the build has written it down: its files
+ * are nobody's to change, and to look at each would cost more than all else that a kept image does.
  */
 export async function packageIdentity(facts?: Facts): Promise<string> {
-  return (ownIdentity ??= await identityOf(OWN_DIRECTORIES, facts));
+  return (ownIdentity ??= installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts)));
+}
+
+/** `written`: for tests. */
+export function installedIdentity(written: string = WRITTEN): string | undefined {
+  if (!/[\\/]node_modules[\\/]/.test(written)) return undefined;
+  try {
+    return readFileSync(written, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 /** Changes with any file of the directories, by its name or its content. */

@@ -5,8 +5,8 @@
 // could put code into this process. Where no such directory can be had (read-only, mounted noexec, foreign), a
 // temporary one of this process stands in, and nothing is remembered between runs.
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, utimesSync } from 'node:fs';
-import { access, chmod, constants, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import envPaths from 'env-paths';
@@ -97,7 +97,7 @@ export class KernelCache {
   }
 
   async #choose(): Promise<string> {
-    const own = this.#wanted === undefined ? undefined : await usableDirectory(this.#wanted);
+    const own = this.#wanted === undefined ? undefined : usableDirectory(this.#wanted);
     return own ?? temporaryDirectory();
   }
 }
@@ -146,15 +146,15 @@ function withoutFooter(bytes: Buffer): Buffer | undefined {
 }
 
 /** Where the path leads, if that is ours, nobody else's to write, and code in it may run. */
-async function usableDirectory(path: string): Promise<string | undefined> {
+function usableDirectory(path: string): string | undefined {
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     // Resolved once: a link that somebody turns elsewhere later does no harm.
-    const directory = await realpath(path);
-    const facts = await stat(directory);
+    const directory = realpathSync(path);
+    const facts = statSync(directory);
     if (facts.uid !== process.getuid?.()) return undefined;
-    if ((facts.mode & 0o077) !== 0) await chmod(directory, 0o700);
-    await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+    if ((facts.mode & 0o077) !== 0) chmodSync(directory, 0o700);
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
     return isNoExec(directory) ? undefined : directory;
   } catch {
     return undefined;

@@ -2,6 +2,7 @@
 import {
   chmodSync,
   cpSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
@@ -17,7 +18,14 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { stampOf, type Facts } from '../../../src/build/base/stamp.js';
 import { findCxx, recallCxx } from '../../../src/build/compilers/toolchain.js';
-import { cpuIdentity, identityOf, identityOfCpu, packageIdentity, SHIM_DIRECTORY } from '../../../src/build/base/identity.js';
+import {
+  cpuIdentity,
+  identityOf,
+  identityOfCpu,
+  installedIdentity,
+  packageIdentity,
+  SHIM_DIRECTORY,
+} from '../../../src/build/base/identity.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/build/', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../../../src/compiler/', import.meta.url));
@@ -40,6 +48,15 @@ class Notes implements Facts {
 }
 /** When what was written just now has settled. */
 const later = (): number => Date.now() + 5000;
+
+test('an installed package has its identity written down, and a checkout has not', () => {
+  const installed = join(scratch, 'node_modules', 'millrace', 'dist');
+  mkdirSync(installed, { recursive: true });
+  expect(installedIdentity(join(installed, 'package-identity'))).toBeUndefined();
+  for (const folder of [installed, scratch]) writeFileSync(join(folder, 'package-identity'), 'abc');
+  expect(installedIdentity(join(installed, 'package-identity'))).toBe('abc');
+  expect(installedIdentity(join(scratch, 'package-identity'))).toBeUndefined();
+});
 
 test('the identity of the package is that of its shim and of the code that reads, writes and rewrites texts', async () => {
   cpSync(SHIM_DIRECTORY, shim, { recursive: true });
