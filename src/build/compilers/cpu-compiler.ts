@@ -53,6 +53,7 @@ const GCC_FLAGS: readonly string[] = ['-fwhole-program', '-fno-gnu-unique', '-fm
  */
 const GCC_CUT_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
+const CLANG_CUT_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** Threads that wait are coroutines, whatever standard the text asks for; one that nobody awaits is an error. */
@@ -201,6 +202,7 @@ export class CpuCompiler implements KernelCompiler {
       GCC_FLAGS,
       GCC_CUT_FLAGS,
       CLANG_FLAGS,
+      CLANG_CUT_FLAGS,
       WAITING_FLAGS,
       LINK_FLAGS,
       LIBRARIES,
@@ -254,7 +256,8 @@ export class CpuCompiler implements KernelCompiler {
     // Not in the cache's directory: what is there has its final name or is about to.
     const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
     try {
-      const own = this.#tools.family === 'clang' ? CLANG_FLAGS : [...GCC_FLAGS, ...(composed.isCut ? GCC_CUT_FLAGS : [])];
+      const [every, ofCut] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_CUT_FLAGS] : [GCC_FLAGS, GCC_CUT_FLAGS];
+      const own = composed.isCut ? [...every, ...ofCut] : every;
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
       const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
       const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
