@@ -19,7 +19,7 @@ import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { tokenize, type Tokens } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
-import { findCxx, namesFolders, recallCxx, type Toolchain } from './toolchain.js';
+import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrame, STACK_FLAG, type LargeFrame } from './stack.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
@@ -213,12 +213,6 @@ export class CpuCompiler implements KernelCompiler {
 
   static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<CpuCompiler> {
     return new CpuCompiler(await findCxx(env, facts), refusesNone(env));
-  }
-
-  /** The one that would be opened, if `facts` knows it. */
-  static async recall(env: NodeJS.ProcessEnv, facts: Facts): Promise<CpuCompiler | undefined> {
-    const known = await recallCxx(env, facts);
-    return known && new CpuCompiler(known, refusesNone(env));
   }
 
   /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */

@@ -28,30 +28,15 @@ const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
 
 /** `facts`: keeps what a compiler said of itself, for as long as it is the same file. */
 export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<Toolchain> {
-  const search = searchForCxx(env);
+  const search = searchFor(env, 'MILLRACE_CXX', [
+    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
+    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
+  ]);
   const found = await firstThatRuns(search, env, describeCxx, facts);
   if (found) return found;
   throw missing('C++ compiler', search, [
     'Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).',
     'Or name one: MILLRACE_CXX=/path/to/g++.',
-  ]);
-}
-
-/** What `findCxx` finds, if `facts` says so: nothing is run. */
-export async function recallCxx(env: NodeJS.ProcessEnv, facts: Facts): Promise<Toolchain | undefined> {
-  const { candidates } = searchForCxx(env);
-  const first = candidates
-    .map((one) => ({ parts: one.words, command: which(one.words[0] ?? '', env) }))
-    .find(({ command }) => command !== undefined);
-  const stamp = first?.parts.length === 1 ? stampOfCompiler(first.command!) : undefined;
-  const known = stamp === undefined ? undefined : await facts.recall('compiler', stamp);
-  return known === undefined ? undefined : { command: first!.command!, prefix: [], ...describeCxx(known) };
-}
-
-function searchForCxx(env: NodeJS.ProcessEnv): Search {
-  return searchFor(env, 'MILLRACE_CXX', [
-    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
-    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
   ]);
 }
 

@@ -64,14 +64,12 @@ export class KernelBuilder {
     return { ...(await flight), ms: performance.now() - startMs };
   }
 
-  /** Finds out what the first build needs to know, as far as the cache has it: then that takes some milliseconds less. */
+  /** Finds out what the first build needs to know, where there has been one before: then that takes some milliseconds less. */
   async prepare(): Promise<void> {
     if (!this.#cache.isThere()) return;
-    await packageIdentity(this.#facts);
-    if (this.#target.backend !== 'cpu') return;
-    cpuIdentity();
-    const known = await CpuCompiler.recall(this.#env, this.#facts);
-    if (known) this.#compiler ??= Promise.resolve(known);
+    if (this.#target.backend === 'cpu') cpuIdentity();
+    // Where the compiler has to be asked what it is, that is a process, beside which there is time for the rest.
+    await Promise.all([this.#target.backend === 'cpu' ? this.#openCompiler() : undefined, packageIdentity(this.#facts)]);
   }
 
   async #build(build: Build, key: string): Promise<Omit<BuildResult, 'ms'>> {

@@ -1,11 +1,12 @@
 // Builds of TypeScript kernels, whose texts are written when no image is kept.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KernelBuilder } from '../../../src/build/images/builder.js';
 import type { Nvrtc } from '../../../src/build/compilers/cuda-compiler.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { UnavailableError } from '../../../src/core/base/errors.js';
 import type { Build } from '../../../src/core/channel/build.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
@@ -61,4 +62,26 @@ test('with lanes, without, and of a text that was written, images are others', a
     images.push(Buffer.from(image).toString());
   }
   expect(new Set(images).size).toBe(images.length);
+});
+
+test('what a first build asks of the compiler is asked while nobody waits for it', async () => {
+  const log = join(directory, 'asked');
+  const script = join(directory, 'asking');
+  writeFileSync(script, `#!/bin/sh\necho "$1" >> ${log}\nexec c++ "$@"\n`);
+  chmodSync(script, 0o755);
+  const builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: directory, MILLRACE_CXX: script });
+  await builder.prepare();
+  expect(readFileSync(log, 'utf8')).toBe('--version\n');
+  await builder.build(made.build);
+  expect(
+    readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => line === '--version'),
+  ).toHaveLength(1);
+});
+
+test('a machine without a compiler is prepared as far as it goes, and says so when it has to build', async () => {
+  const builder = new KernelBuilder({ backend: 'cpu' }, { MILLRACE_CACHE_DIR: directory, PATH: '/nonexistent' });
+  await expect(builder.prepare()).rejects.toThrow(UnavailableError);
+  await expect(builder.build(made.build)).rejects.toThrow(UnavailableError);
 });
