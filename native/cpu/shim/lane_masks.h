@@ -9,6 +9,12 @@ typedef unsigned long long mr_lane_set;
 #else
 typedef unsigned mr_lane_set;
 #endif
+static MR_INLINE int mr_lowest(mr_lane_set set) {
+  return sizeof(set) == 8 ? __builtin_ctzll(set) : __builtin_ctz(static_cast<unsigned>(set));
+}
+static MR_INLINE int mr_highest(mr_lane_set set) {
+  return sizeof(set) == 8 ? 63 - __builtin_clzll(set) : 31 - __builtin_clz(static_cast<unsigned>(set));
+}
 static constexpr mr_lane_set mr_every_lane = ~mr_lane_set(0) >> (8 * sizeof(mr_lane_set) - MR_WIDTH);
 
 #if defined(MR_HAS_MASKS)
@@ -206,10 +212,10 @@ static MR_INLINE bool mr_all(mr_lanes m) {
 }
 /// The number of the first lane: there is one.
 static MR_INLINE int mr_first(mr_lanes m) {
-  return __builtin_ctzll(mr_lane_bits(m));
+  return mr_lowest(mr_lane_bits(m));
 }
 static MR_INLINE int mr_last(mr_lanes m) {
-  return 63 - __builtin_clzll(mr_lane_bits(m));
+  return mr_highest(mr_lane_bits(m));
 }
 static MR_INLINE bool mr_lane(mr_lanes m, int lane) {
   return (mr_lane_bits(m) >> lane & 1u) != 0;
@@ -224,5 +230,5 @@ static MR_INLINE mr_i32 mr_ones(mr_lanes m) {
 /// The statement that follows, for each lane in turn.
 #define MR_EACH_OF(lane, mask)                                                                                     \
   for (mr_lane_set mr_rest_##lane = mr_lane_bits(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
-    if (const int lane = __builtin_ctzll(mr_rest_##lane); true)
+    if (const int lane = mr_lowest(mr_rest_##lane); true)
 #define MR_EACH(lane) _Pragma("GCC unroll 16") for (int lane = 0; lane < MR_WIDTH; ++lane)
