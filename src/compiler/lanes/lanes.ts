@@ -9,21 +9,18 @@ import { analyse } from '../analysis/uniformity.js';
 import { emitFunc, entryOf, parametersOf, reports } from '../emission/cuda.js';
 import { ExpressionEmitter } from '../emission/expression.js';
 import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
-import { Names } from '../emission/names.js';
-import { rangeTest } from '../emission/ranges.js';
 import { elementsOf, RegionEmitter } from '../emission/regions.js';
 import { StatementEmitter } from '../emission/statement.js';
 import { declaration, generated, indented, nested, storageType } from '../emission/text.js';
-import type { Expr, FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
+import type { FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { statementsIn } from '../ir/walk.js';
 import { LaneExpressions, laneFuncName } from './expressions.js';
-import { narrowest } from './narrow.js';
 import { laneType } from './operators.js';
 import { LaneRegions } from './regions.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
 import { isTaken, usesWide } from './suitability.js';
-import { mayRunTogether } from './together.js';
+import { formOf } from './together.js';
 
 /** In front of the parameters, and so in registers. */
 const INDICES = ['mr_index3', 'mr_index3 blockIdx', 'mr_index3 blockDim', 'mr_index3 gridDim'] as const;
@@ -37,24 +34,22 @@ export function emitLanes(ir: KernelIr, params: Params, isChecked: boolean): str
   const memory = blockMemory(ir, statements);
   const { crossing } = placeVariables(ir.body, plan);
   const uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
-  const isTogether = mayRunTogether(ir) && (!isChecked || rangeTest(ir.body, new Names(), plan.shared, ir.indexRank) !== undefined);
-  const isVarying = (expr: Expr): boolean => uniformity.causeOf(expr) !== undefined;
-  // Rows of one block are too short for more lanes.
-  const narrow = isTogether ? narrowest(ir, isVarying) : undefined;
-  const regions = new LaneRegions(ir, plan, isChecked, statements, crossing, { isTogether, narrow });
+  const form = formOf(ir, isChecked);
+  const regions = new LaneRegions(ir, plan, isChecked, statements, crossing, form);
   const body = new RegionEmitter(ir, plan, isChecked, statements, (parts) => regions.write(parts)).body();
   const { helpers } = statements.expressions;
-  const form = isTogether ? 'mr_blocks mr_run' : 'mr_block';
+  const { isTogether, narrow } = form;
+  const blocks = isTogether ? 'mr_blocks mr_run' : 'mr_block';
   const funcs = ir.funcs.flatMap((func) => [...emitFunc(func, helpers), ...laneFunc(func, helpers)]);
   const lines = [
-    ...generated(usesWide(ir, isVarying) ? ['#define MR_WIDE_LANES 1'] : []),
+    ...generated(usesWide(ir, (expr) => uniformity.causeOf(expr) !== undefined) ? ['#define MR_WIDE_LANES 1'] : []),
     ...generated(narrow === undefined ? [] : [`#define MR_NARROW_LANES ${narrow.bytes}`]),
     ...generated(['#include <lanes.h>', ...(isTogether ? ['#include <lane_blocks.h>'] : [])]),
     ...generated(reports(ir, isChecked) ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
     ...generated(funcs),
     ...generated([
-      `extern "C" __global__ ${isTogether ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, form, ...parameters].join(', ')}) {`,
+      `extern "C" __global__ ${isTogether ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, blocks, ...parameters].join(', ')}) {`,
     ]),
     ...generated(indented(memory)),
     ...nested(body),

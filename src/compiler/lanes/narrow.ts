@@ -8,8 +8,8 @@ import { DTYPES } from '../../core/elements/dtype.js';
 import { isWithin, type ValueRange, ValueRanges } from '../analysis/value-ranges.js';
 import { mirrored } from '../analysis/conditions.js';
 import type { ArrayRef, ComparisonOp, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
-import { bodiesOf, expressionsOf, statementsIn } from '../ir/walk.js';
-import { Strides } from './strides.js';
+import { bodiesOf, expressionsOf } from '../ir/walk.js';
+import type { Strides } from './strides.js';
 
 export type NarrowBytes = 1 | 2;
 
@@ -34,11 +34,11 @@ const LIMITS: Readonly<Record<NarrowBytes, { readonly i32: ValueRange; readonly 
 const RINGS: ReadonlySet<string> = new Set(['+', '-', '*', '&', '|', '^']);
 
 /** As narrow as it gets; undefined where 32 bits are needed. */
-export function narrowest(ir: KernelIr, isVarying: (expr: Expr) => boolean): Narrow | undefined {
+export function narrowest(ir: KernelIr, isVarying: (expr: Expr) => boolean, strides: Strides): Narrow | undefined {
   if (ir.arrays.length > 0 || ir.funcs.length > 0) return undefined;
   const ranges = new ValueRanges(ir);
   for (const bytes of [1, 2] as const) {
-    const made = new Fitting(ir, bytes, isVarying, ranges).narrow();
+    const made = new Fitting(ir, bytes, isVarying, ranges, strides).narrow();
     if (made !== undefined) return made;
   }
   return undefined;
@@ -50,7 +50,6 @@ class Fitting {
   readonly #isVarying: (expr: Expr) => boolean;
   readonly #ranges: ValueRanges;
   readonly #strides: Strides;
-  readonly #assigned = new Set<Variable>();
   /** Of variables that may not fit. */
   readonly #forms = new Map<Variable, Form>();
   #stopping = new Set<Expr>();
@@ -59,14 +58,12 @@ class Fitting {
   /** A variable turned out to be wanted in another form. */
   #hasTurned = false;
 
-  constructor(ir: KernelIr, bytes: NarrowBytes, isVarying: (expr: Expr) => boolean, ranges: ValueRanges) {
+  constructor(ir: KernelIr, bytes: NarrowBytes, isVarying: (expr: Expr) => boolean, ranges: ValueRanges, strides: Strides) {
     this.#ir = ir;
     this.#bytes = bytes;
     this.#isVarying = isVarying;
     this.#ranges = ranges;
-    // Steps are not looked at here.
-    this.#strides = new Strides(isVarying, () => 'step');
-    for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
+    this.#strides = strides;
   }
 
   narrow(): Narrow | undefined {
@@ -110,11 +107,7 @@ class Fitting {
   #assign(variable: Variable, value: Expr | undefined): boolean {
     const own: Expr = { kind: 'variable', type: variable.type, variable };
     if (!this.#isVarying(own)) return true;
-    const step = value === undefined || this.#assigned.has(variable) ? undefined : this.#strides.stepOf(value);
-    if (step !== undefined && step !== '0') {
-      this.#strides.set(variable, step);
-      return true;
-    }
+    if (this.#strides.has(variable)) return true;
     if (variable.type === 'bool') return value === undefined || this.#test(value);
     const form = this.#formOf(variable, own);
     return form !== undefined && (value === undefined || this.#value(value, form));

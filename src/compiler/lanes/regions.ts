@@ -10,17 +10,10 @@ import { assertionsIn, statementsIn } from '../ir/walk.js';
 import { readsAlikeInRows } from './columns.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
-import type { Narrow } from './narrow.js';
 import { laneArray, laneType } from './operators.js';
 import { Scopes } from './scopes.js';
 import { LaneStatements } from './statements.js';
-
-export interface LaneForm {
-  /** Blocks side by side run as one. */
-  readonly isTogether: boolean;
-  /** Lanes are narrower than 32 bits. */
-  readonly narrow: Narrow | undefined;
-}
+import type { LaneForm } from './together.js';
 
 export class LaneRegions {
   readonly #ir: KernelIr;

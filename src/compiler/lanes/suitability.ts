@@ -4,6 +4,7 @@ import { elementsOf } from '../emission/regions.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
 import { expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
 import { isWide } from './operators.js';
+import { formOf } from './together.js';
 import { mayWait } from './waits.js';
 
 /** Everything that is said in the kernel and its helpers. */
@@ -59,12 +60,16 @@ export function usesWide(ir: KernelIr, isVarying: (expr: Expr) => boolean): bool
   return false;
 }
 
-/** C++ compilers vectorise what goes straight on, and atomics are one after the other in any case. */
-export function isFaster(ir: KernelIr): boolean {
+/**
+ * C++ compilers vectorise what goes straight on, and atomics are one after the other in any case. But they know neither how
+ * narrow values are, nor blocks other than the one at hand, and rows of those are short where there are several dimensions.
+ */
+export function isFaster(ir: KernelIr, isChecked: boolean): boolean {
   for (const stmt of statementsOf(ir)) if (stmt.kind === 'if' || stmt.kind === 'loop' || stmt.kind === 'barrier') return true;
   for (const expr of expressionsIn(ir)) {
     const arms = expr.kind === 'select' ? [expr.then, expr.otherwise] : expr.kind === 'logical' ? [expr.right] : [];
     if (arms.some((arm) => someExpr(arm, ({ kind }) => kind === 'load'))) return true;
   }
-  return false;
+  const { isTogether, narrow } = formOf(ir, isChecked);
+  return isTogether && (narrow !== undefined || ir.indexRank > 1);
 }

@@ -35,7 +35,7 @@ export function written(build: UnwrittenBuild, wanted: WantedLanes): BuildSpec {
 }
 
 function lanesOf({ ir, params, isChecked }: KernelForm, wanted: WantedLanes): string | undefined {
-  if (wanted === 'off' || (wanted === 'auto' && !isFaster(ir))) return undefined;
+  if (wanted === 'off' || (wanted === 'auto' && !isFaster(ir, isChecked))) return undefined;
   try {
     return emitLanes(ir, params, isChecked);
   } catch (error) {

@@ -1,7 +1,7 @@
 // Which form the text of lanes takes: blocks together or one by one, and how wide a lane is.
 import { describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
-import { bool, f32, func, i16, i32, i8, input, kernel, output, u16, u32, u8 } from '../../../src/index.js';
+import { bool, f32, func, i16, i32, i8, inout, input, kernel, output, u16, u32, u8 } from '../../../src/index.js';
 import { writtenOf } from '../../support/written.js';
 
 const PARAMS = {
@@ -19,6 +19,7 @@ const PARAMS = {
   t: u8,
   n: i32,
 };
+const PICTURES = { s: input(f32, 2), d: output(f32, 2) };
 type Body = Parameters<typeof kernel<typeof PARAMS>>[2];
 
 function lanesOf(body: Body, bounds: 'checked' | 'unchecked' = 'unchecked'): string {
@@ -65,6 +66,24 @@ describe('blocks run together', () => {
     expect(isTogether(lanesOf(body, 'checked'))).toBe(false);
     expect(lanesOf(({ e, q }, { i }) => void (q[i] = e[i]! > 3 ? 1 : 0), 'checked')).toContain('MR_ONE_BY_ONE_UNLESS(mr_is_fast_1)');
   });
+});
+
+test('not where neighbours look at different rows, which a block shares', () => {
+  const made = (body: Parameters<typeof kernel<typeof PICTURES>>[2]): string =>
+    writtenOf(kernel('rows', PICTURES, body, { bounds: 'unchecked' }), 'always').lanes!;
+  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j + 1]!)))).toBe(true);
+  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![3 * j]!)))).toBe(true);
+  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[j]![i]!)))).toBe(false);
+  expect(isTogether(made(({ s, d }, { i, j }) => void (d[j]![i] = s[i]![j]!)))).toBe(false);
+  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j * s.shape[0]]!)))).toBe(false);
+});
+
+test('straight kernels have lanes where these are narrow, or rows of a block short', () => {
+  const auto = (made: object): boolean => writtenOf(made, 'auto').lanes !== undefined;
+  expect(auto(kernel('floats', { f: inout(f32) }, ({ f }, { i }) => void (f[i] = f[i]! * 2)))).toBe(false);
+  expect(auto(kernel('bytes', { a: inout(u8) }, ({ a }, { i }) => void (a[i] = a[i]! * 2)))).toBe(true);
+  expect(auto(kernel('rows', PICTURES, ({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j]! * 2)))).toBe(true);
+  expect(auto(kernel('columns', PICTURES, ({ s, d }, { i, j }) => void (d[i]![j] = s[j]![i]!)))).toBe(false);
 });
 
 describe('lanes', () => {
