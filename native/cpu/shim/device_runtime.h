@@ -62,11 +62,10 @@ struct MrLauncher {
 MR_INLINE dim3 mr_extent(dim3 extent) {
   return extent;
 }
-MR_INLINE dim3 mr_extent(mr_index extent) {
-  return dim3(extent.value);
-}
-MR_INLINE dim3 mr_extent(mr_product extent) {
-  return dim3(extent.value);
+/// Of an index, or of a product with one, and of nothing that would have to become one.
+template <class T>
+MR_INLINE mr_enable_if_t<mr_is_same<T, mr_index> || mr_is_same<T, mr_product>, dim3> mr_extent(T extent) {
+  return dim3(static_cast<unsigned>(extent.value));
 }
 
 /// What CUDA takes, all parameters of a kernel together.

@@ -8,17 +8,14 @@ namespace cooperative_groups {
 
 /// Position in the block, x fastest.
 MR_INLINE unsigned mr_rank() {
-  return static_cast<unsigned>((threadIdx.z.value * blockDim.y.value + threadIdx.y.value) * blockDim.x.value +
-                               threadIdx.x.value);
+  return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
 
 class thread_block {
  public:
   static MR_INLINE mr_syncthreads sync() { return {}; }
   static MR_INLINE unsigned thread_rank() { return mr_rank(); }
-  static MR_INLINE unsigned num_threads() {
-    return static_cast<unsigned>(blockDim.x.value * blockDim.y.value * blockDim.z.value);
-  }
+  static MR_INLINE unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
   static MR_INLINE unsigned size() { return num_threads(); }
   static MR_INLINE dim3 group_index() { return blockIdx; }
   static MR_INLINE dim3 thread_index() { return threadIdx; }

@@ -9,14 +9,26 @@
 //
 // Their members are unsigned in CUDA, so `int i = blockIdx.x * blockDim.x + threadIdx.x` might wrap, and g++ then gives
 // up vectorising (12 ms instead of 4.4 for saxpy over 16M). Hence a proxy that computes in int where CUDA's limits
-// exclude an overflow, and converts to unsigned wherever a text looks at it.
+// exclude an overflow, and converts to unsigned wherever a text looks at it. A text that looks at the type itself is
+// compiled with plain indices (MR_PLAIN_INDICES).
 #pragma once
 
 #include "vectors.h"
 
+template <class T>
+inline constexpr bool mr_is_number = mr_is_integral<T> || mr_is_same<T, float> || mr_is_same<T, double>;
+template <class T>
+using mr_if_number = mr_enable_if_t<mr_is_number<T>, T>;
+template <class T>
+using mr_if_other_number = mr_enable_if_t<mr_is_number<T> && !mr_is_same<T, unsigned>, T>;
+
 /// index * anything: what `blockIdx.x * WIDTH` is before an index is added. It wraps as unsigned does.
 struct mr_product {
   unsigned value;
+  MR_INLINE explicit constexpr mr_product(unsigned from) : value(from) {}
+  /// As mr_index has it.
+  template <class T, class = mr_if_other_number<T>>
+  MR_INLINE constexpr mr_product(T from) : value(static_cast<unsigned>(from)) {}
   MR_INLINE operator unsigned() const { return value; }
 };
 
@@ -27,39 +39,67 @@ struct mr_index {
   MR_INLINE explicit constexpr mr_index(int from) : value(from) {}
   MR_INLINE operator unsigned() const { return static_cast<unsigned>(value); }
 
+  /// In `c ? threadIdx.x : -1` one could become the other then either way, which is an error: its type would be int,
+  /// and in CUDA it is unsigned. The builder compiles such a text with plain indices.
+  template <class T, class = mr_if_other_number<T>>
+  MR_INLINE constexpr mr_index(T from) : value(static_cast<int>(from)) {}
+
   // For `auto i = threadIdx.x`, which makes variables of this type.
   MR_INLINE mr_index& operator=(unsigned from) { return value = static_cast<int>(from), *this; }
   MR_INLINE mr_index& operator+=(mr_index by) { return value += by.value, *this; }
-  MR_INLINE mr_index& operator+=(unsigned by) { return *this = static_cast<unsigned>(*this) + by; }
-  MR_INLINE mr_index& operator-=(unsigned by) { return *this = static_cast<unsigned>(*this) - by; }
-  MR_INLINE mr_index& operator*=(unsigned by) { return *this = static_cast<unsigned>(*this) * by; }
-  MR_INLINE mr_index& operator/=(unsigned by) { return *this = static_cast<unsigned>(*this) / by; }
-  MR_INLINE mr_index& operator%=(unsigned by) { return *this = static_cast<unsigned>(*this) % by; }
-  MR_INLINE mr_index& operator<<=(unsigned by) { return *this = static_cast<unsigned>(*this) << by; }
-  MR_INLINE mr_index& operator>>=(unsigned by) { return *this = static_cast<unsigned>(*this) >> by; }
-  MR_INLINE mr_index& operator&=(unsigned by) { return *this = static_cast<unsigned>(*this) & by; }
-  MR_INLINE mr_index& operator|=(unsigned by) { return *this = static_cast<unsigned>(*this) | by; }
-  MR_INLINE mr_index& operator^=(unsigned by) { return *this = static_cast<unsigned>(*this) ^ by; }
-  MR_INLINE mr_index& operator++() { return ++value, *this; }
-  MR_INLINE mr_index& operator--() { return --value, *this; }
-  MR_INLINE mr_index operator++(int) { return mr_index(value++); }
-  MR_INLINE mr_index operator--(int) { return mr_index(value--); }
+#define MR_COMPOUND(op)                                                       \
+  template <class T, class = mr_if_number<T>>                                 \
+  MR_INLINE mr_index& operator op##=(T by) {                                  \
+    return *this = static_cast<unsigned>(static_cast<unsigned>(*this) op by); \
+  }
+  MR_COMPOUND(+)
+  MR_COMPOUND(-)
+  MR_COMPOUND(*)
+  MR_COMPOUND(/)
+  MR_COMPOUND(%)
+  MR_COMPOUND(<<)
+  MR_COMPOUND(>>)
+  MR_COMPOUND(&)
+  MR_COMPOUND(|)
+  MR_COMPOUND(^)
+#undef MR_COMPOUND
+  MR_INLINE mr_index& operator++() {
+    return ++value, *this;
+  }
+  MR_INLINE mr_index& operator--() {
+    return --value, *this;
+  }
+  MR_INLINE mr_index operator++(int) {
+    return mr_index(value++);
+  }
+  MR_INLINE mr_index operator--(int) {
+    return mr_index(value--);
+  }
 };
 
 template <>
 inline constexpr bool mr_is_integral<mr_index> = true;
 
-// Positions within a grid: below 2^31 on every axis, which the launch checks.
-MR_INLINE mr_index operator+(mr_index a, mr_index b) {
+// Positions within a grid: below 2^31 on every axis, which the launch checks. Templates, so that nothing is converted
+// for them.
+template <class T, class U>
+using mr_if_indices = mr_enable_if_t<mr_is_same<T, mr_index> && mr_is_same<U, mr_index>, T>;
+template <class T, class U>
+using mr_if_product = mr_enable_if_t<mr_is_same<T, mr_product> && mr_is_same<U, mr_index>, U>;
+template <class T, class U>
+MR_INLINE mr_if_indices<T, U> operator+(T a, U b) {
   return mr_index(a.value + b.value);
 }
-MR_INLINE mr_index operator*(mr_index a, mr_index b) {
+template <class T, class U>
+MR_INLINE mr_if_indices<T, U> operator*(T a, U b) {
   return mr_index(a.value * b.value);
 }
-MR_INLINE mr_index operator+(mr_product a, mr_index b) {
+template <class T, class U>
+MR_INLINE mr_if_product<T, U> operator+(T a, U b) {
   return mr_index(static_cast<int>(a.value) + b.value);
 }
-MR_INLINE mr_index operator+(mr_index a, mr_product b) {
+template <class T, class U>
+MR_INLINE mr_if_product<U, T> operator+(T a, U b) {
   return b + a;
 }
 
@@ -80,7 +120,7 @@ template <class T>
 using mr_if_32_bit = mr_enable_if_t<mr_is_same<T, int> || mr_is_same<T, unsigned>, T>;
 template <class T, class = mr_if_32_bit<T>>
 MR_INLINE mr_product operator*(mr_index a, T b) {
-  return {static_cast<unsigned>(a.value) * static_cast<unsigned>(b)};
+  return mr_product(static_cast<unsigned>(a.value) * static_cast<unsigned>(b));
 }
 template <class T, class = mr_if_32_bit<T>>
 MR_INLINE mr_product operator*(T a, mr_index b) {
@@ -118,8 +158,15 @@ MR_INLINE int mr_subscript(mr_index at) {
   return at.value;
 }
 
+/// With plain indices a text has the very types that it has in CUDA, and loops that g++ vectorises less often.
+#if defined(MR_PLAIN_INDICES)
+using mr_member = unsigned;
+#else
+using mr_member = mr_index;
+#endif
+
 struct mr_index3 {
-  mr_index x, y, z;
+  mr_member x, y, z;
   MR_INLINE operator uint3() const { return {x, y, z}; }
   MR_INLINE operator dim3() const { return {x, y, z}; }
 };

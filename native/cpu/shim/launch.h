@@ -81,10 +81,10 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
     } else {
       for (int z = 0; z < depth; ++z) {
         for (int y = 0; y < height; ++y) {
-          threadIdx.y.value = y;
-          threadIdx.z.value = z;
+          threadIdx.y = mr_index(y);
+          threadIdx.z = mr_index(z);
           for (int x = 0; x < width; ++x) {
-            threadIdx.x.value = x;
+            threadIdx.x = mr_index(x);
             if constexpr (IsPassedIndices) {
               mr_run_thread<Kernel>(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim,
                                     args...);

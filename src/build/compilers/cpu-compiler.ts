@@ -13,6 +13,7 @@ import { formsOf, type Forms } from '../threads/forms.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
 import type { EditedText } from '../text/edits.js';
 import { rewriteLaunches } from '../threads/launches.js';
+import { hasIndices, looksAtTypes } from '../threads/indices.js';
 import { kernelPaths, rewriteForCpu } from '../threads/rewrite.js';
 import { rowEdits } from '../threads/rows.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
@@ -134,7 +135,7 @@ export function exportsOf(source: string): Exports {
 }
 
 /** The text behind the shim. */
-function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean): ComposedText {
+function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean, isPlain = false): ComposedText {
   const { directives } = read;
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(read.source, read.tokens);
   const forms: Forms = hasWaits(tokens)
@@ -158,7 +159,7 @@ function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boo
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const exported = kernels + (variables ?? '');
-  const head = spec.isAsserting ? '#define MR_ASSERTING 1\n' : '';
+  const head = `${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
   // Whether assertions count may be among the options.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
   const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
@@ -231,7 +232,8 @@ export class CpuCompiler implements KernelCompiler {
     // A name behind a macro would not be understood.
     const read = expanded ?? given;
     // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
-    if (form !== 'coroutines' && form !== 'threads' && !spec.isAsserting && spec.identity === undefined) {
+    const isPlain = spec.identity === undefined && looksAtTypes(read.tokens);
+    if (form !== 'coroutines' && form !== 'threads' && !spec.isAsserting && spec.identity === undefined && !isPlain) {
       const composed = compose(spec, read, exports, true);
       const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
       if (run?.image) return run.image;
@@ -239,8 +241,13 @@ export class CpuCompiler implements KernelCompiler {
     }
     // Where neither has anything that waits, the given text will do, with its columns.
     const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
-    const composed = compose(spec, isExpanded ? expanded : given, exports, false);
+    const chosen = isExpanded ? expanded : given;
+    const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
+    if (!image && !tooLarge && !isPlain && spec.identity === undefined && hasIndices(read.tokens)) {
+      const plain = await this.#build(spec, compose(spec, chosen, exports, false, true), common);
+      if (plain.image) return plain.image;
+    }
     if (tooLarge) throw lacksStack(spec, tooLarge);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;

@@ -67,7 +67,7 @@ async function buildRegions(kernels: readonly Kernel[]): Promise<string> {
   const compiler = await CpuCompiler.open();
   const path = join(directory, 'regions.so');
   const entries = kernels.map(({ build }) => build.entry);
-  writeFileSync(path, await compiler.compile(specOf(together(kernels), entries[0]!), entries));
+  writeFileSync(path, await compiler.compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
   return path;
 }
 
