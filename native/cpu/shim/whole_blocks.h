@@ -44,17 +44,42 @@ struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> 
 
 /// A value of each thread of a block, where it outlives the part between two barriers in which it is declared. Kernels
 /// with larger ones do not compile so, and the builder makes coroutines of their threads.
-template <class T>
+template <class T, bool IsTrivial = __has_trivial_constructor(T)>
 struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
   static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
   alignas(64) T of[1024];
 };
+/// Of objects, which begin where the text has them and not before.
+template <class T>
+struct mr_of_threads<T, false> {
+  static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
+  static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
+  union {
+    char nothing;
+    alignas(64) T of[1024];
+  };
+  constexpr mr_of_threads() : nothing() {}
+};
+
+/// Where an object begins that was given room.
+struct mr_at {
+  void* to;
+};
+MR_INLINE void* operator new(size_t, mr_at place) noexcept {
+  return place.to;
+}
+
+/// An object with its value, made by the constructor that `T name = value;` would take.
+template <class T>
+struct mr_begun {
+  T value;
+};
 
 /// Where such a value is declared without one: an object begins anew each time, and of numbers nothing is known.
 template <class T>
 MR_INLINE void mr_begin(T& value) {
-  if constexpr (!__has_trivial_constructor(T)) value = T{};
+  if constexpr (!__has_trivial_constructor(T)) ::new (mr_at{__builtin_addressof(value)}) T;
 }
 template <class T, size_t Count>
 MR_INLINE void mr_begin(T (&values)[Count]) {

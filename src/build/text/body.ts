@@ -43,6 +43,12 @@ export class BodyText {
     return callablesOf(this.#tokens).defines(name);
   }
 
+  /** Whether the words of a type name what may be a class of the text's. */
+  isObjectType(from: number, to: number): boolean {
+    const words = this.#tokens.slice(from, to + 1).map(({ text }) => text);
+    return callablesOf(this.#tokens).kindOf(words) === 'other';
+  }
+
   isDeclaratorAt(at: number): boolean {
     return this.#uses?.use(at) === 'declared';
   }

@@ -51,6 +51,14 @@ export class CutText {
     return `${typedef}static thread_local mr_of_threads<mr_type_${id}> mr_storage_${id};\nauto& mr_values_${id} = *mr_kept(&mr_storage_${id});\n`;
   }
 
+  /** An object begins where it is kept: its constructor may keep the address, and an assignment is not a constructor. */
+  #begin({ id, name, isObject }: Variable, value: string): string {
+    if (value === '') return `mr_begin(${name});\n`;
+    return isObject
+      ? `::new (mr_at{__builtin_addressof(${name})}) mr_begun<mr_type_${id}>{${value.slice(' = '.length)}};\n`
+      : `${name}${value};\n`;
+  }
+
   #slice(from: number, to: number): string {
     return to < from ? '' : editedSlice(this.#source, this.#tokens[from]!.start, this.#tokens[to]!.end, this.#edits);
   }
@@ -89,7 +97,7 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
       const value = initializer === undefined ? '' : ` = ${this.#slice(initializer.from, initializer.to)}`;
       if (role === 'local')
         text += `${this.#slice(one.declaration.type.from, one.declaration.type.to)} ${prefix} ${name} ${suffix}${value};\n`;
-      if (role === 'crossing') text += value === '' ? `mr_begin(${name});\n` : `${name}${value};\n`;
+      if (role === 'crossing') text += this.#begin(list.variables.get(name)!, value);
     }
     return text;
   }

@@ -17,6 +17,8 @@ export interface Variable extends Declarator {
   readonly type: string;
   /** Of the kernel, whose threads change it: each has its own. */
   readonly isParameter: boolean;
+  /** Of a type that is none of the language's and CUDA's, so that it may have constructors and an assignment. */
+  readonly isObject: boolean;
   role: Role;
   readonly declaredIn: Part;
   readonly usedIn: Set<Part>;
