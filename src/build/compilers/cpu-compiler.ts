@@ -226,14 +226,16 @@ export class CpuCompiler implements KernelCompiler {
       if (run.image) return run.image;
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no image on lanes. ${run.log}`);
     }
-    const { given, expanded, seen } = await this.#read(spec, directives, common);
+    const { given, expanded, isRead, seen } = await this.#read(spec, directives, common);
     const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
     const exports = { ...found, kernels: kernels ?? found.kernels };
     // A name behind a macro would not be understood.
     const read = expanded ?? given;
     // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
+    // Of one with macros that the preprocessor refuses, nobody knows what they hide: it may count on those of the shim.
     const isPlain = spec.identity === undefined && looksAtTypes(read.tokens);
-    if (form !== 'coroutines' && form !== 'threads' && !spec.isAsserting && spec.identity === undefined && !isPlain) {
+    const mayLoop = isRead && !isPlain && !spec.isAsserting && spec.identity === undefined;
+    if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(spec, read, exports, true);
       const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
       if (run?.image) return run.image;
@@ -287,19 +289,20 @@ export class CpuCompiler implements KernelCompiler {
     spec: BuildSpec,
     directives: string,
     flags: readonly string[],
-  ): Promise<{ given: ReadText; expanded?: ReadText; seen: string }> {
+  ): Promise<{ given: ReadText; expanded?: ReadText; isRead: boolean; seen: string }> {
     const found = tokenize(spec.source);
     refuseOnCpu(spec, found);
     const given = { source: spec.source, tokens: found.tokens, directives };
-    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') return { given, seen: spec.source };
+    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '')
+      return { given, isRead: true, seen: spec.source };
     // Without the shim, whose macros are to stay what they are.
     const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
     const run = await this.#run(spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], input);
     // Its errors are left to the compiler.
-    if (run.exitCode !== 0) return { given, seen: spec.source };
+    if (run.exitCode !== 0) return { given, isRead: false, seen: spec.source };
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
-    return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, seen: run.stdout };
+    return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, isRead: true, seen: run.stdout };
   }
 
   async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {

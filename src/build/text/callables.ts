@@ -9,21 +9,25 @@ export type TypeKind = 'plain' | 'vector' | 'other';
 const NUMBERS: ReadonlySet<string> = new Set('unsigned signed long short int char float double bool'.split(' '));
 const NUMBER_NAMES = /^(?:size_t|ptrdiff_t|uint|ushort|uchar|ulong|clock_t|u?int(?:_least|_fast)?(?:8|16|32|64)_t|u?intptr_t|u?intmax_t)$/;
 const VECTOR = /^(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|dim3)$/;
-const QUALIFIERS: ReadonlySet<string> = new Set(['const', 'volatile', '__restrict__', '__restrict', 'std', ':']);
+const QUALIFIERS: ReadonlySet<string> = new Set(['const', 'constexpr', 'volatile', '__restrict__', '__restrict', 'std', ':']);
 
-/** Functions that take values, so that an argument stays as it is. */
+/** Functions that take values, so that an argument stays as it is. Words of the language that look like one may stand for what is behind them. */
 const TAKES_VALUES =
-  /^(?:min|max|u?(?:min|max)|abs|labs|llabs|f(?:abs|min|max|ma|dim|divide|loor|mod)f?|sqrtf?|cbrtf?|__\w+|make_\w+|printf|atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)(?:_block|_system)?|(?:exp(?:2|10|m1)?|log(?:2|10|1p)?|a?(?:sin|cos|tan)h?|pow|floor|ceil|round|trunc|rint|nearbyint|r?sqrt|rcbrt|hypot|rhypot|atan2|copysign|remainder|ldexp|erfc?|[tl]gamma|sinpi|cospi)f?|isnan|isinf|isfinite|signbit|clock(?:64)?|assert)$/;
+  /^(?:min|max|u?(?:min|max)|abs|labs|llabs|f(?:abs|min|max|ma|dim|divide|loor|mod)f?|sqrtf?|cbrtf?|__(?!builtin_(?:addressof|va_)|(?:real|imag)$|\w*__$)\w+|make_\w+|printf|atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)(?:_block|_system)?|(?:exp(?:2|10|m1)?|log(?:2|10|1p)?|a?(?:sin|cos|tan)h?|pow|floor|ceil|round|trunc|rint|nearbyint|r?sqrt|rcbrt|hypot|rhypot|atan2|copysign|remainder|ldexp|erfc?|[tl]gamma|sinpi|cospi)f?|isnan|isinf|isfinite|signbit|clock(?:64)?|assert|free)$/;
 
 export class Callables {
   readonly #tokens: readonly Token[];
   /** Names that the text gives to types, where it gives each to one only. */
   readonly #aliases = new Map<string, TypeKind>();
   readonly #classes = new Set<string>();
+  /** What the text has templates of. */
+  readonly #templated = new Set<string>();
   /** Whether every function of the name takes values. */
   readonly #functions = new Map<string, boolean>();
   /** The text has operators of its own. */
   readonly hasOperators: boolean;
+  /** An object that is copied may be handed to a function of the text's, which has it from there on. */
+  readonly hasCopies: boolean;
   /** One of them, or a constructor, may take the variable that it is given, which nothing shows where it does. */
   readonly isHostile: boolean;
 
@@ -32,10 +36,13 @@ export class Callables {
     const templates = this.#templateParameters();
     this.#findClasses(templates);
     this.#findAliases(templates);
-    this.#findFunctions(templates);
+    this.#findTemplates();
+    this.#findFunctions();
     this.hasOperators = tokens.some(({ text }) => text === 'operator');
     this.isHostile =
-      tokens.some(({ text }, i) => text === 'operator' && !this.#isHarmless(this.#parametersOf(i))) || this.#hasHostileConstructor();
+      tokens.some(({ text }, i) => text === 'operator' && !this.#isHarmless(this.#parametersOf(i))) ||
+      this.#constructors().some((open) => !this.#isHarmless(open));
+    this.hasCopies = this.hasOperators || this.#constructors().some((open) => this.#hasReference(open));
   }
 
   /** Of a type's words, without `*` and `&`. */
@@ -61,6 +68,11 @@ export class Callables {
     return this.#functions.has(name);
   }
 
+  /** Whether the name, with `<` behind it, may be that of a template, which has arguments there. */
+  isTemplate(name: string): boolean {
+    return this.#templated.has(name);
+  }
+
   /** Whether the name, with parentheses behind it, is a function's and no type's. */
   isFunction(name: string): boolean {
     return (this.#functions.has(name) || TAKES_VALUES.test(name)) && !this.#classes.has(name) && !this.#aliases.has(name);
@@ -74,6 +86,34 @@ export class Callables {
       for (let at = i + 2; at < close; at++) if (this.#tokens[at]!.kind === 'name') found.add(this.#tokens[at]!.text);
     }
     return found;
+  }
+
+  /** What stands between the head of a template and its body, brackets left out: its name is among that. */
+  #findTemplates(): void {
+    for (const [i, { text }] of this.#tokens.entries()) {
+      if (text !== 'template' || this.#tokens[i + 1]?.text !== '<') continue;
+      const head = closingAngle(this.#tokens, i + 1);
+      for (let at = head < 0 ? i + 2 : head + 1; at < this.#tokens.length; at++) {
+        const { text: word, kind } = this.#tokens[at]!;
+        if (word === ';' || word === '{') break;
+        if (kind === 'name') this.#templated.add(word);
+        else if (word === '(' || word === '[') at = closing(this.#tokens, at);
+        else if (word === '<') at = Math.max(at, closingAngle(this.#tokens, at));
+      }
+    }
+  }
+
+  /** The types that the head of a function's own template names: deduced from a value, they are no references. */
+  #deducedBy(start: number): Set<string> {
+    const names = new Set<string>();
+    if (this.#tokens[start - 1]?.text !== '>') return names;
+    let open = start - 1;
+    while (open > 0 && this.#tokens[open]!.text !== 'template') open--;
+    if (closingAngle(this.#tokens, open + 1) !== start - 1) return names;
+    for (let at = open + 2; at < start - 1; at++) {
+      if (/^(?:class|typename)$/.test(this.#tokens[at]!.text)) names.add(this.#tokens[at + 1]!.text);
+    }
+    return names;
   }
 
   #findClasses(templates: ReadonlySet<string>): void {
@@ -114,15 +154,16 @@ export class Callables {
     for (const name of templates) this.#aliases.set(name, 'other');
   }
 
-  #findFunctions(templates: ReadonlySet<string>): void {
+  #findFunctions(): void {
     const functions = functionsOf(this.#tokens);
     const inBody = new Uint8Array(this.#tokens.length);
     const heads = new Set<number>();
-    for (const { at, kind, name, open, close, bodyOpen, bodyEnd } of functions) {
+    for (const { at, start, kind, name, open, close, bodyOpen, bodyEnd } of functions) {
       heads.add(at);
       if (bodyOpen >= 0) inBody.fill(1, bodyOpen, bodyEnd);
       if (kind === 'lambda' || name === '') continue;
-      const takesValues = this.#parameterTypes(open, close).every((type) => this.#isByValue(type, templates));
+      const deduced = this.#deducedBy(start);
+      const takesValues = this.#parameterTypes(open, close).every((type) => this.#isByValue(type, deduced));
       this.#functions.set(name, takesValues && this.#functions.get(name) !== false);
     }
     for (const [i, { kind, text }] of this.#tokens.entries()) {
@@ -133,11 +174,11 @@ export class Callables {
     }
   }
 
-  #isByValue(type: readonly string[], templates: ReadonlySet<string>): boolean {
+  #isByValue(type: readonly string[], deduced: ReadonlySet<string>): boolean {
     if (type.some((word) => '&([{.'.includes(word))) return false;
     if (type.includes('*')) return true;
     const words = type.filter((word) => !QUALIFIERS.has(word));
-    return this.kindOf(type) !== 'other' || (words.length === 1 && (templates.has(words[0]!) || words[0] === 'auto'));
+    return this.kindOf(type) !== 'other' || (words.length === 1 && (deduced.has(words[0]!) || words[0] === 'auto'));
   }
 
   /** The words of each parameter's type, its name and what is given to it left out. */
@@ -171,22 +212,32 @@ export class Callables {
     return this.#tokens[open + 1]?.text === ')' && this.#tokens[open + 2]?.text === '(' ? open + 2 : open;
   }
 
-  #hasHostileConstructor(): boolean {
+  /** Their parentheses. */
+  #constructors(): number[] {
+    const found: number[] = [];
     for (const [i, { text }] of this.#tokens.entries()) {
       if (text !== 'struct' && text !== 'class' && text !== 'union') continue;
+      // A parameter of a template has none, nor has what a function gives back.
+      const names = new Set<string>();
       let brace = i + 1;
-      let name = '';
-      while (brace < this.#tokens.length && !'{;>,)'.includes(this.#tokens[brace]!.text)) {
-        if (name === '' && this.#classes.has(this.#tokens[brace]!.text)) name = this.#tokens[brace]!.text;
-        brace++;
+      for (; brace < this.#tokens.length && !'{;>)='.includes(this.#tokens[brace]!.text); brace++) {
+        const { text: word } = this.#tokens[brace]!;
+        if (word === '(' || word === '[') brace = closing(this.#tokens, brace);
+        else if (word === '<') brace = Math.max(brace, closingAngle(this.#tokens, brace));
+        else names.add(word);
       }
       if (this.#tokens[brace]?.text !== '{') continue;
       const end = closing(this.#tokens, brace);
-      for (let at = brace; at < end; at++) {
-        if (this.#tokens[at]!.text === name && this.#tokens[at + 1]?.text === '(' && !this.#isHarmless(at + 1)) return true;
+      for (let at = brace + 1; at < end; at++) {
+        if (this.#tokens[at]!.text === '{') at = closing(this.#tokens, at);
+        else if (names.has(this.#tokens[at]!.text) && this.#tokens[at + 1]?.text === '(') found.push(at + 1);
       }
     }
-    return false;
+    return found;
+  }
+
+  #hasReference(open: number): boolean {
+    return this.#tokens.slice(open, closing(this.#tokens, open)).some(({ text }) => text === '&');
   }
 
   /** Parameters that are built-in types and classes by value, or classes by reference: no variable of a built-in type is bound to one. */

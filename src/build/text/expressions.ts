@@ -2,6 +2,7 @@
 // that what is not in it is not understood, rather than taken for harmless.
 import { closingAngle } from './functions.js';
 import { NotInGrammar, Reading, type VariableKind } from './reading.js';
+import { CASTS } from './statements.js';
 import { closing } from './text.js';
 
 /** An expression: what it may stand for. */
@@ -24,7 +25,6 @@ const PRECEDENCE: ReadonlyMap<string, number> = new Map(
   ),
 );
 const TYPE_WORDS: ReadonlySet<string> = new Set('const volatile unsigned signed long short int char float double bool'.split(' '));
-const CASTS: ReadonlySet<string> = new Set(['static_cast', 'reinterpret_cast', 'const_cast']);
 const WORDS_OUTSIDE: ReadonlySet<string> = new Set(
   'and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq alignas alignof asm auto break case catch class co_await co_return co_yield concept consteval constexpr constinit continue decltype default delete do dynamic_cast else enum explicit export extern for friend goto if inline mutable namespace new noexcept operator private protected public register requires return static static_assert struct switch template this thread_local throw try typedef typeid typename union using virtual void wchar_t while'.split(
     ' ',
@@ -44,14 +44,19 @@ export class ExpressionGrammar extends Reading {
 
   /** As what a variable begins with, or a function takes by value: of an object, by a constructor that may be the text's. */
   protected readCopy(value: Value): void {
-    if (value.kind === 'other') this.expose(value);
-    else if (value.kind === 'vector') this.mark(value.roots, 'read');
+    if (value.kind === 'other' && this.callables.hasCopies) this.expose(value);
+    else if (value.kind === 'vector' || value.kind === 'other') this.mark(value.roots, 'read');
     else this.readValue(value);
   }
 
   #write({ roots, kind }: Value): void {
     const isObject = kind === 'other' || kind === 'vector';
     this.mark(roots, isObject && this.callables.hasOperators ? 'exposed' : 'written');
+  }
+
+  /** What an operator gives: one of the text's may give a reference. */
+  get #result(): Value {
+    return this.callables.hasOperators ? PLACE : VALUE;
   }
 
   /** One whose value nobody takes. */
@@ -127,7 +132,7 @@ export class ExpressionGrammar extends Reading {
       if (operator === '+' || operator === '-' || operator === '~' || operator === '!') {
         this.at++;
         this.readValue(this.#unary());
-        return VALUE;
+        return this.#result;
       }
       if (operator === '*') {
         this.at++;
@@ -176,10 +181,10 @@ export class ExpressionGrammar extends Reading {
     if (type === undefined) {
       const isName = this.#isQualifiedName(this.at + 1, close) && this.find(this.textAt(this.at + 1)) === undefined;
       const next = this.tokens[close + 1];
-      // A type that is not known, or a constant.
+      // A type that is not known, or a constant: what `&` stands before is counted among what has its address taken.
       if (!isName || next === undefined) return undefined;
-      this.require(!'&[{'.includes(next.text));
-      if (next.kind === 'punctuation' && next.text !== '(') return undefined;
+      const isAddress = next.text === '&' && this.tokens[close + 2]?.text !== '&';
+      if (!isAddress && next.kind === 'punctuation' && next.text !== '(') return undefined;
     }
     this.require(this.textAt(close + 1) !== '{');
     this.at = close + 1;
@@ -242,7 +247,8 @@ export class ExpressionGrammar extends Reading {
       this.at++;
       const value = this.comma();
       this.take(')');
-      return value.shape === 'none' ? VALUE : value.roots.length > 0 ? { ...value, shape: 'place' } : value;
+      // Of an operator, or of what is not known: it may be a reference.
+      return value.shape === 'none' || value.roots.length > 0 ? { ...value, shape: 'place' } : value;
     }
     if (token.kind !== 'name' && this.operator() !== '::') throw new NotInGrammar();
     if (CASTS.has(token.text)) return this.#namedCast();
@@ -252,7 +258,6 @@ export class ExpressionGrammar extends Reading {
   #namedCast(): Value {
     this.at++;
     const angle = this.textAt(this.at) === '<' ? closingAngle(this.tokens, this.at) : -1;
-    // A reference ends the search for the angle's end.
     this.require(angle > 0 && this.textAt(angle + 1) === '(');
     const type = this.#castType(this.at + 1, angle);
     this.at = angle + 2;
@@ -270,6 +275,10 @@ export class ExpressionGrammar extends Reading {
     for (;;) {
       this.require(this.tokens[this.at]?.kind === 'name' && !WORDS_OUTSIDE.has(this.textAt(this.at)));
       this.at++;
+      // `Name<type>::member`
+      const angle =
+        this.operator() === '<' && this.callables.isTemplate(this.textAt(this.at - 1)) ? closingAngle(this.tokens, this.at) : -1;
+      if (angle > 0 && this.textAt(angle + 1) === ':') this.at = angle + 1;
       if (this.operator() !== '::') break;
       this.at += 2;
     }
@@ -286,30 +295,49 @@ export class ExpressionGrammar extends Reading {
       if (angle > 0 && this.textAt(angle + 1) === '(') {
         this.at = angle + 2;
         // Its arguments may say what it takes.
-        this.#arguments(() => false);
-        return { ...PLACE, shape: this.callables.isFunction(name) ? 'place' : 'none' };
+        return this.#called(
+          name,
+          this.#arguments(() => false),
+        );
       }
+      this.require(!this.callables.isTemplate(name));
     }
     const isType = TYPE_WORDS.has(name) || this.callables.kindOf([name]) !== 'other';
     if (this.operator() === '(') {
       this.at++;
       const takesValues = isType || this.callables.takesValues(name);
-      this.#arguments(() => takesValues);
-      return { ...PLACE, shape: !isType && this.callables.isFunction(name) ? 'place' : 'none' };
+      const count = this.#arguments(() => takesValues);
+      return isType ? { ...PLACE, shape: 'none' } : this.#called(name, count);
     }
     this.require(!isType);
     return PLACE;
   }
 
-  /** To the closing parenthesis. */
-  #arguments(takesValue: () => boolean): void {
-    if (this.takes(')')) return;
+  /** What looks like one argument may be a name in parentheses that is declared. */
+  #called(name: string, count: number): Value {
+    return { ...PLACE, shape: count !== 1 || this.callables.isFunction(name) ? 'place' : 'none' };
+  }
+
+  /** Of a member function, behind its name. */
+  #skipTemplateArguments(): void {
+    if (this.operator() !== '<' || !this.callables.isTemplate(this.textAt(this.at - 1))) return;
+    const angle = closingAngle(this.tokens, this.at);
+    this.require(angle > 0 && this.textAt(angle + 1) === '(');
+    this.at = angle + 1;
+  }
+
+  /** To the closing parenthesis; how many. */
+  #arguments(takesValue: () => boolean): number {
+    if (this.takes(')')) return 0;
+    let count = 0;
     do {
       const value = this.assignment();
-      if (takesValue() && value.kind !== 'other') this.readValue(value);
+      if (takesValue()) this.readCopy(value);
       else this.expose(value);
+      count++;
     } while (this.takes(','));
     this.take(')');
+    return count;
   }
 
   #postfix(first: Value): Value {
@@ -336,6 +364,7 @@ export class ExpressionGrammar extends Reading {
         this.at++;
         this.require(this.tokens[this.at]?.kind === 'name' && !WORDS_OUTSIDE.has(this.textAt(this.at)));
         this.at++;
+        this.#skipTemplateArguments();
         // A member function has the object.
         if (this.operator() === '(') this.expose(value);
         else value = { ...value, kind: value.kind === 'vector' ? 'plain' : 'other', dimensions: 0, shape: 'place' };
@@ -343,6 +372,7 @@ export class ExpressionGrammar extends Reading {
         this.at += 2;
         this.require(this.tokens[this.at]?.kind === 'name' && !WORDS_OUTSIDE.has(this.textAt(this.at)));
         this.at++;
+        this.#skipTemplateArguments();
         if (value.kind === 'pointer') this.readValue(value);
         else this.expose(value);
         value = PLACE;
@@ -350,7 +380,7 @@ export class ExpressionGrammar extends Reading {
         this.at += 2;
         this.require(value.shape === 'place');
         this.#write(value);
-        value = VALUE;
+        value = this.#result;
       } else return value;
     }
   }

@@ -42,6 +42,7 @@ const TYPE_WORDS: ReadonlySet<string> = new Set([
   'double',
   'bool',
 ]);
+export const CASTS: ReadonlySet<string> = new Set(['static_cast', 'reinterpret_cast', 'const_cast']);
 const NO_TYPE: ReadonlySet<string> = new Set(
   'return goto break continue do while for if switch delete new throw case default else typedef using struct class union enum static extern template asm sizeof'.split(
     ' ',
@@ -154,15 +155,17 @@ export function declarationOf(tokens: readonly Token[], from: number, to: number
     if (next === '=' && tokens[at + 1]?.text !== '=') {
       let end = at + 1;
       while (end <= to && tokens[end]!.text !== ',' && tokens[end]!.text !== ';') {
-        if (tokens[end]!.text === '<' && tokens[end - 1]!.kind === 'name' && closingAngle(tokens, end) >= 0) return undefined;
-        end = '([{'.includes(tokens[end]!.text) ? closing(tokens, end) + 1 : end + 1;
+        const angle = tokens[end]!.text === '<' && tokens[end - 1]!.kind === 'name' ? closingAngle(tokens, end) : -1;
+        // A comma in it may be one of a template's arguments, or stand between two variables.
+        if (angle >= 0 && !CASTS.has(tokens[end - 1]!.text)) return undefined;
+        end = angle >= 0 ? angle + 1 : '([{'.includes(tokens[end]!.text) ? closing(tokens, end) + 1 : end + 1;
       }
       initializer = { from: at + 1, to: end - 1 };
       at = end;
     } else if (next !== ',' && next !== ';' && at <= to) {
       return undefined;
     }
-    declarators.push({ name: name.text, prefix: prefix.trim(), suffix, initializer });
+    declarators.push({ name: name.text, prefix: prefix.trim().replaceAll('& &', '&&'), suffix, initializer });
     if (at > to || tokens[at]?.text === ';') break;
     at++;
   }

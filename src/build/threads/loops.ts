@@ -1,6 +1,7 @@
 // Loops of a kernel that every thread goes through alike, from their tokens: g++ vectorises over the threads around such
 // a loop only when it is unrolled whole.
 import type { Edit } from '../text/edits.js';
+import { closingAngle } from '../text/functions.js';
 import { closing, namespaceScope, type Token } from '../text/text.js';
 
 /** Constants of a text by name; undefined where the value is not a number as it is written. */
@@ -15,19 +16,42 @@ const MOST_TOKENS = 1500;
 const MOST_WORDS = 8;
 const HEAD = /^(?:(?:const )?(?:unsigned|int|unsigned int|size_t) )(\w+) = (\w+) ; \1 < (= )?(\w+) ; (?:\+ \+ \1|\1 \+ \+|\1 \+ = (\w+))$/;
 
-/** Those of `const int N = 16;` and `constexpr int N = 16;` at namespace scope. */
+/** Those of `const int N = 16;` and `constexpr int N = 16;` at namespace scope, where nothing else there has the name. */
 export function constantsOf(tokens: readonly Token[]): Constants {
   const constants = new Map<string, number | undefined>();
-  for (const [i, isOutside] of namespaceScope(tokens).entries()) {
-    if (!isOutside || (tokens[i]!.text !== 'const' && tokens[i]!.text !== 'constexpr')) continue;
+  const isOutside = namespaceScope(tokens);
+  for (let i = 0; i < tokens.length; i++) {
+    if (!isOutside[i] || (tokens[i]!.text !== 'const' && tokens[i]!.text !== 'constexpr')) continue;
     let equals = i + 1;
     while (equals < Math.min(tokens.length, i + MOST_WORDS) && tokens[equals]!.kind === 'name') equals++;
     const words = tokens.slice(i, equals).map(({ text }) => text);
-    if (tokens[equals]?.text !== '=' || !words.some((word) => /^(?:int|unsigned|size_t|u?int\d+_t)$/.test(word))) continue;
+    if (
+      tokens[equals]?.text !== '=' ||
+      words.includes('volatile') ||
+      !words.some((word) => /^(?:int|unsigned|size_t|u?int\d+_t)$/.test(word))
+    )
+      continue;
     const isNumber = tokens[equals + 2]?.text === ';' && /^\d+u?$/.test(tokens[equals + 1]!.text);
     constants.set(words.at(-1)!, isNumber ? Number.parseInt(tokens[equals + 1]!.text, 10) : undefined);
   }
+  for (const [name, times] of constants.size > 0 ? declaredIn(tokens, isOutside) : []) if (times > 1) constants.delete(name);
   return constants;
+}
+
+/** How often each name is declared at namespace scope, in whichever namespace. */
+function declaredIn(tokens: readonly Token[], isOutside: readonly boolean[]): Map<string, number> {
+  const times = new Map<string, number>();
+  let hasValue = false;
+  for (let i = 0; i < tokens.length; i++) {
+    const { text, kind } = tokens[i]!;
+    if (!isOutside[i]) continue;
+    if (text === '<') i = Math.max(i, closingAngle(tokens, i));
+    else if (text === '(' || text === '[') i = closing(tokens, i);
+    else if (text === '=') hasValue = true;
+    else if (';,{}'.includes(text)) hasValue = false;
+    else if (kind === 'name' && !hasValue && '=;,[({)'.includes(tokens[i + 1]?.text ?? ' ')) times.set(text, (times.get(text) ?? 0) + 1);
+  }
+  return times;
 }
 
 /** `#pragma GCC unroll` before the loops in [from, to] that have few rounds, their number known. It stands on a line of its own. */

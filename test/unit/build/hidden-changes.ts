@@ -13,22 +13,25 @@ using Taker = void (*)(int&);
 struct Holder { int& r; };
 struct Link { int* p; };
 struct Pair { int a; int b; };
-struct Functor { __device__ void operator()(int& x) const { x += 5; } };
-struct Twice { int v; __device__ Twice(int& x) : v(x) { x += 3; } };
 struct Box { int v; __device__ int get() { return v++; } };
-struct Reader { int v; };
-__device__ Reader& operator>>(Reader& r, int& x) { x = r.v++; return r; }
-__device__ int operator,(Reader, int& x) { return x += 9; }
 namespace away { __device__ void add(int& x) { x += 11; } }
 __device__ void five(int& x) { x += 5; }
 __device__ void by_alias(Ref x) { x += 5; }
-__device__ int twice_of(Twice x) { return x.v; }
 template <class X> __device__ void grow(X&& x) { x += 4; }
 template <class X> __device__ X* where(X& x) { return &x; }
 template <class X> __device__ X* of_const(const X& x) { return (X*)&x; }
 __device__ const int& same(const int& x) { return x; }
 template <class X> __device__ void by_value(X x) { x += 1; }
 __device__ int low(int& x, int y) { return x = y < x ? y : x; }
+`;
+/** Beside them, what makes any expression suspect: operators and constructors that take a reference. */
+export const OPERATORS = `
+struct Functor { __device__ void operator()(int& x) const { x += 5; } };
+struct Twice { int v; __device__ Twice(int& x) : v(x) { x += 3; } };
+struct Reader { int v; };
+__device__ Reader& operator>>(Reader& r, int& x) { x = r.v++; return r; }
+__device__ int operator,(Reader, int& x) { return x += 9; }
+__device__ int twice_of(Twice x) { return x.v; }
 `;
 
 /** With an end that reads what was changed, behind a barrier. */
@@ -78,12 +81,6 @@ export const EXPOSED: Readonly<Record<string, string>> = {
   a_named_namespace: between('away::add(x);'),
   from_the_top: between('::five(x);'),
   a_used_name: between('using away::add; add(x);'),
-  an_object_that_is_called: between('Functor f; f(x);'),
-  a_temporary_that_is_called: between('Functor{}(x);'),
-  an_operator: between('Reader r{T}; r >> x;'),
-  a_comma_operator: between('Reader r{T}; s[T] = (r, x);'),
-  a_constructor: between('Twice t = x; s[T] = t.v;'),
-  a_conversion: between('s[T] = twice_of(x);'),
   a_parameter_alias: between('by_alias(x);'),
   a_forwarding_function: between('grow(x);'),
   template_arguments: between('by_value<int&>(x);'),
@@ -117,6 +114,16 @@ export const EXPOSED: Readonly<Record<string, string>> = {
   declared_in_a_condition: 'int x = T; s[T] = T; if (int x = n) { s[T] += x; } __syncthreads(); out[G] = s[31 - T] + x;',
   declared_in_a_pointer_condition:
     'int x = T; s[T] = T; if (Pair* x = (Pair*)out) { s[T] += x == 0; } __syncthreads(); out[G] = s[31 - T] + x;',
+};
+
+/** The same with `OPERATORS` before them. */
+export const EXPOSED_BY_OPERATORS: Readonly<Record<string, string>> = {
+  an_object_that_is_called: between('Functor f; f(x);'),
+  a_temporary_that_is_called: between('Functor{}(x);'),
+  an_operator: between('Reader r{T}; r >> x;'),
+  a_comma_operator: between('Reader r{T}; s[T] = (r, x);'),
+  a_constructor: between('Twice t = x; s[T] = t.v;'),
+  a_conversion: between('s[T] = twice_of(x);'),
 };
 
 /** Without barriers: `i` is a place, and a subscript must not be taken for that after it has changed. */
