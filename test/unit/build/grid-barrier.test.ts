@@ -76,7 +76,7 @@ function onThreads(name: string, kernels: readonly Kernel[]): string {
 async function inRegions(name: string, kernels: readonly Kernel[]): Promise<string> {
   const entries = kernels.map(({ build }) => build.entry);
   const path = join(directory, `${name}-regions.so`);
-  writeFileSync(path, await (await CpuCompiler.open()).compile(specOf(together(kernels), entries[0]!), entries));
+  writeFileSync(path, await (await CpuCompiler.open()).compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
   return path;
 }
 
