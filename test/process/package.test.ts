@@ -28,7 +28,9 @@ test('the package holds what it needs at run time, and nothing of the workshop',
 });
 
 test('names built kernels by all that it brings to them', async () => {
-  const brings = ['native/cpu/shim', 'dist/build', 'dist/compiler'].map((folder) => join(root, folder));
+  const brings = ['native/cpu/shim', 'dist/build', 'dist/compiler', 'dist/core/channel', 'dist/core/elements'].map((folder) =>
+    join(root, folder),
+  );
   expect(readFileSync(join(root, 'dist/package-identity'), 'utf8')).toBe(await identityOf(brings));
 });
 

@@ -10,7 +10,7 @@ import { stampOf, type Facts } from './stamp.js';
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
-  ...['..', '../../compiler'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+  ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 
 /** Beside the rooms of `dist`, written by the build. */

@@ -1,7 +1,7 @@
 // Checks of what `kernel`, `func` and `cudaKernel` are given, apart from the text itself.
 import { badArgument } from '../../core/base/arguments.js';
-import { isDType } from '../../core/elements/dtype.js';
-import type { Params } from '../../core/kernels/kernel.js';
+import { DTYPES, isDType } from '../../core/elements/dtype.js';
+import type { Param, Params } from '../../core/kernels/kernel.js';
 
 export const IDENTIFIER: RegExp = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 /** It becomes the name of a function, stands in every error, and is what tools show. */
@@ -49,17 +49,15 @@ export function checkedParams(params: unknown): Params {
   if (typeof params !== 'object' || params === null)
     refuseArgument(`params (${String(params)}) must be an object of types.`, 'params', params);
   // Read once: what is checked is what is used, whatever a getter says next time.
-  const own = Object.entries(params);
-  for (const [key, value] of own) {
+  const own: [string, Param][] = [];
+  for (const [key, value] of Object.entries(params)) {
     // JavaScript moves keys that are numbers to the front, which would change the order of the arguments.
     if (!IDENTIFIER.test(key)) refuseArgument(`The parameter name '${key}' must be an identifier.`, `params.${key}`, key);
-    const param = value as
-      | { readonly kind?: unknown; readonly dtype?: unknown; readonly access?: unknown; readonly rank?: unknown }
-      | null
-      | undefined;
-    const isScalar = param?.kind === 'scalar' && isDType(param.dtype);
-    const isArray =
-      param?.kind === 'array' && isDType(param.dtype) && ACCESS.includes(param.access) && [1, 2, 3, 4].includes(param.rank as number);
+    const { kind, dtype, access, rank } = (value ?? {}) as Readonly<Record<string, unknown>>;
+    const isScalar = kind === 'scalar' && isDType(dtype);
+    const isArray = kind === 'array' && isDType(dtype) && ACCESS.includes(access) && [1, 2, 3, 4].includes(rank as number);
+    // And posted to the device's worker, when it is built: nothing else that an object of the user's may hold.
+    own.push([key, Object.freeze(isScalar ? { kind, dtype, byteSize: DTYPES[dtype].byteSize } : { kind, dtype, access, rank }) as Param]);
     if (!isScalar && !isArray) {
       refuseArgument(
         `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).`,

@@ -13,7 +13,7 @@ import { hasLoop } from '../ir/ir.js';
 import { assertionsIn } from '../ir/walk.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
-import { isTooDeep, tooDeep } from '../places/depth.js';
+import { isTooDeep, refuseDeep, tooDeep } from '../places/depth.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
 import type { KernelForm } from '../writing/form.js';
 import { cudaTextOf } from '../writing/write.js';
@@ -116,6 +116,7 @@ function compile(definition: Definition, constants: Constants): KernelForm {
   const { name, params, parsed, functions, isChecked, maxThreadsPerBlock, site } = definition;
   const ir = lowerKernel(name, parsed, params, constants, lowerFunctions(functions));
   checkBarriers(ir);
+  refuseDeep(ir);
   return { ir, params, isChecked, maxThreadsPerBlock, site, lineStarts: lineStarts(parsed.text) };
 }
 

@@ -1,6 +1,9 @@
 // Texts nested deeper than the stack of those who read them, tree by tree.
 import { KernelTextError } from './diagnostics.js';
 
+/** What is posted to a device's worker is copied on the stack of whoever launches: 1900 levels take all of Node's. */
+const MOST_LEVELS = 1200;
+
 /** The stack ended. */
 export function isTooDeep(error: unknown): boolean {
   return (
@@ -15,4 +18,22 @@ export function tooDeep(): KernelTextError {
     'The text is nested too deeply to be read.',
     'Take parts of it out of their brackets.',
   );
+}
+
+/** Throws what `tooDeep` gives for a tree of more levels than can be posted, wherever it is launched from. */
+export function refuseDeep(tree: object): void {
+  const seen = new Set<object>();
+  let level: object[] = [tree];
+  for (let levels = 0; level.length > 0; levels++) {
+    if (levels > MOST_LEVELS) throw tooDeep();
+    const next: object[] = [];
+    for (const node of level) {
+      for (const value of Object.values(node) as unknown[]) {
+        if (typeof value !== 'object' || value === null || seen.has(value)) continue;
+        seen.add(value);
+        next.push(value);
+      }
+    }
+    level = next;
+  }
 }

@@ -5,7 +5,7 @@ import { written } from '../../../src/compiler/writing/write.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { UnwrittenBuild } from '../../../src/core/channel/build.js';
 import { bool, f32, i32, u64 } from '../../../src/core/elements/dtype.js';
-import { inout, type Kernel } from '../../../src/core/kernels/kernel.js';
+import { inout, type InOut, type Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { withText } from './support.js';
 
@@ -81,4 +81,24 @@ test('what the stack of the writer cannot follow is a CompileError', () => {
   form.ir.body[0]!.value = value;
   expect(() => written(build, 'auto')).toThrow(CompileError);
   expect(() => written(build, 'auto')).toThrow(/K006.*'deep'/);
+});
+
+test('what is posted of a parameter is what was checked, whatever else its object holds and becomes', () => {
+  const own = { ...inout(f32), note: () => 0 };
+  const made = kernel('noted', { x: own }, ({ x }, { i }) => {
+    x[i] = 1;
+  });
+  const plain = kernel('noted', { x: inout(f32) }, ({ x }, { i }) => {
+    x[i] = 1;
+  });
+  Object.assign(own, { dtype: 'i32' });
+  expect(written(posted(made), 'off').source).toBe(plain.source);
+  expect(made.params.x).toEqual(inout(f32) satisfies InOut<'f32'>);
+});
+
+test('a kernel that can be defined can be posted', () => {
+  const sum = (terms: number): object =>
+    kernel('sum', params, withText(`({ x, n }, { i }) => { x[i] = ${Array.from({ length: terms }, () => 'n').join(' + ')}; }`));
+  expect(written(posted(sum(1000)), 'off').source).toContain('sum_kernel(');
+  expect(() => sum(2000)).toThrow(/K006/);
 });
