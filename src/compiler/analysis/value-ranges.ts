@@ -29,6 +29,8 @@ const MOST_ROUNDS = 8;
 export class ValueRanges {
   /** Absent: nothing has been assigned yet that has a value. */
   readonly #variables = new Map<Variable, ValueRange>();
+  /** Once nothing changes any more. */
+  #known: Map<Expr, ValueRange | undefined> | undefined;
 
   constructor({ body }: Pick<KernelIr, 'body'>) {
     const assigned = assignments(body);
@@ -43,6 +45,7 @@ export class ValueRanges {
         hasChanged = true;
       }
     }
+    this.#known = new Map();
   }
 
   /** Undefined where it is no integer of 32 bits. */
@@ -52,10 +55,13 @@ export class ValueRanges {
 
   /** Undefined too where nothing has a value yet: then it is looked at again. */
   #of(expr: Expr): ValueRange | undefined {
+    if (this.#known?.has(expr)) return this.#known.get(expr);
     const whole = wholeOf(expr.type);
-    const range = whole && this.#wideOf(expr, whole);
+    const wide = whole && this.#wideOf(expr, whole);
     // What leaves its type has wrapped.
-    return range === undefined || isWithin(range, whole!) ? range : whole;
+    const range = wide === undefined || isWithin(wide, whole!) ? wide : whole;
+    this.#known?.set(expr, range);
+    return range;
   }
 
   #wideOf(expr: Expr, whole: ValueRange): ValueRange | undefined {

@@ -43,7 +43,9 @@ export class Strides {
   }
 
   #arithmetic({ op, left, right }: Extract<Expr, { kind: 'arithmetic' }>): Step | undefined {
-    const [a, b] = [this.stepOf(left), this.stepOf(right)];
+    // Of a long sum, the short side first.
+    const b = this.stepOf(right);
+    const a = b && this.stepOf(left);
     if (a === undefined || b === undefined) return undefined;
     switch (op) {
       case '+':

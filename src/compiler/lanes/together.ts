@@ -5,7 +5,7 @@ import { analyse } from '../analysis/uniformity.js';
 import { Names } from '../emission/names.js';
 import { rangeTest } from '../emission/ranges.js';
 import type { ArrayRef, Expr, KernelIr, Stmt } from '../ir/ir.js';
-import { expressionsOf, someExpr, someExprOf, statementsIn } from '../ir/walk.js';
+import { expressionsOf, operands, someExpr, someExprOf, statementsIn } from '../ir/walk.js';
 import { type Narrow, narrowest } from './narrow.js';
 import { isNumber, type Strides, stepsIn } from './strides.js';
 
@@ -25,8 +25,9 @@ export function formOf(ir: KernelIr, isChecked: boolean): LaneForm {
   const { causeOf } = analyse(ir, { indexRank: ir.indexRank, differing: [] });
   const known = new Map<Expr, boolean>();
   const isVarying = (expr: Expr): boolean => {
-    const isKnown = known.get(expr) ?? causeOf(expr) !== undefined;
-    known.set(expr, isKnown);
+    let isKnown = known.get(expr);
+    // What is made of something that differs does so too.
+    if (isKnown === undefined) known.set(expr, (isKnown = operands(expr).some(isVarying) || causeOf(expr) !== undefined));
     return isKnown;
   };
   const strides = stepsIn(ir.body, isVarying);

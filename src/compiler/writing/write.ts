@@ -35,9 +35,9 @@ export function written(build: UnwrittenBuild, wanted: WantedLanes): BuildSpec {
 }
 
 function lanesOf({ ir, params, isChecked }: KernelForm, wanted: WantedLanes): string | undefined {
-  if (wanted === 'off' || (wanted === 'auto' && !isFaster(ir, isChecked))) return undefined;
+  if (wanted === 'off') return undefined;
   try {
-    return emitLanes(ir, params, isChecked);
+    return wanted === 'always' || isFaster(ir, isChecked) ? emitLanes(ir, params, isChecked) : undefined;
   } catch (error) {
     // The other text was written all the same.
     if (isTooDeep(error)) return undefined;
