@@ -182,7 +182,7 @@ class Fitting {
   #arithmetic(expr: Extract<Expr, { kind: 'arithmetic' }>, wanted: Form): boolean {
     const { op, left, right } = expr;
     if (op === '+' && wanted === 'least' && this.#isNatural(left) && this.#isNatural(right)) {
-      if (this.#wrapping.has(expr)) return false;
+      if (this.#wrapping.has(expr) || this.#mayWrap(expr)) return false;
       this.#stopping.add(expr);
       return this.#value(left, 'least') && this.#value(right, 'least');
     }
@@ -218,6 +218,11 @@ class Fitting {
       default:
         return false;
     }
+  }
+
+  /** In 32 bits, from where a sum comes back below 255. */
+  #mayWrap(sum: Extract<Expr, { kind: 'arithmetic' }>): boolean {
+    return this.#ranges.of(sum)!.high !== this.#ranges.of(sum.left)!.high + this.#ranges.of(sum.right)!.high;
   }
 
   #isNatural(expr: Expr): boolean {
@@ -257,8 +262,11 @@ class Fitting {
     const limit = this.#limit(shared);
     if (limit === undefined) return false;
     const { low, high } = this.#ranges.of(own)!;
-    // The number that all stop at is like none that is greater.
-    if (!this.#fits(own)) return shared.kind === 'const' && shared.value >= 0 && shared.value < limit.high && this.#value(own, 'least');
+    if (!this.#fits(own)) {
+      // The number that all stop at is like none that is greater. Shorts do not stop.
+      const isBelowMost = shared.kind === 'const' && shared.value >= 0 && shared.value < limit.high;
+      return this.#bytes === 1 && isBelowMost && this.#value(own, 'least');
+    }
     if (!this.#fits(shared)) {
       const enough = { low: low - 1, high: high + 1 };
       if (!isWithin(enough, limit)) return false;
