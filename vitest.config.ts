@@ -1,14 +1,26 @@
 import { defineConfig } from 'vitest/config';
 
-// Forks, not threads: tests own the process they run in, and --expose-gc works only there. One file at a time: some tests
-// show that two kernels run side by side, and need the cores for that.
+// Forks, not threads: tests own the process they run in, and --expose-gc works only there. Files of unit tests run side by
+// side, most of them waiting for compilers; then the others one at a time: some show that two kernels run side by side,
+// and need the cores for that.
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     pool: 'forks',
-    fileParallelism: false,
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'whole',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/unit/**'],
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });
