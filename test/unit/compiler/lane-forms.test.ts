@@ -104,15 +104,15 @@ describe('lanes', () => {
     [4, 'an index that is a value', ({ p }, { i }) => void (p[i] = i >> 2)],
     [2, 'an index of which low bits are wanted', ({ p }, { i }) => void (p[i] = i * 3 + 1)],
     [4, 'sums that shorts would have to stop', ({ a, o }, { i }) => void (o[i] = a[i]! * 100 + a[i]! * 100 > 30_000 ? 1 : 0)],
-    [4, 'sums of shorts without a sign', ({ c, o }, { i, u32 }) => void (o[i] = u32(c[i]!) + u32(c[i]!) > u32(1000) ? 1 : 0)],
-    [1, 'sums without a sign', ({ a, o }, { i, u32 }) => void (o[i] = u32(a[i]!) + u32(a[i]!) > u32(100) ? 1 : 0)],
+    [4, 'sums of shorts without a sign', ({ c, o }, { i }) => void (o[i] = (c[i]! >>> 0) + (c[i]! >>> 0) > 1000 ? 1 : 0)],
+    [1, 'sums without a sign', ({ a, o }, { i }) => void (o[i] = (a[i]! >>> 0) + (a[i]! >>> 0) > 100 ? 1 : 0)],
     [
       4,
       'sums that may wrap in 32 bits',
-      ({ a, o }, { i, u32 }) => {
-        let sum = u32(a[i]!);
+      ({ a, o }, { i }) => {
+        let sum = a[i]! >>> 0;
         sum = sum + sum;
-        o[i] = sum === u32(0) ? 1 : 2;
+        o[i] = sum === 0 ? 1 : 2;
       },
     ],
     [4, 'an index that is loaded', ({ a, o }, { i }) => void (o[i] = a[a[i]!]!)],
