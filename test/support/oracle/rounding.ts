@@ -52,8 +52,9 @@ export function exact(number: number): readonly [value: bigint, exponent: number
 
 /** a * b + c, rounded once. */
 export function fused(a: number, b: number, c: number, format: Format): number {
-  const plain = a * b + c;
-  if (!Number.isFinite(a) || !Number.isFinite(b) || !Number.isFinite(c)) return plain;
+  if (!Number.isFinite(a) || !Number.isFinite(b)) return a * b + c;
+  // The product is finite, though no double may hold it.
+  if (!Number.isFinite(c)) return c;
   const [[x, ex], [y, ey], [z, ez]] = [exact(a), exact(b), exact(c)];
   const exponent = Math.min(ex + ey, ez);
   const sum = ((x * y) << BigInt(ex + ey - exponent)) + (z << BigInt(ez - exponent));
