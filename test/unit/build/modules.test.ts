@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { exportsOf as everyExportOf } from '../../../src/build/compilers/cpu-compiler.js';
+import { exportsOf as everyExportOf } from '../../../src/build/compilers/composed-text.js';
 import { KernelBuilder } from '../../../src/build/images/builder.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { CompileError } from '../../../src/core/base/errors.js';
