@@ -63,7 +63,7 @@ static MR_INLINE mr_i32 mr_ramp(int from) {
 
 #if !defined(MR_HAS_MASKS)
 /// The sign of each lane's number.
-static MR_INLINE unsigned mr_signs(mr_choice v) {
+static MR_INLINE unsigned long long mr_signs(mr_choice v) {
 #if MR_NARROW_LANES == 1 && defined(__AVX2__) && MR_WIDTH == 32
   return static_cast<unsigned>(__builtin_ia32_pmovmskb256((mr_vector<char>)v));
 #elif MR_NARROW_LANES == 1 && defined(__SSE2__) && MR_WIDTH == 16
@@ -73,8 +73,8 @@ static MR_INLINE unsigned mr_signs(mr_choice v) {
 #elif MR_NARROW_LANES == 2 && defined(__SSE2__) && MR_WIDTH == 8
   return static_cast<unsigned>(__builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(v, mr_choice{})));
 #else
-  unsigned bits = 0;
-  for (int lane = 0; lane < MR_WIDTH; ++lane) bits |= (v[lane] & 1u) << lane;
+  unsigned long long bits = 0;
+  for (int lane = 0; lane < MR_WIDTH; ++lane) bits |= (v[lane] & 1ull) << lane;
   return bits;
 #endif
 }

@@ -181,3 +181,14 @@ describe('at the limits', () => {
     }
   });
 });
+
+test('64 lanes of a processor that has no masks', { timeout: 60_000 }, async () => {
+  const made = kernel('unmasked', PARAMS, ({ a, o }, { i, j }) => {
+    if (a[i]![j]! > 127) o[i]![j] = a[i]![j]! + 1;
+  }) as unknown as Kernel;
+  const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
+  const wide = onLanes(made, '64');
+  const image = await built({ ...wide, lanes: `#undef __AVX512BW__\n${wide.lanes!}` });
+  const expected = arrays[1]!.map((value, at) => (Number(arrays[0]![at]) > 127 ? Number(arrays[0]![at]) + 1 : Number(value)) as never);
+  for (const block of BLOCKS) expect(launch(image, made, arrays, { t: 0, w: 0 }, block).left).toEqual(expected);
+});
