@@ -124,6 +124,11 @@ export class NarrowText extends RandomText<Local> {
     ]);
   }
 
+  /** Of a whole element: a sum of two may be beyond what lanes have. */
+  #unsigned(): string {
+    return `(${this.#isOfBytes ? 'a' : this.pick(['a', 'c'])}${this.#place()} >>> 0)`;
+  }
+
   #bool(depth: number): string {
     const known = this.scopes.flat().filter(({ use }) => use === 'asked');
     if (known.length > 0 && this.random(4) === 0) return this.pick(known).name;
@@ -135,6 +140,7 @@ export class NarrowText extends RandomText<Local> {
       () => `${this.#leaf('compared')} ${sign()} ${this.#leaf('compared')}`,
       () => `${this.#leaf('compared')} ${sign()} ${this.#isOfBytes ? 't' : this.pick(['t', 'w', 'a.shape[1]'])}`,
       () => `${this.pick(['j', 'j + 2', 'i'])} ${sign()} ${this.pick(['3', 'w', 'a.shape[1] - 2', '-1'])}`,
+      () => `${this.#unsigned()} + ${this.#unsigned()} ${sign()} ${this.pick(this.#isOfBytes ? [0, 100, 254] : [0, 254, 1000, 65_534])}`,
       () => `f${this.#place()}`,
     ];
     if (depth === 0) return this.choose(ways);
