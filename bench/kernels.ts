@@ -28,6 +28,8 @@ const ROUNDS = Math.max(3, Number(values.rounds));
 const TOLERANCE = 1e-3;
 /** Launches between two events: more than the driver's overhead can hide behind. */
 const GPU_LAUNCHES = 20;
+/** On the CPU device as many launches as take so long, here as beside: what one alone costs, bench/spine.ts says. */
+const CPU_MS = 10;
 
 /** Milliseconds of one launch: by events where the device has a clock of its own. */
 async function timed(stream: Stream, { launch }: Bound, launches: number, isGpu: boolean): Promise<number> {
@@ -47,12 +49,13 @@ async function timed(stream: Stream, { launch }: Bound, launches: number, isGpu:
 async function measure(device: Device, native: NativeKernels, { name, size, prepare }: Case): Promise<Row[]> {
   const isGpu = device.info.backend === 'cuda';
   const n = isGpu ? size.cuda : size.cpu;
-  const launches = isGpu ? GPU_LAUNCHES : 1;
   const stream = device.createStream({ ordering: 'explicit' });
   const { arrays, forms, reset, sum } = prepare(stream, n);
   const measured = FORMS.filter((form) => !isGpu || form !== 'one by one');
   await stream.synchronize();
-  const expected = (await native.measure(name, n, 1)).sum;
+  const first = await native.measure(name, n, 1);
+  const expected = first.sum;
+  const launches = isGpu ? GPU_LAUNCHES : Math.ceil(CPU_MS / first.ms);
   for (const form of measured) {
     await device.compile(forms[form].kernel);
     reset?.();
