@@ -10,7 +10,8 @@ const OPEN = `import { openDevice } from 'millrace';
 describe('a process', () => {
   test('lives until its host function was called, and not longer', async () => {
     const ending = await runChild(`${OPEN}
-      for (let n = 0; n < 3; n++) stream.fill(device.zeros(1 << 20), n);
+      globalThis.kept = device.zeros(1 << 20);
+      for (let n = 0; n < 3; n++) stream.fill(kept, n);
       stream.host(() => console.log('called'));`);
     expect(ending).toEqual({ code: 0, signal: null, stdout: 'called\n', stderr: '' });
   });
