@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { elapsed, openDevice, type Device, type DeviceSpec, type Stream } from 'millrace';
@@ -30,13 +31,15 @@ const TOLERANCE = 1e-3;
 const GPU_LAUNCHES = 20;
 /** On the CPU device as many launches as take so long, here as beside: what one alone costs, bench/spine.ts says. */
 const CPU_MS = 10;
+/** Threads of OpenMP look for more work so long, at a higher priority than the device's: they would slow down whoever comes first. */
+const SPIN_MS = 30;
 
 /**
- * Milliseconds of one launch: by events where the device has a clock of its own. Of several, after one that is not counted: what was
- * measured before has had the caches.
+ * Milliseconds of one launch: by events where the device has a clock of its own. Of several, after as many that are not counted: what
+ * was measured before has had the caches, and of a program that stands alone that was always another program.
  */
 async function timed(stream: Stream, { launch }: Bound, launches: number, isGpu: boolean): Promise<number> {
-  if (launches > 1) launch();
+  if (launches > 1) for (let n = 0; n < launches; n++) launch();
   await stream.synchronize();
   if (isGpu) {
     using start = stream.record({ timing: true });
@@ -73,6 +76,7 @@ async function measure(device: Device, native: NativeKernels, { name, size, prep
   const ms = measured.map((): number[] => []);
   for (let round = 0; round < ROUNDS; round++) {
     raw.push((await native.measure(name, n, launches)).ms);
+    if (!isGpu) await setTimeout(SPIN_MS);
     for (const [at, form] of measured.entries()) ms[at]!.push(await timed(stream, forms[form], launches, isGpu));
   }
   await stream.close();
