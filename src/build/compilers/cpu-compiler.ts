@@ -151,8 +151,9 @@ export class CpuCompiler implements KernelCompiler {
     const read = expanded ?? given;
     // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
     // Of one with macros that the preprocessor refuses, nobody knows what they hide: it may count on those of the shim.
-    const isPlain = spec.identity === undefined && looksAtTypes(read.tokens);
-    const mayLoop = isRead && !isPlain && !spec.isAsserting && spec.identity === undefined;
+    const isUsers = spec.identity === undefined;
+    const isPlain = isUsers && looksAtTypes(read.tokens);
+    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(spec, read, exports, true);
       const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
@@ -164,7 +165,7 @@ export class CpuCompiler implements KernelCompiler {
     const chosen = isExpanded ? expanded : given;
     const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
-    if (!image && !tooLarge && !isPlain && spec.identity === undefined && hasIndices(read.tokens)) {
+    if (!image && !tooLarge && !isPlain && isUsers && hasIndices(read.tokens)) {
       const plain = await this.#build(spec, compose(spec, chosen, exports, false, true), common);
       if (plain.image) return plain.image;
     }

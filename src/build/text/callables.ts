@@ -39,10 +39,11 @@ export class Callables {
     this.#findTemplates();
     this.#findFunctions();
     this.hasOperators = tokens.some(({ text }) => text === 'operator');
+    const constructors = this.#constructors();
     this.isHostile =
       tokens.some(({ text }, i) => text === 'operator' && !this.#isHarmless(this.#parametersOf(i))) ||
-      this.#constructors().some((open) => !this.#isHarmless(open));
-    this.hasCopies = this.hasOperators || this.#constructors().some((open) => this.#hasReference(open));
+      constructors.some((open) => !this.#isHarmless(open));
+    this.hasCopies = this.hasOperators || constructors.some((open) => this.#hasReference(open));
   }
 
   /** Of a type's words, without `*` and `&`. */

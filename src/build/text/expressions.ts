@@ -2,7 +2,7 @@
 // that what is not in it is not understood, rather than taken for harmless.
 import { closingAngle } from './functions.js';
 import { NotInGrammar, Reading, type VariableKind } from './reading.js';
-import { CASTS } from './statements.js';
+import { CASTS, TYPE_WORDS } from './statements.js';
 import { closing } from './text.js';
 
 /** An expression: what it may stand for. */
@@ -24,7 +24,6 @@ const PRECEDENCE: ReadonlyMap<string, number> = new Map(
     row.split(' ').map((operator): [string, number] => [operator, level]),
   ),
 );
-const TYPE_WORDS: ReadonlySet<string> = new Set('const volatile unsigned signed long short int char float double bool'.split(' '));
 const WORDS_OUTSIDE: ReadonlySet<string> = new Set(
   'and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq alignas alignof asm auto break case catch class co_await co_return co_yield concept consteval constexpr constinit continue decltype default delete do dynamic_cast else enum explicit export extern for friend goto if inline mutable namespace new noexcept operator private protected public register requires return static static_assert struct switch template this thread_local throw try typedef typeid typename union using virtual void wchar_t while'.split(
     ' ',
@@ -295,18 +294,14 @@ export class ExpressionGrammar extends Reading {
       if (angle > 0 && this.textAt(angle + 1) === '(') {
         this.at = angle + 2;
         // Its arguments may say what it takes.
-        return this.#called(
-          name,
-          this.#arguments(() => false),
-        );
+        return this.#called(name, this.#arguments(false));
       }
       this.require(!this.callables.isTemplate(name));
     }
     const isType = TYPE_WORDS.has(name) || this.callables.kindOf([name]) !== 'other';
     if (this.operator() === '(') {
       this.at++;
-      const takesValues = isType || this.callables.takesValues(name);
-      const count = this.#arguments(() => takesValues);
+      const count = this.#arguments(isType || this.callables.takesValues(name));
       return isType ? { ...PLACE, shape: 'none' } : this.#called(name, count);
     }
     this.require(!isType);
@@ -327,12 +322,12 @@ export class ExpressionGrammar extends Reading {
   }
 
   /** To the closing parenthesis; how many. */
-  #arguments(takesValue: () => boolean): number {
+  #arguments(takesValues: boolean): number {
     if (this.takes(')')) return 0;
     let count = 0;
     do {
       const value = this.assignment();
-      if (takesValue()) this.readCopy(value);
+      if (takesValues) this.readCopy(value);
       else this.expose(value);
       count++;
     } while (this.takes(','));
@@ -358,7 +353,7 @@ export class ExpressionGrammar extends Reading {
         this.expose(value);
         this.require(value.shape !== 'none');
         this.at++;
-        this.#arguments(() => false);
+        this.#arguments(false);
         value = PLACE;
       } else if (operator === '.') {
         this.at++;

@@ -29,7 +29,7 @@ export type Statement = Extent &
     | { readonly kind: 'for' | 'if'; readonly head: Extent; readonly body: Statement; readonly otherwise: Statement | undefined }
   );
 
-const TYPE_WORDS: ReadonlySet<string> = new Set([
+export const TYPE_WORDS: ReadonlySet<string> = new Set([
   'const',
   'volatile',
   'unsigned',

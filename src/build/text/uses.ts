@@ -4,7 +4,7 @@ import { callablesOf } from './callables.js';
 import { ExpressionGrammar } from './expressions.js';
 import type { FunctionText } from './functions.js';
 import { NotInGrammar, type LocalVariable, type Use, type VariableKind } from './reading.js';
-import { declarationOf, type Declaration } from './statements.js';
+import { declarationOf, type Declaration, TYPE_WORDS } from './statements.js';
 import { closing, type Token } from './text.js';
 
 export interface Uses {
@@ -16,7 +16,6 @@ export interface Uses {
 
 /** Those that mean something without a declaration. */
 const INDEX = /^(?:threadIdx|blockIdx|blockDim|gridDim|warpSize)$/;
-const TYPE_WORDS: ReadonlySet<string> = new Set('const volatile unsigned signed long short int char float double bool auto'.split(' '));
 /** A body of more tokens is left as it is: nobody writes one. */
 const MOST_TOKENS = 50_000;
 
@@ -163,7 +162,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
       const declaration = isVariable ? undefined : declarationOf(this.tokens, from, end);
       if (declaration) this.#declaration(declaration);
       else {
-        this.require(!TYPE_WORDS.has(this.textAt(from)));
+        this.require(!TYPE_WORDS.has(this.textAt(from)) && this.textAt(from) !== 'auto');
         this.discarded();
       }
     }

@@ -3,7 +3,8 @@
 import { closingAngle, functionsOf } from '../text/functions.js';
 import type { Token } from '../text/text.js';
 
-const INDEX = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
+/** A structure of indices or extents. */
+export const INDEX: RegExp = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
 /** Traits of the compilers. */
 const TRAIT = /^__(?:is|has)_\w+$/;
 

@@ -7,12 +7,12 @@ import type { Edit } from '../text/edits.js';
 import type { FunctionText } from '../text/functions.js';
 import { declarationOf } from '../text/statements.js';
 import { closing, type Token } from '../text/text.js';
+import { INDEX } from './indices.js';
 
 const ONE = /^(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]$/;
 const OF_GRID =
   /^(?:(?:blockIdx\.([xyz])\*blockDim\.\1|blockDim\.([xyz])\*blockIdx\.\2)\+threadIdx\.\1\2|threadIdx\.([xyz])\+(?:blockIdx\.\3\*blockDim\.\3|blockDim\.\3\*blockIdx\.\3))$/;
 const OF_BLOCK = /^(?:threadIdx\.[xyz]\*blockDim\.([xyz])\+threadIdx\.\1|threadIdx\.([xyz])\+threadIdx\.[xyz]\*blockDim\.\2)$/;
-const INDEX = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
 
 /** Whether the tokens are a place on an axis of the grid, or within a block. */
 export function isPlace(tokens: readonly Token[], from: number, to: number): boolean {

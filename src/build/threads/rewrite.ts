@@ -77,11 +77,8 @@ function namespaceAt(tokens: readonly Token[], brace: number): string {
   while (from > 0 && (tokens[from - 1]!.text === ':' || tokens[from - 1]!.kind === 'name') && tokens[from - 1]!.text !== 'namespace')
     from--;
   if (from === brace || tokens[from - 1]?.text !== 'namespace') return '';
-  return `${tokens
-    .slice(from, brace)
-    .map(({ text }) => (text === 'inline' ? ' ' : text))
-    .join('')
-    .replaceAll(' ', '')}::`;
+  const words = tokens.slice(from, brace).map(({ text }) => text);
+  return `${words.filter((word) => word !== 'inline').join('')}::`;
 }
 
 /** The text with indices, dynamic shared memory, and `others` written in. */

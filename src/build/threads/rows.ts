@@ -10,6 +10,7 @@ import { statementsOf, type Statement } from '../text/statements.js';
 import type { Token } from '../text/text.js';
 import { conditionOf, type Condition, type Place } from './conditions.js';
 import { constantsOf, MOST_LOOPED_TOKENS, unrollEdits, type Constants } from './loops.js';
+import { INDEX } from './indices.js';
 import { parameterNames } from './parameters.js';
 import { isPlace, placeEdits } from './places.js';
 import { isPure } from './purity.js';
@@ -18,7 +19,6 @@ import { hasGroups } from './waiting.js';
 const FORBIDDEN: ReadonlySet<string> = new Set(
   'static extern __shared__ struct class union enum typedef using template asm __asm__ try throw co_await goto'.split(' '),
 );
-const INDEX = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
 /** Threads of other blocks may be waited for with these: then blocks come in order. */
 const ORDERED = /^(?:atomic\w+|printf|volatile|__threadfence\w*|__nanosleep|clock(?:64)?|asm|__asm__|__atomic_\w+)$/;
 /** How an index of the grid is written, in tokens. */

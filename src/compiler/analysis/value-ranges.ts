@@ -2,7 +2,7 @@
 // 510. A variable is all that is ever assigned to it; one that grows in a loop may be anything of its type.
 import type { DType } from '../../core/elements/dtype.js';
 import type { Expr, KernelIr, Variable } from '../ir/ir.js';
-import { expressionsOf, someExpr, statementsIn } from '../ir/walk.js';
+import { expressionsOf, partsOf, statementsIn } from '../ir/walk.js';
 
 /** Both ends are in it. */
 export interface ValueRange {
@@ -147,10 +147,7 @@ function assignments(body: KernelIr['body']): Assignment[] {
   for (const stmt of statementsIn(body)) {
     if (stmt.kind === 'declare' || stmt.kind === 'assign') note(stmt);
     for (const expr of expressionsOf(stmt)) {
-      someExpr(expr, (part) => {
-        if (part.kind === 'bind') note(part);
-        return false;
-      });
+      for (const part of partsOf(expr)) if (part.kind === 'bind') note(part);
     }
   }
   return found;

@@ -56,8 +56,6 @@ export function checkedParams(params: unknown): Params {
     const { kind, dtype, access, rank } = (value ?? {}) as Readonly<Record<string, unknown>>;
     const isScalar = kind === 'scalar' && isDType(dtype);
     const isArray = kind === 'array' && isDType(dtype) && ACCESS.includes(access) && [1, 2, 3, 4].includes(rank as number);
-    // And posted to the device's worker, when it is built: nothing else that an object of the user's may hold.
-    own.push([key, Object.freeze(isScalar ? { kind, dtype, byteSize: DTYPES[dtype].byteSize } : { kind, dtype, access, rank }) as Param]);
     if (!isScalar && !isArray) {
       refuseArgument(
         `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).`,
@@ -65,6 +63,8 @@ export function checkedParams(params: unknown): Params {
         value,
       );
     }
+    // And posted to the device's worker, when it is built: nothing else that an object of the user's may hold.
+    own.push([key, Object.freeze(isScalar ? { kind, dtype, byteSize: DTYPES[dtype].byteSize } : { kind, dtype, access, rank }) as Param]);
   }
   return Object.freeze(Object.fromEntries(own)) as Params;
 }

@@ -7,7 +7,7 @@ import { BOUND, conjuncts, counterOf, endsIn, mirrored, negated } from '../analy
 import type { DType } from '../../core/elements/dtype.js';
 import { INDEX_NAMES, type Names } from './names.js';
 import type { ArrayRef, Expr, Stmt, Variable } from '../ir/ir.js';
-import { bodiesOf, expressionsOf, operands, statementsIn } from '../ir/walk.js';
+import { assignedIn, bodiesOf, expressionsOf, operands } from '../ir/walk.js';
 
 /** C++ of ranges.h in the shim: statements that make ranges, and conditions on them that must all hold. */
 export interface RangeTest {
@@ -58,7 +58,7 @@ class Ranges {
   readonly #shared: ReadonlySet<Variable>;
   readonly #indexRank: number;
   readonly #asking: Asking;
-  readonly #assigned = new Set<Variable>();
+  readonly #assigned: ReadonlySet<Variable>;
   readonly #ranges = new Map<Variable, string>();
   #narrowings: readonly Narrowing[] = [];
 
@@ -67,7 +67,7 @@ class Ranges {
     this.#shared = shared;
     this.#indexRank = indexRank;
     this.#asking = asking;
-    for (const stmt of statementsIn(body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
+    this.#assigned = assignedIn(body);
   }
 
   list(body: readonly Stmt[]): void {

@@ -21,12 +21,12 @@ export function indexDeclaration(rank: KernelIr['indexRank'], axis: Axis): strin
   return `const int ${INDEX_NAMES[axis]} = int(blockIdx.${of} * blockDim.${of} + threadIdx.${of});`;
 }
 
-/** A region, and what its text depends on. */
 /** Those of them that a region uses. */
 export function indexDeclarations(rank: KernelIr['indexRank'], used: ReadonlySet<Axis>): string[] {
   return ([0, 1, 2] as const).filter((axis) => used.has(axis)).map((axis) => indexDeclaration(rank, axis));
 }
 
+/** A region, and what its text depends on. */
 export interface RegionParts {
   readonly region: Region;
   readonly storage: RegionStorage;

@@ -1,5 +1,5 @@
 // The parts of an expression and of a statement, for those who look through a kernel for something.
-import type { ArrayRef, Expr, KernelIr, Stmt } from './ir.js';
+import type { ArrayRef, Expr, KernelIr, Stmt, Variable } from './ir.js';
 
 /** What an expression is made of, in the order of the text. */
 export function operands(expr: Expr): readonly Expr[] {
@@ -27,6 +27,12 @@ export function operands(expr: Expr): readonly Expr[] {
     default:
       return [];
   }
+}
+
+/** The expression, and all that is in it. */
+export function* partsOf(expr: Expr): Generator<Expr, void, undefined> {
+  yield expr;
+  for (const operand of operands(expr)) yield* partsOf(operand);
 }
 
 /** Is it so for the expression or for something in it? */
@@ -105,6 +111,13 @@ export function writtenArrays(body: readonly Stmt[]): Set<ArrayRef> {
     }
   }
   return written;
+}
+
+/** What is assigned again after its declaration. */
+export function assignedIn(body: readonly Stmt[]): Set<Variable> {
+  const assigned = new Set<Variable>();
+  for (const stmt of statementsIn(body)) if (stmt.kind === 'assign') assigned.add(stmt.variable);
+  return assigned;
 }
 
 export type Assertion = Extract<Stmt, { kind: 'assert' }>;

@@ -12,8 +12,8 @@ import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
 import { elementsOf, RegionEmitter } from '../emission/regions.js';
 import { StatementEmitter } from '../emission/statement.js';
 import { declaration, generated, indented, nested, storageType } from '../emission/text.js';
-import type { FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
-import { statementsIn } from '../ir/walk.js';
+import type { FuncIr, KernelIr, ScalarType } from '../ir/ir.js';
+import { assignedIn } from '../ir/walk.js';
 import { LaneExpressions, laneFuncName } from './expressions.js';
 import { laneType } from './operators.js';
 import { LaneRegions } from './regions.js';
@@ -77,15 +77,13 @@ function laneFunc(func: FuncIr, helpers: Set<string>): string[] {
   const scalar = new ExpressionEmitter(false);
   const scopes = new Scopes();
   const uniformity = analyse(func, { indexRank: 0, differing: func.params });
-  const assigned = new Set<Variable>();
-  for (const stmt of statementsIn(func.body)) if (stmt.kind === 'assign') assigned.add(stmt.variable);
   const expressions = new LaneExpressions(scalar, scopes, (expr) => uniformity.causeOf(expr));
   const type = laneType(func.result);
   const statements = new LaneStatements(expressions, {
     declared: new Set(),
     assertions: [],
     partedLoops: uniformity.partedLoops,
-    assigned,
+    assigned: assignedIn(func.body),
     result: 'mr_result',
   });
   const params = func.params.map((variable) => `${laneType(variable.type as ScalarType)} ${scalar.names.variable(variable)}`);

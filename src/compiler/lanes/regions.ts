@@ -6,7 +6,7 @@ import type { StatementEmitter } from '../emission/statement.js';
 import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves, type RegionParts } from '../emission/regions.js';
 import { generated, indented, type Line, nested } from '../emission/text.js';
 import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
-import { assertionsIn, statementsIn } from '../ir/walk.js';
+import { assertionsIn, assignedIn, statementsIn } from '../ir/walk.js';
 import { readsAlikeInRows } from './columns.js';
 import { LaneExpressions } from './expressions.js';
 import { narrow, type Narrowed } from './narrowing.js';
@@ -19,7 +19,7 @@ export class LaneRegions {
   readonly #ir: KernelIr;
   readonly #isChecked: boolean;
   readonly #statements: StatementEmitter;
-  readonly #assigned = new Set<Variable>();
+  readonly #assigned: ReadonlySet<Variable>;
   readonly #crossing: ReadonlySet<Variable>;
   /** What the block has one of. */
   readonly #shared: ReadonlySet<Variable>;
@@ -35,7 +35,7 @@ export class LaneRegions {
     this.#isChecked = isChecked;
     this.#statements = statements;
     this.#crossing = crossing;
-    for (const stmt of statementsIn(ir.body)) if (stmt.kind === 'assign') this.#assigned.add(stmt.variable);
+    this.#assigned = assignedIn(ir.body);
     this.#uniformity = analyse(ir, { indexRank: ir.indexRank, differing: crossing });
   }
 

@@ -1,7 +1,7 @@
 // Values that grow by the same step from lane to lane: an index, and what is added to it. Of such a value only lane 0's
 // is kept, a scalar, and what is loaded there may be a vector.
 import type { Expr, Stmt, Variable } from '../ir/ir.js';
-import { expressionsOf, someExpr, statementsIn } from '../ir/walk.js';
+import { assignedIn, expressionsOf, partsOf, statementsIn } from '../ir/walk.js';
 
 /** C++ text of a step; '0' where all lanes have the same, '1' for neighbours. */
 export type Step = string;
@@ -73,18 +73,14 @@ export class Strides {
 /** What of a kernel grows by steps, before any text of it is written: of variables that are never assigned again. */
 export function stepsIn(body: readonly Stmt[], isVarying: (expr: Expr) => boolean): Strides {
   const strides = new Strides(isVarying, () => 'step');
-  const assigned = new Set<Variable>();
-  for (const stmt of statementsIn(body)) if (stmt.kind === 'assign') assigned.add(stmt.variable);
+  const assigned = assignedIn(body);
   const note = (variable: Variable, value: Expr): void => {
     const step = assigned.has(variable) ? undefined : strides.stepOf(value);
     if (step !== undefined && step !== '0') strides.set(variable, step);
   };
   for (const stmt of statementsIn(body)) {
     for (const expr of expressionsOf(stmt)) {
-      someExpr(expr, (part) => {
-        if (part.kind === 'bind') note(part.variable, part.value);
-        return false;
-      });
+      for (const part of partsOf(expr)) if (part.kind === 'bind') note(part.variable, part.value);
     }
     if (stmt.kind === 'declare' && stmt.value !== undefined) note(stmt.variable, stmt.value);
   }

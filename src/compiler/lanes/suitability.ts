@@ -2,7 +2,7 @@
 import { DTYPES } from '../../core/elements/dtype.js';
 import { elementsOf } from '../emission/regions.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
-import { expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
+import { expressionsOf, partsOf, someExpr, statementsIn } from '../ir/walk.js';
 import { isWide } from './operators.js';
 import { formOf } from './together.js';
 import { mayWait } from './waits.js';
@@ -11,10 +11,6 @@ import { mayWait } from './waits.js';
 function* statementsOf(ir: KernelIr): Generator<Stmt, void, undefined> {
   yield* statementsIn(ir.body);
   for (const func of ir.funcs) yield* statementsIn(func.body);
-}
-function* partsOf(expr: Expr): Generator<Expr, void, undefined> {
-  yield expr;
-  for (const operand of operands(expr)) yield* partsOf(operand);
 }
 function* expressionsIn(ir: KernelIr): Generator<Expr, void, undefined> {
   for (const stmt of statementsOf(ir)) for (const expr of expressionsOf(stmt)) yield* partsOf(expr);

@@ -34,6 +34,7 @@ const WARP = 32;
 const DEFAULT_BLOCK = 256;
 /** A sixteenth is left for a smaller block, which is more often a place for than one that takes the multiprocessor whole. */
 const NEARLY = 15 / 16;
+
 export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;

@@ -1,22 +1,13 @@
 // Floating numbers that become integers and come back: a zero that was an integer has no sign, in whatever form they are compiled.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KernelBuilder } from '../../../src/build/images/builder.js';
-import { i32, ImageRunner, specOf } from './run-image.js';
+import { i32 } from './run-image.js';
+import { TextRunner } from './text-runner.js';
 
-let runner: ImageRunner;
-let builder: KernelBuilder;
-const cacheDirectory = mkdtempSync(join(tmpdir(), 'millrace-conversions-'));
+let texts: TextRunner;
 beforeAll(() => {
-  runner = new ImageRunner();
-  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: cacheDirectory });
+  texts = new TextRunner();
 });
-afterAll(() => {
-  runner.close();
-  rmSync(cacheDirectory, { recursive: true, force: true });
-});
+afterAll(() => texts.close());
 
 /** For vectors of any width with a rest of each. */
 const COUNT = 64 + 32 + 16 + 15;
@@ -57,8 +48,7 @@ test.each(Object.entries(EXPRESSIONS))('%s', async (name, [text, of]) => {
   const expected = Float32Array.from(NUMBERS, (x) => of(x) + 0);
   for (const entry of [name, `${name}_behind_a_barrier`]) {
     const y = new Float32Array(COUNT).fill(-7);
-    const { image } = await builder.build(specOf(sourceOf(name, text), entry));
-    runner.run(image, entry, { grid: [1, 1, 1], block: [COUNT, 1, 1] }, [NUMBERS, y, i32(COUNT)]);
+    await texts.run(sourceOf(name, text), entry, { grid: [1, 1, 1], block: [COUNT, 1, 1] }, [NUMBERS, y, i32(COUNT)]);
     expect(y).toEqual(expected);
   }
 });

@@ -1,14 +1,11 @@
 // Regions that lanes go through column by column (src/compiler/lanes/columns.ts): which they are, and the bits that they leave, in blocks
 // whose rows fill one group of lanes, several, and none.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { f32, inout, input, kernel } from '../../../src/index.js';
-import { ImageRunner, i32 as int } from './run-image.js';
+import { LaneImages, onLanes, WIDTHS } from './lane-images.js';
+import { i32 as int } from './run-image.js';
 
 const [HEIGHT, WIDTH] = [37, 150];
 const BLOCKS = [
@@ -45,20 +42,11 @@ const columns = (bounds: 'checked' | 'unchecked'): Kernel =>
     { bounds, fmad: false },
   ) as unknown as Kernel;
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
+let images: LaneImages;
 beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open({ ...process.env, MILLRACE_LANES: 'always' });
+  images = await LaneImages.open();
 });
-afterAll(() => runner.close());
-
-let images = 0;
-async function built(spec: BuildSpec): Promise<string> {
-  const path = join(runner.directory, `image-${images++}.so`);
-  writeFileSync(path, await compiler.compile(spec));
-  return path;
-}
+afterAll(() => images.close());
 
 /** What a launch leaves of y, and whether a thread has reported; x may have fewer rows than threads ask for. */
 function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number], rows: number): { y: number[]; hasReported: boolean } {
@@ -68,17 +56,17 @@ function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number]
   const extents = [int(WIDTH), int(HEIGHT), int(1)];
   const args = [x, int(rows), int(WIDTH), y, int(HEIGHT), int(WIDTH), ...extents, ...(build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(WIDTH / block[0]), Math.ceil(HEIGHT / block[1]), 1] as const;
-  runner.run(image, build.entry, { grid, block, threads: 1 }, args);
+  images.runner.run(image, build.entry, { grid, block, threads: 1 }, args);
   return { y: [...y], hasReported: fault[0] !== 0 };
 }
 
-test.each(['64', '32', '16'])('vectors of %s bytes leave the bits of one thread after the other', async (bytes) => {
+test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (bytes) => {
   for (const bounds of ['checked', 'unchecked'] as const) {
     const made = columns(bounds);
-    const { lanes, ...spec } = writtenOf(made, 'always');
-    expect(lanes).toContain('MR_FULL_GROUPS_BY_COLUMN');
-    const expected = await built(spec);
-    const actual = await built({ ...spec, lanes: `#define MR_VECTOR_BYTES ${bytes}\n${lanes!}` });
+    const spec = onLanes(made, bytes);
+    expect(spec.lanes).toContain('MR_FULL_GROUPS_BY_COLUMN');
+    const expected = await images.built(writtenOf(made, 'off'));
+    const actual = await images.built(spec);
     for (const block of BLOCKS) {
       const left = launch(expected, made, block, HEIGHT);
       expect(launch(actual, made, block, HEIGHT), `blocks of ${block.join(' x ')}`).toEqual(left);

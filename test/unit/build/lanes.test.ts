@@ -1,44 +1,23 @@
 // Kernels on lanes against the same kernels one thread after the other: every bit that either leaves, in blocks whose rows
 // fill no group, for each width of vectors and with masks of either kind.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { LANE_KERNELS } from '../../support/lane-kernels.js';
 import { writtenOf } from '../../support/written.js';
 import { i32, inout, input, kernel } from '../../../src/index.js';
-import { type ImageArgument, ImageRunner, i32 as int } from './run-image.js';
+import { LaneImages, onLanes, WIDTHS } from './lane-images.js';
+import { type ImageArgument, i32 as int } from './run-image.js';
 
 const NO_LIMIT = 2 ** 31 - 1;
 const COUNT = 333;
 /** Rows that fill groups, that do not, and that fill none. */
 const BLOCKS = [1, 7, 16, 33, 250];
-/** Bytes of a vector: with a processor's masks if it has them, and without. */
-const WIDTHS = ['64', '32', '16'];
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
+let images: LaneImages;
 beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open({ ...process.env, MILLRACE_LANES: 'always' });
+  images = await LaneImages.open();
 });
-afterAll(() => runner.close());
-
-function lanesOf(made: Kernel, width: string): BuildSpec {
-  const { lanes, ...spec } = writtenOf(made, 'always');
-  expect(lanes).toBeDefined();
-  return { ...spec, lanes: `#define MR_VECTOR_BYTES ${width}\n${lanes!}` };
-}
-
-let images = 0;
-/** A file, as the loader wants it. */
-async function built(spec: BuildSpec): Promise<string> {
-  const path = join(runner.directory, `image-${images++}.so`);
-  writeFileSync(path, await compiler.compile(spec));
-  return path;
-}
+afterAll(() => images.close());
 
 const hash = (at: number): number => Math.imul(at + 1, 2_654_435_761) >>> 8;
 
@@ -55,7 +34,7 @@ function launch(image: string, { build }: Kernel, block: number, xs: number): Me
   const [b, c, fault, word] = [new Uint8Array(COUNT), new Uint32Array(16), new Uint32Array(16), new Uint32Array(1)];
   const shaped = [x, y, z, b, c].flatMap((array): ImageArgument[] => [array, int(array.length)]);
   const args = [...shaped, int(3), int(COUNT), int(NO_LIMIT), int(NO_LIMIT), ...(build.isChecked ? [fault, word] : [])];
-  runner.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
+  images.runner.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
   return { arrays: [y, z, b, c], fault };
 }
 
@@ -63,11 +42,11 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
   const checked = make('checked') as unknown as Kernel;
   let expected: string;
   beforeAll(async () => {
-    expected = await built(writtenOf(checked, 'off'));
+    expected = await images.built(writtenOf(checked, 'off'));
   });
 
   test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (width) => {
-    const actual = await built(lanesOf(checked, width));
+    const actual = await images.built(onLanes(checked, width));
     for (const block of BLOCKS)
       expect(launch(actual, checked, block, COUNT), `block ${block}`).toEqual(launch(expected, checked, block, COUNT));
     // Some threads leave an array: it is left alone, and the first of them is named.
@@ -80,7 +59,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
 
   test('so do those without checks', async () => {
     const unchecked = make('unchecked') as unknown as Kernel;
-    const [plain, actual] = await Promise.all([built(writtenOf(unchecked, 'off')), built(writtenOf(unchecked, 'always'))]);
+    const [plain, actual] = await Promise.all([images.built(writtenOf(unchecked, 'off')), images.built(writtenOf(unchecked, 'always'))]);
     for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
   });
 });

@@ -1,11 +1,7 @@
 // Kernels on lanes of one and two bytes: random ones against the interpreter of their typed form, and such as end at the
 // limits of what fits against the same kernels one thread after the other; for each width of vectors, in blocks that run
 // together and whose rows fill no group. MILLRACE_KERNELS asks for more of the random ones, MILLRACE_KERNEL_SEED for others.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/build/compilers/cpu-compiler.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { i32, input, kernel, output, u8 } from '../../../src/index.js';
 import { interpret } from '../../support/oracle/interpreter.js';
@@ -14,12 +10,11 @@ import { NARROW_INPUTS, narrowParams, NarrowText } from '../../support/oracle/na
 import { irOfText, textAsBody } from '../../support/oracle/typed-form.js';
 import { randomFrom } from '../../support/random-text.js';
 import { writtenOf } from '../../support/written.js';
-import { type ImageArgument, ImageRunner, i32 as int } from './run-image.js';
+import { LaneImages, onLanes, WIDTHS } from './lane-images.js';
+import { type ImageArgument, i32 as int } from './run-image.js';
 
 const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 8);
 const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
-/** Bytes of a vector: with a processor's masks if it has them, and without. */
-const WIDTHS = ['64', '32', '16'];
 const [MASKS, NO_MASKS] = WIDTHS;
 const [ROWS, COLUMNS] = [7, 150];
 /** Three of them run together: groups are full, or there is a rest, or none is full. */
@@ -29,25 +24,12 @@ const BLOCKS = [
   [7, 4],
 ] as const;
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
+let images: LaneImages;
 beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open({ ...process.env, MILLRACE_LANES: 'always' });
+  images = await LaneImages.open();
 });
-afterAll(() => runner.close());
+afterAll(() => images.close());
 
-let images = 0;
-async function built(spec: BuildSpec): Promise<string> {
-  const path = join(runner.directory, `image-${images++}.so`);
-  writeFileSync(path, await compiler.compile(spec));
-  return path;
-}
-function onLanes(made: Kernel, width: string): BuildSpec {
-  const { lanes, ...spec } = writtenOf(made, 'always');
-  expect(lanes).toBeDefined();
-  return { ...spec, lanes: `#define MR_VECTOR_BYTES ${width}\n${lanes!}` };
-}
 function bytesOf(made: Kernel): number {
   return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').lanes ?? '')?.[1] ?? 4);
 }
@@ -74,7 +56,7 @@ function launch(image: string, made: Kernel, arrays: readonly Memory[], { t, w }
   const scalars: ImageArgument[] = [{ value: Uint8Array.of(t) }, int(w)];
   const args = [...shaped, ...scalars, int(COLUMNS), int(ROWS), int(2 ** 31 - 1), ...(made.build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(COLUMNS / width), Math.ceil(ROWS / height), 1] as const;
-  runner.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
+  images.runner.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
   return { left: own.at(-1)!, fault };
 }
 
@@ -101,7 +83,7 @@ describe('random kernels', () => {
       block: [50, 1, 1],
     });
     for (const width of WIDTHS) {
-      const image = await built(onLanes(made, width));
+      const image = await images.built(onLanes(made, width));
       for (const block of BLOCKS) {
         const { left, fault } = launch(image, made, arrays, scalars, block);
         const at = left.findIndex((value, place) => value !== wanted.at(-1)![place]);
@@ -166,13 +148,13 @@ describe('at the limits', () => {
   test.each(Object.entries(AT_LIMITS))('%s', { timeout: 60_000 }, async (name, [bytes, body]) => {
     const made = kernel('limit', PARAMS, body) as unknown as Kernel;
     expect(bytesOf(made)).toBe(bytes);
-    const expected = await built(writtenOf(made, 'off'));
+    const expected = await images.built(writtenOf(made, 'off'));
     const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
     const beside = /\bw\b/.test(String(body)) ? [-(2 ** 31), -1, 0, 70, 255, 2 ** 31 - 1] : [0];
     const launches = BLOCKS.flatMap((block) => beside.map((w) => ({ block, w })));
     const wanted = launches.map(({ block, w }) => launch(expected, made, arrays, { t: 255, w }, block));
     for (const width of [MASKS!, NO_MASKS!]) {
-      const image = await built(onLanes(made, width));
+      const image = await images.built(onLanes(made, width));
       for (const [at, { block, w }] of launches.entries()) {
         const one = launch(image, made, arrays, { t: 255, w }, block);
         expect(one, `${width} bytes, block ${block[0]}, w ${w}`).toEqual(wanted[at]);
@@ -188,7 +170,7 @@ test('64 lanes of a processor that has no masks', { timeout: 60_000 }, async () 
   }) as unknown as Kernel;
   const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
   const wide = onLanes(made, '64');
-  const image = await built({ ...wide, lanes: `#undef __AVX512BW__\n${wide.lanes!}` });
+  const image = await images.built({ ...wide, lanes: `#undef __AVX512BW__\n${wide.lanes!}` });
   const expected = arrays[1]!.map((value, at) => (Number(arrays[0]![at]) > 127 ? Number(arrays[0]![at]) + 1 : Number(value)) as never);
   for (const block of BLOCKS) expect(launch(image, made, arrays, { t: 0, w: 0 }, block).left).toEqual(expected);
 });

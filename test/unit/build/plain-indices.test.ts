@@ -1,23 +1,14 @@
 // An index of CUDA is an unsigned number, and what a text makes of one has the type and the value that it has there: in
 // conditionals, templates and overloads too.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KernelBuilder } from '../../../src/build/images/builder.js';
-import { i32, ImageRunner, specOf } from './run-image.js';
+import { i32 } from './run-image.js';
+import { TextRunner } from './text-runner.js';
 
-let runner: ImageRunner;
-let builder: KernelBuilder;
-const cacheDirectory = mkdtempSync(join(tmpdir(), 'millrace-indices-'));
+let texts: TextRunner;
 beforeAll(() => {
-  runner = new ImageRunner();
-  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: cacheDirectory });
+  texts = new TextRunner();
 });
-afterAll(() => {
-  runner.close();
-  rmSync(cacheDirectory, { recursive: true, force: true });
-});
+afterAll(() => texts.close());
 
 const BLOCK = 300;
 /** What stands outside the kernel, an expression of `n`, which is 0, and what it is for the thread t. */
@@ -68,8 +59,7 @@ test.each(Object.entries(CASES))('%s', async (name, [outside, text, of]) => {
   for (const [form, body] of Object.entries(forms)) {
     const y = new Int32Array(BLOCK).fill(-7);
     const source = `${outside}\nextern "C" __global__ void ${name}(int* y, int n) { ${body} }`;
-    const { image } = await builder.build(specOf(source, name));
-    runner.run(image, name, { grid: [1, 1, 1], block: [BLOCK, 1, 1] }, [y, i32(0)]);
+    await texts.run(source, name, { grid: [1, 1, 1], block: [BLOCK, 1, 1] }, [y, i32(0)]);
     expect(y, form).toEqual(expected);
   }
 });

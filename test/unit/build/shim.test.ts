@@ -1,35 +1,15 @@
 // What kernels of CUDA C++ compute on the CPU device, through the shim and the system's compiler.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KernelBuilder } from '../../../src/build/images/builder.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
-import { f32, i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
+import { f32, i32, type ImageArgument, type ImageLaunch } from './run-image.js';
+import { TextRunner } from './text-runner.js';
 
-let runner: ImageRunner;
-let builder: KernelBuilder;
-const cacheDirectory = mkdtempSync(join(tmpdir(), 'millrace-shim-cache-'));
-
+let texts: TextRunner;
 beforeAll(() => {
-  runner = new ImageRunner();
-  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: cacheDirectory });
+  texts = new TextRunner();
 });
-afterAll(() => {
-  runner.close();
-  rmSync(cacheDirectory, { recursive: true, force: true });
-});
+afterAll(() => texts.close());
 
-async function run(
-  source: string,
-  entry: string,
-  launch: ImageLaunch,
-  args: readonly ImageArgument[],
-  more: Partial<BuildSpec> = {},
-): Promise<string> {
-  const { image } = await builder.build(specOf(source, entry, more));
-  return runner.run(image, entry, launch, args);
-}
+const run: TextRunner['run'] = (...args) => texts.run(...args);
 
 const line = (grid: number, block: number): ImageLaunch => ({ grid: [grid, 1, 1], block: [block, 1, 1] });
 
