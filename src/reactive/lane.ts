@@ -2,18 +2,22 @@
 //
 // The arrays belong to the lane and stay with it from item to item: asking for the same key again costs nothing while
 // the memory is large enough. They are freed when the run ends, in stream order, so the device may still be reading them.
+// No result of a stage may be such memory, since the lane's next item writes to it.
 //
 // Thread: owner.
 import type { Shape } from '../core/elements/shape.js';
-import type { DeviceArray } from '../core/faces/array.js';
+import { DeviceArray } from '../core/faces/array.js';
 import type { Device } from '../core/faces/device.js';
 import { ArgumentError } from '../core/base/errors.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
-import type { PinnedArray } from '../core/faces/pinned.js';
+import { PinnedArray } from '../core/faces/pinned.js';
 
 import type { Stream } from '../core/faces/stream.js';
 
-/** One of N slots, each with a stream and memory of its own. Arrays keep nothing from item to item. */
+/**
+ * One of N slots, each with a stream and memory of its own. Arrays keep nothing from item to item, and are for use inside the stage: a
+ * stage whose result is such memory, or an object or array that holds some, fails with an ArgumentError. `read` or `detach` what it is to give.
+ */
 export interface Lane {
   readonly index: number;
   readonly device: Device;
@@ -22,7 +26,7 @@ export interface Lane {
   readonly signal: AbortSignal;
   /**
    * The lane's array of that name, f32 when `dtype` is left out; contents are unspecified. Its memory grows to the largest shape asked
-   * for: what was handed out under the key before is then disposed. Throws as `stream.empty` does.
+   * for: what was handed out under the key before is then disposed. One that the stage disposed is made anew. Throws as `stream.empty` does.
    */
   array(key: string, shape: Shape): DeviceArray<'f32'>;
   array<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
@@ -30,8 +34,8 @@ export interface Lane {
   pinned(key: string, shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
-   * Takes an array out of the lane: the receiver disposes what it gets, a copy where the array was a view of larger memory. Needed when
-   * a result outlives its turn. Throws ArgumentError for an array that is not the lane's, or no longer.
+   * Takes an array out of the lane: the receiver disposes what it gets, a copy where the array was a view of larger memory. What a stage
+   * gives as its result is detached first. Throws ArgumentError for an array that is not the lane's, or no longer.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
 }
@@ -44,6 +48,19 @@ interface Shelf {
 
 function hasShape(array: DeviceArray | PinnedArray, shape: readonly number[]): boolean {
   return array.shape.length === shape.length && array.shape.every((size, at) => size === shape[at]);
+}
+
+function overlaps(one: ArrayBufferView, other: ArrayBufferView): boolean {
+  if (one.buffer !== other.buffer) return false;
+  return one.byteOffset < other.byteOffset + other.byteLength && other.byteOffset < one.byteOffset + one.byteLength;
+}
+
+/** What a plain object or an array holds itself. */
+function membersOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  if (typeof value !== 'object' || value === null) return [];
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null ? Object.values(value) : [];
 }
 
 /** A lane between runs of a stage; each turn gets a `Lane` of its own, whose signal is that item's. */
@@ -74,6 +91,14 @@ export class OwnedLane {
     };
   }
 
+  /** Throws ArgumentError for a stage's result that is memory of this lane, or that holds some directly. */
+  checkResult(result: unknown): void {
+    const part = [result, ...membersOf(result)].find((value) => this.#isOwn(value));
+    if (part === undefined) return;
+    const message = `The result of the stage is memory of lane ${this.#index}, which the lane's next item writes to: read() it, copy it, or give lane.detach(array).`;
+    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
+  }
+
   free(): void {
     for (const { memory } of this.#arrays.values()) memory[Symbol.dispose]();
     for (const array of this.#pinned.values()) array[Symbol.dispose]();
@@ -81,13 +106,21 @@ export class OwnedLane {
     this.#pinned.clear();
   }
 
+  #isOwn(value: unknown): boolean {
+    if (value instanceof DeviceArray)
+      return [...this.#arrays.values()].some(({ memory }) => memory.storage === value.storage && !value.isDisposed);
+    if (value instanceof PinnedArray) return [...this.#pinned.values()].some(({ storage }) => storage === value.storage);
+    return ArrayBuffer.isView(value) && [...this.#pinned.values()].some(({ data }) => overlaps(data, value));
+  }
+
   #array(key: string, shape: Shape, type: DTypeLike<DType>): DeviceArray {
     const dtype = nameOf(type);
     const sizes = typeof shape === 'number' ? [shape] : shape;
     const length = sizes.reduce((product, size) => product * size, 1);
     const known = this.#arrays.get(key);
-    if (known && known.memory.dtype === dtype && known.memory.length >= length) {
-      if (hasShape(known.array, sizes)) return known.array;
+    // A stage may have disposed it: its memory may have another owner by now.
+    if (known && !known.memory.isDisposed && known.memory.dtype === dtype && known.memory.length >= length) {
+      if (hasShape(known.array, sizes) && !known.array.isDisposed) return known.array;
       const { memory } = known;
       const array = hasShape(memory, sizes) ? memory : memory.subarray(0, length).reshape(sizes);
       this.#arrays.set(key, { memory, array });
@@ -106,7 +139,7 @@ export class OwnedLane {
     const dtype = nameOf(type);
     const sizes = typeof shape === 'number' ? [shape] : shape;
     const known = this.#pinned.get(key);
-    if (known && known.dtype === dtype && hasShape(known, sizes)) return known;
+    if (known && !known.isDisposed && known.dtype === dtype && hasShape(known, sizes)) return known;
     this.#pinned.delete(key);
     known?.[Symbol.dispose]();
     const made = this.#device.pinned(sizes, dtype);
@@ -116,12 +149,12 @@ export class OwnedLane {
 
   #detach<A extends DeviceArray | PinnedArray>(array: A): A {
     for (const [key, known] of this.#pinned) {
-      if (known !== array) continue;
+      if (known !== array || array.isDisposed) continue;
       this.#pinned.delete(key);
       return array;
     }
     for (const [key, { memory, array: known }] of this.#arrays) {
-      if (known !== array) continue;
+      if (known !== array || array.isDisposed) continue;
       if (memory === array) {
         this.#arrays.delete(key);
         return array;
@@ -138,7 +171,7 @@ export class OwnedLane {
       memory[Symbol.dispose]();
       return copy as A;
     }
-    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The array is not one of this lane, or was detached before.', {
+    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The array is not one of this lane, or was detached or disposed before.', {
       argument: 'array',
       value: array,
     });

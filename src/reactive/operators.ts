@@ -1,17 +1,19 @@
 // Stages as RxJS operators: upload$, launch$, download$ on a lane or a stream, cpu$ on a pool of threads.
 //
-// On a lane arrays are the lane's and reused by its next item; on a stream they are fresh and the receiver disposes
-// them. Only download$ and cpu$ wait; upload$ and launch$ submit and pass on, so the device gets a whole chain at once,
-// and a failure on the way arrives where the chain is awaited.
+// On a lane the arrays of upload$ are the lane's and reused by its next item; on a stream they are fresh, and the download$
+// behind disposes them. What download$ gives belongs to its receiver alone. Only download$ and cpu$ wait; upload$ and
+// launch$ submit and pass on, so the device gets a whole chain at once, and a failure on the way arrives where the chain
+// is awaited.
 import type { Shape } from '../core/elements/shape.js';
 import type { LaunchArgs } from '../core/faces/launch-args.js';
 import type { MonoTypeOperatorFunction, Observable, OperatorFunction } from 'rxjs';
 import type { DeviceArray } from '../core/faces/array.js';
 import type { DTypeOf } from '../core/faces/array-factory.js';
 import { ArgumentError } from '../core/base/errors.js';
-import { dtypeOfHost, type DType, type HostArray } from '../core/elements/dtype.js';
+import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
 import type { PinnedArray } from '../core/faces/pinned.js';
+import { readArray } from '../core/faces/readback.js';
 import type { Stream } from '../core/faces/stream.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
@@ -20,6 +22,9 @@ type On = Lane | Stream;
 
 /** Values of one item that an operator holds at the same time must not share an array: each gets a key of its own. */
 const keysInUse: WeakMap<Lane, Map<string, number>> = new WeakMap();
+
+/** Arrays that upload$ made on a stream and that no download$ has read yet. */
+const uploaded: WeakSet<DeviceArray> = new WeakSet();
 
 function isLane(on: On): on is Lane {
   return 'detach' in on;
@@ -45,7 +50,8 @@ function dtypeOf(data: HostArray | PinnedArray): DType {
 
 /**
  * Copies every value to the device and passes the device array on, without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. f32 for a
- * Float32Array and so on. What `copy` throws, and ArgumentError for other values, errors the Observable. Each operator throws
+ * Float32Array and so on. On a lane the array is the lane's; on a stream it is fresh: the first `download$` that reads it disposes it,
+ * without one the receiver does. What `copy` throws, and ArgumentError for other values, errors the Observable. Each operator throws
  * UnavailableError without rxjs.
  */
 export function upload$<T extends HostArray | PinnedArray>(
@@ -56,7 +62,13 @@ export function upload$<T extends HostArray | PinnedArray>(
     const dtype = dtypeOf(data);
     const shape = opts.shape ?? ('data' in data ? data.shape : data.length);
     const array = isLane(on) ? on.array(keyFor(on, 'upload$'), shape, dtype) : on.empty(shape, dtype);
-    streamOf(on).copy(array, data);
+    try {
+      streamOf(on).copy(array, data);
+    } catch (error) {
+      if (!isLane(on)) array[Symbol.dispose]();
+      throw error;
+    }
+    if (!isLane(on)) uploaded.add(array);
     return array as DeviceArray<DTypeOf<T>>;
   });
 }
@@ -78,16 +90,51 @@ export function launch$<T, P extends Params>(
 }
 
 /**
- * Copies every array back into pinned memory and passes that on when the bytes are there, in order: `cuMemcpyAsync`, CuPy's `get`,
- * `wp.copy`. Errors with what `copy` throws and what its `done` rejects with, such as UpstreamError after a failed kernel.
+ * Copies every array back and passes on, in order, a typed array of its own when the bytes are there: `cuMemcpyAsync`, CuPy's `get`,
+ * `wp.array.numpy()`. It is an ordinary array in flat order that nobody else reads or writes, so it may be kept, changed and transferred.
+ *
+ * `pinned: true` gives a PinnedArray instead, which goes to a pool of threads without a copy. On a lane that is memory of the lane, for
+ * use inside the stage: it cannot be the stage's result. On a stream it is fresh and the receiver disposes it.
+ *
+ * An array that `upload$` made on a stream is disposed behind the copy. Errors with what `copy` throws and what its `done` rejects with,
+ * such as UpstreamError after a failed kernel.
  */
-export function download$<D extends DType>(on: On): OperatorFunction<DeviceArray<D>, PinnedArray<D>> {
-  // One stream finishes its copies in the order they were submitted in, so nothing has to be put in order again.
-  return rx().mergeMap(async (array) => {
-    const pinned = isLane(on) ? on.pinned(keyFor(on, 'download$'), array.shape, array.dtype) : on.device.pinned(array.shape, array.dtype);
+export function download$<D extends DType>(
+  on: On,
+  opts?: { readonly pinned?: false },
+): OperatorFunction<DeviceArray<D>, HostOf<ArrayBuffer>[D]>;
+export function download$<D extends DType>(on: On, opts: { readonly pinned: true }): OperatorFunction<DeviceArray<D>, PinnedArray<D>>;
+export function download$<D extends DType>(
+  on: On,
+  opts: { readonly pinned?: boolean } = {},
+): OperatorFunction<DeviceArray<D>, HostOf<ArrayBuffer>[D] | PinnedArray<D>> {
+  const { defer, mergeMap } = rx();
+  return (arrays) =>
+    defer(() => {
+      let before: Promise<unknown> = Promise.resolve();
+      return arrays.pipe(
+        mergeMap((array) => {
+          const arrived = opts.pinned === true ? readPinned(on, array) : readArray(streamOf(on), array, undefined, undefined);
+          if (uploaded.delete(array)) array[Symbol.dispose]();
+          // Large arrays come by way of the device's worker, and a small one behind them may be here first.
+          const result = Promise.all([arrived, before]).then(([value]) => value as HostOf<ArrayBuffer>[D] | PinnedArray<D>);
+          before = result.catch(() => undefined);
+          return result;
+        }),
+      );
+    });
+}
+
+async function readPinned<D extends DType>(on: On, array: DeviceArray<D>): Promise<PinnedArray<D>> {
+  const { shape, dtype } = array;
+  const pinned = isLane(on) ? on.pinned(keyFor(on, 'download$'), shape, dtype) : on.device.pinned(shape, dtype);
+  try {
     await streamOf(on).copy(pinned, array).done;
     return pinned;
-  });
+  } catch (error) {
+    if (!isLane(on)) pinned[Symbol.dispose]();
+    throw error;
+  }
 }
 
 /** Structural: a Piscina fits, and so does what createCpuPool makes. */

@@ -2,8 +2,8 @@
 //
 // The rules:
 //  - An item is taken from the source only when a lane is free, one at a time; so never more than N items are open.
-//  - A lane is free again when its item's results were taken *and* the taker came back for more: until then they may
-//    live in the lane's arrays.
+//  - A lane is free again when its item's results were taken *and* the taker came back for more, so a slow consumer
+//    holds the source. No result is memory of the lane, which its next item writes to.
 //  - An item's results appear together, when its stage has succeeded; so a retry never shows half of an attempt twice.
 //  - A failure takes its item's place in the order: earlier items are still delivered, later ones are aborted at once.
 //  - Nothing is released while a stage runs. A stage that ignores `lane.signal` holds the end of the run up, because
@@ -212,6 +212,7 @@ export class OverlapRun<T, R> {
       const lane = item.lane.begin(item.abort.signal);
       try {
         item.results = await settle(() => stage(value, lane), item.abort.signal);
+        for (const result of item.results) item.lane.checkResult(result);
         item.state = 'ready';
         this.itemCount++;
         return;

@@ -27,6 +27,7 @@ import { moduleVariables } from './module-variables.js';
 import { modules, modulesOfTwo } from './modules.js';
 import { observation } from './observation.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
+import { overlapped } from './overlap.js';
 import { ownStreams } from './own-streams.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pickedKernels } from './picked-kernels.js';
@@ -77,6 +78,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   limits,
   lifecycle,
   observation,
+  overlapped,
 ];
 
 /** What an order that a device is free to choose may break. */

@@ -70,7 +70,7 @@ describe('overlap on a device', () => {
           (x) => x.length,
           (x) => ({ x, factor: 3 }),
         ),
-        download$(lane),
+        download$(lane, { pinned: true }),
         cpu$(tasks, 'total', (pinned) => pinned.data),
       ),
     );
@@ -95,8 +95,8 @@ describe('overlap on a device', () => {
   it('gives the device back when it is left early', async () => {
     const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload$(lane), download$(lane)));
     let seen = 0;
-    for await (const pinned of run) {
-      expect(pinned.data[99_999]).toBe(seen);
+    for await (const result of run) {
+      expect(result[99_999]).toBe(seen);
       if (++seen === 5) break;
     }
     expect((await lastValueFrom(run.pipe(take(1)))).length).toBe(100_000);

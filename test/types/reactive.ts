@@ -53,6 +53,17 @@ export function chained(gpu: Device, frames: Iterable<Float32Array>, pool: Pisci
         (x) => ({ x, factor: 2 }),
       ),
       download$(lane),
+      cpu$(tasks, 'total', (x) => x),
+    ),
+  );
+}
+
+export function pinnedChain(gpu: Device, frames: Iterable<Float32Array>, pool: Piscina): Overlapped<number> {
+  const tasks = cpuTasks<Stages>(pool);
+  return overlap(gpu, frames, {}, (frame, lane) =>
+    of(frame).pipe(
+      upload$(lane),
+      download$(lane, { pinned: true }),
       cpu$(tasks, 'total', (x) => x.data),
     ),
   );
@@ -78,6 +89,10 @@ export function watched(gpu: Device): Observable<string> {
   );
   launches.subscribe((operation) => operation.label?.length);
   return of('');
+}
+
+export function ordinary(gpu: Device): Observable<Float32Array<ArrayBuffer>> {
+  return of(gpu.zeros(4)).pipe(download$(gpu.stream));
 }
 
 export function refused(gpu: Device, pool: Piscina): unknown[] {

@@ -16,7 +16,6 @@ export interface FakeArray {
 
 export interface FakeStream {
   readonly label: string;
-  readonly log: string[];
   isClosed: boolean;
   /** What `synchronize` waits for. */
   idle: Promise<void>;
@@ -63,10 +62,8 @@ export function fakeDevice(): FakeDevice {
   }
 
   function createStream({ label = 'stream' }: { readonly label?: string } = {}): FakeStream {
-    const log: string[] = [];
     const stream: FakeStream & Record<string, unknown> = {
       label,
-      log,
       isClosed: false,
       device,
       idle: Promise.resolve(),
@@ -74,11 +71,7 @@ export function fakeDevice(): FakeDevice {
       empty: makeArray,
       copy: (to: FakeArray, from: FakeArray | Float32Array) => {
         to.data.set('data' in from ? from.data : from);
-        log.push(`copy ${String(to.length)}`);
         return { done: Promise.resolve() };
-      },
-      launch: (kernel: { readonly name: string }, shape: unknown, args: Record<string, unknown>) => {
-        log.push(`launch ${kernel.name} ${JSON.stringify(shape)} ${Object.keys(args).join()}`);
       },
       close: () => {
         stream.isClosed = true;

@@ -1,4 +1,4 @@
-// Arrays of a lane where the device refuses one: the lane goes on with what it has.
+// Arrays of a lane where the device refuses one, or the stage disposed one: the lane goes on with what it has.
 import { describe, expect, it } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { OwnedLane } from '../../../src/reactive/lane.js';
@@ -8,8 +8,51 @@ import { fixture } from '../core/fake-channel.js';
 function open() {
   const made = fixture();
   const { device } = made;
-  return { ...made, lane: new OwnedLane(device, device.stream, 0).begin(new AbortController().signal) };
+  const owned = new OwnedLane(device, device.stream, 0);
+  return { ...made, owned, lane: owned.begin(new AbortController().signal) };
 }
+
+describe('a disposed array', () => {
+  it('is made anew when it is asked for again', () => {
+    const { lane } = open();
+    const [array, pinned] = [lane.array('x', 4), lane.pinned('x', 4)];
+    for (const disposed of [array, pinned]) disposed[Symbol.dispose]();
+    expect([lane.array('x', 4), lane.pinned('x', 4)].map(({ isDisposed }) => isDisposed)).toEqual([false, false]);
+    expect(lane.array('x', 4)).not.toBe(array);
+  });
+
+  it('that was a view leaves the memory it was a view of', () => {
+    const { lane, channel } = open();
+    lane.array('x', 8);
+    const front = lane.array('x', 4);
+    front[Symbol.dispose]();
+    expect(lane.array('x', 4).isDisposed).toBe(false);
+    expect(channel.opcodes().filter((opcode) => opcode === 'ALLOC')).toHaveLength(1);
+  });
+
+  it("is no longer the lane's to give away", () => {
+    const { lane } = open();
+    const array = lane.array('x', 4);
+    array[Symbol.dispose]();
+    expect(() => lane.detach(array)).toThrow(/detached or disposed before/);
+  });
+});
+
+describe('the result of a stage', () => {
+  it('is no memory of the lane', () => {
+    const { owned, lane, device } = open();
+    const [array, pinned] = [lane.array('x', 8), lane.pinned('x', 8)];
+    for (const own of [array, array.subarray(2), pinned, pinned.subarray(2), pinned.data.subarray(1), { pinned }, [1, array]]) {
+      expect(() => owned.checkResult(own)).toThrow(/memory of lane 0/);
+    }
+    // Of the same arena, and not the lane's.
+    const other = device.pinned(8);
+    expect(other.data.buffer).toBe(pinned.data.buffer);
+    for (const result of [undefined, null, 7, other, other.data, [other], new Map([['x', array]]), lane.detach(array)]) {
+      expect(() => owned.checkResult(result)).not.toThrow();
+    }
+  });
+});
 
 describe('a refused array', () => {
   it('leaves no disposed one under its key', () => {

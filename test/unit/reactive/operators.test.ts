@@ -1,13 +1,11 @@
 import { firstValueFrom, from, lastValueFrom, map, of, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { DeviceArray } from '../../../src/core/faces/array.js';
-import { input, type Kernel } from '../../../src/core/kernels/kernel.js';
-import { f32 } from '../../../src/core/elements/dtype.js';
-import { cpu$, cpuTasks, download$, launch$, overlap, upload$, type CpuPool } from '../../../src/reactive/index.js';
-import { deferred, fakeDevice, settleAll, type Deferred, type FakeArray } from './fakes.js';
-
-const params = { x: input(f32) };
-const kernel = { name: 'k', params } as unknown as Kernel<typeof params>;
+import { LimitError } from '../../../src/core/base/errors.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { cpu$, cpuTasks, download$, overlap, upload$, type CpuPool } from '../../../src/reactive/index.js';
+import { fixture } from '../core/fake-channel.js';
+import { deferred, settleAll, type Deferred } from './fakes.js';
 
 interface Stages {
   double(data: Float32Array): number[];
@@ -36,65 +34,88 @@ function fakePool(): {
   return { pool, calls };
 }
 
+/** A device whose operations complete when they are submitted. */
+function prompt() {
+  const made = fixture();
+  const { channel } = made;
+  const submit = channel.submit.bind(channel);
+  channel.submit = (bytes) => {
+    const ticket = submit(bytes);
+    if (ticket > 0) channel.complete(channel.records.at(-1)!.stream, ticket);
+    return ticket;
+  };
+  const count = (opcode: string): number => channel.opcodes().filter((other) => other === opcode).length;
+  return { ...made, count };
+}
+
 describe('upload$, launch$, download$', () => {
   it('make a chain on a lane, whose arrays serve item after item', async () => {
-    const { device, streams, arrays } = fakeDevice();
+    const { device, count } = prompt();
     const run = overlap(device, [1, 2, 3, 4], { depth: 1 }, (item, lane) =>
-      of(new Float32Array(8).fill(item)).pipe(
-        upload$(lane),
-        launch$(
-          lane,
-          kernel,
-          (x) => x.shape,
-          (x) => ({ x }),
-        ),
-        download$(lane),
-      ),
+      of(new Float32Array(8).fill(item)).pipe(upload$(lane), download$(lane)),
     );
-    const sums: number[] = [];
-    for await (const pinned of run) sums.push(pinned.data.reduce((sum, value) => sum + value, 0));
-    expect(sums).toEqual([8, 16, 24, 32]);
-    expect(arrays.length).toBe(2);
-    expect(streams[0]?.log.slice(0, 3)).toEqual(['copy 8', 'launch k [8] x', 'copy 8']);
+    const results: Float32Array[] = [];
+    for await (const result of run) results.push(result);
+    expect(results.map(({ length }) => length)).toEqual([8, 8, 8, 8]);
+    expect([count('ALLOC'), count('COPY')]).toEqual([1, 8]);
   });
 
   it('give every value of one item an array of its own', async () => {
-    const { device, arrays } = fakeDevice();
+    const { device, count } = prompt();
+    const seen: DeviceArray[][] = [];
     const run = overlap(device, [1, 2], { depth: 1 }, (item, lane) =>
       from([item, item * 10]).pipe(
         map((value) => new Float32Array([value])),
         upload$(lane),
+        toArray(),
+        map((arrays) => seen.push(arrays)),
       ),
     );
-    const seen: number[][] = [];
-    const iterator = run[Symbol.asyncIterator]();
-    for (let at = 0; at < 2; at++) {
-      const pair = [await iterator.next(), await iterator.next()].map((result) => result.value as unknown as FakeArray);
-      seen.push(pair.map((array) => array.data[0] ?? -1));
-    }
-    await iterator.return?.();
-    expect(seen).toEqual([
-      [1, 10],
-      [2, 20],
-    ]);
-    expect(arrays.length).toBe(2);
+    for await (const _ of run);
+    expect(seen[0]).toEqual(seen[1]);
+    expect(new Set(seen.flat()).size).toBe(2);
+    expect(count('ALLOC')).toBe(2);
   });
 
-  it('make fresh arrays on a stream, in the shape asked for, and leave them to the receiver', async () => {
-    const { device, arrays } = fakeDevice();
-    const stream = device.createStream();
+  it('make fresh arrays on a stream, in the shape asked for, which the first download$ disposes', async () => {
+    const { device } = prompt();
+    const { stream } = device;
     const uploaded = await lastValueFrom(of(new Float32Array(6), new Float32Array(6)).pipe(upload$(stream, { shape: [2, 3] }), toArray()));
     expect(uploaded.map((array) => array.shape)).toEqual([
       [2, 3],
       [2, 3],
     ]);
-    const pinned = await firstValueFrom(of(uploaded[0] as DeviceArray<'f32'>).pipe(download$(stream)));
-    expect(pinned.shape).toEqual([2, 3]);
-    expect(arrays.some((array) => array.isDisposed)).toBe(false);
+    const result = await firstValueFrom(of(uploaded[0]!).pipe(download$(stream)));
+    expect(result).toEqual(new Float32Array(6));
+    expect(uploaded.map(({ isDisposed }) => isDisposed)).toEqual([true, false]);
+    const own = device.zeros(4);
+    await firstValueFrom(of(own).pipe(download$(stream)));
+    expect(own.isDisposed).toBe(false);
+  });
+
+  it('give a pinned array where it is asked for', async () => {
+    const { device } = prompt();
+    const pinned = await firstValueFrom(of(device.zeros([2, 3])).pipe(download$(device.stream, { pinned: true })));
+    expect([pinned.shape, pinned.isDisposed]).toEqual([[2, 3], false]);
+  });
+
+  it('leave nothing behind when the copy is refused', async () => {
+    const { device, channel, count } = prompt();
+    const submit = channel.submit.bind(channel);
+    channel.submit = (bytes) => {
+      // The allocation goes through; what follows it does not, and then the free does.
+      channel.submit = (refused) => {
+        channel.submit = submit;
+        return refused > 0 ? -Status.LIMIT : 0;
+      };
+      return submit(bytes);
+    };
+    await expect(lastValueFrom(of(new Float32Array(6)).pipe(upload$(device.stream)))).rejects.toThrow(LimitError);
+    expect([count('ALLOC'), count('FREE')]).toEqual([1, 1]);
   });
 
   it('refuse what has no element type', async () => {
-    const { device } = fakeDevice();
+    const { device } = fixture();
     const bad = new DataView(new ArrayBuffer(8)) as unknown as Float32Array;
     await expect(lastValueFrom(of(bad).pipe(upload$(device.createStream())))).rejects.toThrow(
       'upload$ takes typed arrays and pinned arrays.',

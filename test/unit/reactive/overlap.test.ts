@@ -196,10 +196,10 @@ describe('lanes', () => {
     const copies = await collect(
       overlap(device, [4, 2], { depth: 1 }, (size, lane) => {
         const array = lane.array('x', size);
-        return Promise.resolve(size === 2 ? lane.detach(array) : array);
+        return Promise.resolve(size === 2 ? lane.detach(array) : undefined);
       }),
     );
-    expect([copies[0]?.isDisposed, copies[1]?.isDisposed, copies[1]?.shape]).toEqual([true, false, [2]]);
+    expect([copies[1]?.isDisposed, copies[1]?.shape]).toEqual([false, [2]]);
     const twice = overlap(device, [1], {}, (_, lane) => {
       const array = lane.detach(lane.array('x', 4));
       return Promise.resolve(lane.detach(array));

@@ -1,0 +1,167 @@
+// Chapter 9: whose memory the results of `overlap` are, whatever keeps them.
+import { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import {
+  buffer,
+  bufferCount,
+  concatMap,
+  delay,
+  firstValueFrom,
+  from,
+  last,
+  lastValueFrom,
+  of,
+  shareReplay,
+  toArray,
+  type Observable,
+} from 'rxjs';
+import { describe, expect } from 'vitest';
+import { ArgumentError, download$, i32, inout, kernel, launch$, overlap, upload$, type Lane, type Overlapped } from 'millrace';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { rejectionOf, turn } from '../support/wait.js';
+
+const plusHundred = kernel('plus_hundred', { x: inout(i32) }, ({ x }, { i }) => {
+  x[i] = x[i]! + 100;
+});
+
+const ITEMS = 9;
+const LENGTH = 1000;
+const EXPECTED = Array.from({ length: ITEMS }, (_, item) => [item + 100, item + 100]);
+
+type Result = Int32Array<ArrayBuffer>;
+
+async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const kept: T[] = [];
+  for await (const value of values) kept.push(value);
+  return kept;
+}
+
+const all = (values: Observable<Result>): Promise<Result[]> => lastValueFrom(values.pipe(toArray()));
+
+/** Ways to keep results for longer than the turn they came in. */
+const KEEPERS: Readonly<Record<string, (run: Overlapped<Result>) => Promise<readonly Result[]>>> = {
+  'toArray()': (run) => all(run),
+  'concatMap of an async function': (run) => all(run.pipe(concatMap(async (result) => turn().then(() => result)))),
+  'bufferCount()': async (run) => (await lastValueFrom(run.pipe(bufferCount(4), toArray()))).flat(),
+  'buffer() until the end': (run) => lastValueFrom(run.pipe((results) => results.pipe(buffer(results.pipe(last()))))),
+  'delay()': (run) => all(run.pipe(delay(5))),
+  'shareReplay(), heard late': async (run) => {
+    const shared = run.pipe(shareReplay());
+    await lastValueFrom(shared);
+    return all(shared);
+  },
+  'for await that keeps them': (run) => collect(run),
+  'Readable.from()': (run) => collect<Result>(Readable.from(run)),
+  'ReadableStream.from()': (run) => collect<Result>(ReadableStream.from(run) as unknown as AsyncIterable<Result>),
+  'pipeline() to a write stream': async (run) => {
+    const kept: Result[] = [];
+    const slow = new Writable({
+      objectMode: true,
+      write: (result: Result, _encoding, done) => {
+        kept.push(result);
+        setImmediate(done);
+      },
+    });
+    await pipeline(run, slow);
+    return kept;
+  },
+};
+
+export function overlapped(target: Target): void {
+  describe('9 results of overlap', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    function run(): Overlapped<Result> {
+      const chunks = Array.from({ length: ITEMS }, (_, item) => new Int32Array(LENGTH).fill(item));
+      return overlap(chapter.device, chunks, { depth: 3 }, (chunk, lane) =>
+        of(chunk).pipe(
+          upload$(lane),
+          launch$(
+            lane,
+            plusHundred,
+            (x) => x.length,
+            (x) => ({ x }),
+          ),
+          download$(lane),
+        ),
+      );
+    }
+
+    for (const [name, keep] of Object.entries(KEEPERS)) {
+      rule('S909', `each result stays what it was behind ${name}`, async () => {
+        const kept = await keep(run());
+        expect(kept.map((result) => [result[0], result[LENGTH - 1]])).toEqual(EXPECTED);
+        expect(new Set(kept.map((result) => result.buffer)).size).toBe(ITEMS);
+      });
+    }
+
+    rule('S909', 'results of several values an item keep their order, large ones and small', async () => {
+      // Beyond 8 MiB bytes come by way of the device's worker.
+      const sizes = [3 * 2 ** 20, 1, 5 * 2 ** 19, 2];
+      const results = await lastValueFrom(
+        overlap(chapter.device, [0, 1], { depth: 2 }, (item, lane) =>
+          from(sizes.map((size) => new Int32Array(size).fill(size + item))).pipe(upload$(lane), download$(lane)),
+        ).pipe(toArray()),
+      );
+      expect(results.map((result) => [result.length, result.at(-1)])).toEqual(
+        [0, 1].flatMap((item) => sizes.map((size) => [size, size + item])),
+      );
+    });
+
+    rule('S909', 'download$ on a stream gives memory back: that of upload$, and its own', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      const { usedBytes: before } = await device.pool.stats();
+      for (let item = 0; item < 20; item++) {
+        const result = await firstValueFrom(of(new Int32Array(LENGTH).fill(item)).pipe(upload$(stream), download$(stream)));
+        expect([result[0], result.length]).toEqual([item, LENGTH]);
+      }
+      await device.synchronize();
+      expect((await device.pool.stats()).usedBytes).toBeLessThanOrEqual(before);
+      await stream.close();
+    });
+
+    const refusedStages: Readonly<Record<string, (lane: Lane) => unknown>> = {
+      'an array of the lane': (lane) => lane.array('x', 4),
+      'a view of one': (lane) => lane.array('x', 4).subarray(1),
+      'a pinned array of the lane': (lane) => lane.pinned('x', 4),
+      'the bytes of one': (lane) => lane.pinned('x', 4).data.subarray(2),
+      'an object with such bytes': (lane) => ({ item: 1, data: lane.pinned('x', 4).data }),
+      'an array with one': (lane) => [lane.array('x', 4)],
+    };
+    for (const [name, give] of Object.entries(refusedStages)) {
+      rule('S910', `a stage cannot give ${name}`, async () => {
+        const error = await rejectionOf(collect(overlap(chapter.device, [1], {}, (_, lane) => Promise.resolve(give(lane)))));
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toMatch(/lane 0.*detach/);
+      });
+    }
+
+    rule('S911', 'an array of a lane that its stage disposed is another one for the next item', async () => {
+      const { device } = chapter;
+      using other = device.zeros(LENGTH, i32);
+      await device.synchronize();
+      const results = await collect(
+        overlap(
+          device,
+          Array.from({ length: ITEMS }, (_, item) => item),
+          { depth: 1 },
+          async (item, lane) => {
+            using pinned = lane.pinned('host', LENGTH, i32);
+            using x = lane.array('x', LENGTH, i32);
+            using front = lane.array('x', [2, LENGTH / 4], i32);
+            expect(front.length).toBe(LENGTH / 2);
+            pinned.data.fill(item);
+            lane.stream.copy(x, pinned);
+            lane.stream.launch(plusHundred, LENGTH, { x });
+            return x.read();
+          },
+        ),
+      );
+      expect(results.map((result) => [result[0], result[LENGTH - 1]])).toEqual(EXPECTED);
+      expect((await other.read()).every((value) => value === 0)).toBe(true);
+    });
+  });
+}
