@@ -198,21 +198,29 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   Environment::Of(env).Release(known);
   known = held;
   const std::span<std::byte> bytes = controlled->pages->arena.Native(held.bytes);
+  // The arena stays as long as the device, and what is not shared V8 counts itself.
+  if (held.is_shared && bytes.data() == held.bytes.data()) Environment::Of(env).CountShared(args[2], bytes.size());
   const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
   return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
 }
 
 napi_value UnregisterHost(napi_env env, napi_callback_info info) {
-  Args<2> args(env, info);
+  Args<3> args(env, info);
   Environment::Controlled* controlled = FindControlled(env, args.U32(0));
   const uint32_t handle = args.U32(1);
+  const bool is_kept = args.Bool(2);
   if (!args.ok()) return args.Throw("unregisterHost");
   if (controlled == nullptr) return NotControlled(env, "unregisterHost");
   const Status status = controlled->channel->UnregisterHost(handle);
   // Kept for ever when the driver would not let go: a leak is better than pages that the driver still maps.
   if (!status.ok()) return ThrowStatus(env, "unregisterHost", status);
   if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
-    Environment::Of(env).Release(held->second);
+    Environment& self = Environment::Of(env);
+    if (is_kept) {
+      self.Release(held->second);
+    } else {
+      self.Discard(held->second);
+    }
     controlled->host.erase(held);
   }
   return nullptr;

@@ -1,6 +1,7 @@
 #include "addon/environment.h"
 
 #include <chrono>
+#include <cstdint>
 
 #include "addon/values.h"
 #include "runtime/registry.h"
@@ -10,6 +11,11 @@ namespace {
 
 /// A kernel that runs longer than this keeps its thread and its memory when the environment ends under it.
 constexpr auto kJoinDeadline = std::chrono::milliseconds(400);
+
+void AdjustExternalMemory(napi_env env, int64_t change) {
+  int64_t total = 0;
+  napi_adjust_external_memory(env, change, &total);
+}
 
 }  // namespace
 
@@ -31,6 +37,8 @@ HeldBytes Environment::Hold(napi_value view) {
     return held;
   // A reference on the view keeps its memory alive, also when the memory is shared.
   if (napi_create_reference(env, view, 1, &held.reference) != napi_ok) return held;
+  bool is_unshared = false;
+  held.is_shared = napi_is_arraybuffer(env, buffer, &is_unshared) == napi_ok && !is_unshared;
   held.bytes = {static_cast<std::byte*>(data), length};
   return held;
 }
@@ -38,6 +46,24 @@ HeldBytes Environment::Hold(napi_value view) {
 void Environment::Release(HeldBytes& held) {
   if (held.reference != nullptr) napi_delete_reference(env, held.reference);
   held = HeldBytes{};
+}
+
+void Environment::Discard(HeldBytes& held) {
+  napi_value view = nullptr;
+  napi_value buffer = nullptr;
+  if (held.reference != nullptr && !held.is_shared && napi_get_reference_value(env, held.reference, &view) == napi_ok &&
+      napi_get_typedarray_info(env, view, nullptr, nullptr, nullptr, &buffer, nullptr) == napi_ok) {
+    napi_detach_arraybuffer(env, buffer);
+  }
+  Release(held);
+}
+
+void Environment::CountShared(napi_value keeper, size_t bytes) {
+  const auto uncount = [](napi_env env, void* data, void*) {
+    AdjustExternalMemory(env, -static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)));
+  };
+  if (napi_add_finalizer(env, keeper, reinterpret_cast<void*>(bytes), uncount, nullptr, nullptr) != napi_ok) return;
+  AdjustExternalMemory(env, static_cast<int64_t>(bytes));
 }
 
 napi_value NotControlled(napi_env env, const char* function) {

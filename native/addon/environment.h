@@ -20,6 +20,7 @@ namespace millrace {
 struct HeldBytes {
   napi_ref reference = nullptr;
   std::span<std::byte> bytes;
+  bool is_shared = false;
 };
 
 /// The native side of what JavaScript and a device share. Its channel keeps it too, however long its thread lives.
@@ -41,6 +42,12 @@ class Environment {
   /// Holds the memory of a view over an ArrayBuffer or SharedArrayBuffer. Empty bytes when it is no such view.
   HeldBytes Hold(napi_value view);
   void Release(HeldBytes& held);
+  /// The same for memory that nobody needs any more: an ArrayBuffer is detached, which frees its memory at once and not
+  /// when V8 comes to collect the few small objects of this thread.
+  void Discard(HeldBytes& held);
+  /// Tells V8 how many bytes of shared memory an object of this environment keeps, until V8 has collected the object.
+  /// V8 counts only memory that is not shared, so it would see no reason to collect small objects that keep gigabytes.
+  void CountShared(napi_value keeper, size_t bytes);
   [[nodiscard]] Channel* FindAttached(uint32_t channel) {
     return channel < attached.size() ? attached[channel].channel.get() : nullptr;
   }

@@ -65,6 +65,14 @@ napi_value Detach(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+napi_value CountShared(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  const uint64_t bytes = args.U53(1);
+  if (!args.ok()) return args.Throw("countShared");
+  Environment::Of(env).CountShared(args[0], bytes);
+  return nullptr;
+}
+
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
@@ -250,6 +258,7 @@ void DefineOwner(napi_env env, napi_value exports) {
       function("refPort", RefPort),
       function("attach", Attach),
       function("detach", Detach),
+      function("countShared", CountShared),
       function("reserveHandles", ReserveHandles),
       function("reserveStream", ReserveStream),
       function("lastTicket", LastTicket),

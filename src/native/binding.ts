@@ -70,8 +70,11 @@ export interface Binding {
   failVariable(channel: number, handle: number, byteLength: number, failure: number): void;
   /** Holds the bytes, page-locks them when asked (blocks), and lets the streams that wait for this handle go on. */
   registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
-  /** Only after every operation that used the handle completed. Blocks. */
-  unregisterHost(channel: number, handle: number): void;
+  /**
+   * Only after every operation that used the handle completed. Blocks. Unless `isKept`, an ArrayBuffer is detached and its memory freed
+   * at once.
+   */
+  unregisterHost(channel: number, handle: number, isKept: boolean): void;
   // Each of these may block, and throws a NativeFailure. core/channel/control.ts says what they are.
   poolStats(channel: number): PoolReport;
   setReleaseThreshold(channel: number, bytes: number): void;
@@ -106,6 +109,8 @@ export interface Binding {
   /** Ties this environment to a channel opened elsewhere in the process; counted. */
   attach(channel: number): void;
   detach(channel: number): void;
+  /** V8 counts these bytes for memory of this thread until it has collected the buffer, which by itself it does not for shared memory. */
+  countShared(buffer: SharedArrayBuffer, byteLength: number): void;
   /** A contiguous run of unused handle indices for this environment; the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
   /** The id of a failure that is no record's. Any thread. */

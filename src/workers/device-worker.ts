@@ -173,7 +173,7 @@ class ControlledDevice {
   }
 
   unregister(handle: number): void {
-    binding.unregisterHost(this.channel, handle);
+    binding.unregisterHost(this.channel, handle, false);
     send({ type: 'unregistered', handle });
   }
 
@@ -187,7 +187,7 @@ class ControlledDevice {
   collect(handle: number): void {
     const buffer = this.#lent.get(handle);
     this.#lent.delete(handle);
-    binding.unregisterHost(this.channel, handle);
+    binding.unregisterHost(this.channel, handle, true);
     if (buffer !== undefined) {
       send({ type: 'collected', handle, buffer }, [buffer]);
       return;

@@ -19,6 +19,9 @@ import type { FromWorker, ToWorker } from './messages.js';
 /** A worker that said it is closed and has not ended after this is terminated. */
 const EXIT_MS = 2000;
 
+/** Buffers whose memory V8 was told of in this thread. */
+const counted: WeakSet<SharedArrayBuffer> = new WeakSet();
+
 interface Settling<T> {
   resolve(value: T): void;
   reject(error: Error): void;
@@ -164,6 +167,10 @@ export class WorkerChannel implements Channel {
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const moved = buffer instanceof ArrayBuffer ? [buffer] : [];
+    if (buffer instanceof SharedArrayBuffer && buffer !== this.arena && !counted.has(buffer)) {
+      counted.add(buffer);
+      this.#binding.countShared(buffer, buffer.byteLength);
+    }
     post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
   }
 

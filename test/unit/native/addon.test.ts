@@ -126,7 +126,7 @@ describe('owner', () => {
     submit(encoder.copy(stream, channel, MemorySpace.HOST, handles[1]!, 0, channel, MemorySpace.DEVICE, memory, 0, 16));
     await reached(submit(encoder.free(stream, memory)));
     expect([...to]).toEqual([...from]);
-    for (const host of handles) binding.unregisterHost(channel, host);
+    for (const host of handles) binding.unregisterHost(channel, host, false);
     expect(binding.failures(channel, stream, 0)).toEqual([]);
   });
 

@@ -1,0 +1,35 @@
+// Host memory that copies went through is given back: a program that moves many large buffers stays small.
+import { describe, expect } from 'vitest';
+import { deviceCases, runProgram, testOn } from './child.js';
+
+/** Of each buffer, in MiB. */
+const SIZE = 8;
+const COUNT = 40;
+/**
+ * In MiB, beyond what one took. What is detached is freed at once. A SharedArrayBuffer cannot be detached: V8 lets about 64 MiB of them
+ * gather in each thread before it collects.
+ */
+const MOST = { transferred: 40, read: 40, pinned: 40, shared: 160, pin: 160 } as const;
+
+describe.each(deviceCases)('host memory of $spec', ({ spec, absent }) => {
+  const test = testOn(absent);
+
+  async function move(way: string, count: number, mib: number, how: string): Promise<number> {
+    const ending = await runProgram('memory-given-back', [spec, way, String(count), String(mib), how], { timeoutMs: 60_000 });
+    expect([ending.stderr, ending.code]).toEqual(['', 0]);
+    return Number(ending.stdout);
+  }
+
+  for (const [way, limit] of Object.entries(MOST)) {
+    test(`is given back when ${COUNT} buffers of ${SIZE} MiB were moved: ${way}`, async () => {
+      const most = await move(way, COUNT, SIZE, 'collected');
+      expect(most).toBeLessThan(limit);
+    }, 70_000);
+  }
+
+  // 1.5 GiB, were none collected.
+  test('of SharedArrayBuffers that the program drops is collected without being asked for', async () => {
+    const most = await move('shared', 48, 32, 'as it comes');
+    expect(most).toBeLessThan(700);
+  }, 70_000);
+});
