@@ -38,7 +38,7 @@ function load(path: string): Binding {
   }
   const hash = binding.protocolHash();
   if (hash !== PROTOCOL_HASH) {
-    const message = `The native addon at ${path} speaks another protocol (${hash}) than this package (${PROTOCOL_HASH}); build it again: npm run build`;
+    const message = `The native addon at ${path} has another protocol hash (${hash}) than this package (${PROTOCOL_HASH}). Build it again: npm run build`;
     throw new InternalError('ERR_MILLRACE_INTERNAL', message);
   }
   return binding;

@@ -79,10 +79,10 @@ export function typescriptKernels(target: Target): void {
       ] as const) {
         const error = thrownBy(() => device.stream.launch(saxpy, { threads: 100, block }, { a: 1, x, y }));
         expect(error).toBeInstanceOf(ArgumentError);
-        expect(error.message).toBe(`Block size ${block[1] === 8 ? 'y (8)' : 'z (2)'} exceeds what threads of 1 dimension can use (1).`);
+        expect(error.message).toBe(`Block size ${block[1] === 8 ? 'y (8)' : 'z (2)'} exceeds the limit for threads of 1 dimension (1).`);
       }
       const flat = thrownBy(() => device.stream.launch(transpose, { threads: [4, 4], block: [4, 4, 4] }, { src: x, dst: y } as never));
-      expect(flat.message).toContain('Block size z (4) exceeds what threads of 2 dimensions can use (1)');
+      expect(flat.message).toContain('Block size z (4) exceeds the limit for threads of 2 dimensions (1)');
       device.stream.launch(saxpy, { threads: 100, block: [8, 1, 1] }, { a: 1, x, y });
       expect(await y.read()).toEqual(new Float32Array(100).fill(1));
     });

@@ -115,6 +115,6 @@ export function rejectedBy(compiler: string, spec: BuildSpec, log: string): Comp
 
 /** K704. */
 export function timedOut(compiler: string, spec: BuildSpec, timeoutMs: number): CompileError {
-  const message = `${titleOf(spec)} was not compiled by ${compiler} in ${timeoutMs / 1000} s, after which it was stopped.`;
+  const message = `${titleOf(spec)} did not compile with ${compiler} within ${timeoutMs / 1000} s, so the compiler was stopped.`;
   return compileError(spec, message, [{ code: 'K704', line: 1, column: 1, message }]);
 }

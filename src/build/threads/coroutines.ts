@@ -117,7 +117,7 @@ function refuseSiblings(
     throw unable(
       spec,
       tokens[one.from]!,
-      'decides whether to wait, or has a lambda that waits, in an expression that waits elsewhere too: write two statements',
+      'has an expression with a conditional wait, or with a lambda that waits, and with another wait: write two statements',
     );
   }
 }

@@ -125,15 +125,16 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionText, 
 }
 
 function whyNot(tokens: readonly Token[], fn: FunctionText): string | undefined {
-  if (fn.name.startsWith('operator')) return `waits in ${fn.name}: give it a name of its own`;
+  if (fn.name.startsWith('operator')) return `waits in ${fn.name}: make it a named function`;
   if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
   if (fn.kind === 'lambda') {
     return fn.trailing === undefined && returnsValue(tokens, fn)
-      ? "waits in a lambda that does not say what it returns: write '-> T' before its body"
+      ? "waits in a lambda without a return type: write '-> T' before its body"
       : undefined;
   }
   const type = tokens.slice(fn.start, fn.at);
-  if (fn.trailing === undefined && type.some(({ text }) => text === 'auto')) return `waits in ${fn.name}, whose type is auto: write it out`;
+  if (fn.trailing === undefined && type.some(({ text }) => text === 'auto'))
+    return `waits in ${fn.name}, whose return type is auto: write the type`;
   return undefined;
 }
 
@@ -150,6 +151,6 @@ function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionT
 
 /** K402. */
 export function unable(spec: BuildSpec, { line, column }: Token, what: string): CompileError {
-  const message = `${titleOf(spec)} ${what}. The CPU device cannot run that; a CUDA device can.`;
+  const message = `${titleOf(spec)} ${what}. The CPU device does not support that. A CUDA device does.`;
   return compileError(spec, message, [{ code: 'K402', line, column, message }]);
 }

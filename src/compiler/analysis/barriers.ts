@@ -28,7 +28,7 @@ export function checkRoomForGrid({ arrays, body }: Pick<KernelIr, 'arrays' | 'bo
     'K404',
     { start: at, end: at + 'gridSync'.length },
     `gridSync() and the shared memory of a block are ${bytes + GRID_BARRIER_BYTES} bytes (${MAX_SHARED_BYTES} at most).`,
-    'Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }.',
+    'Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }.',
   );
 }
 
@@ -42,13 +42,14 @@ export function brokenBarrier({ barrier, parting }: BrokenBarrier, group: Group)
   const depends = `(it depends on ${parting.cause})`;
   const threads = group === 'block' ? 'threads of a block' : 'blocks of the grid';
   const sentences = {
-    branch: `${name} stands below a condition that differs between the ${threads} ${depends}.`,
-    loop: `${name} stands in a loop that ${threads} leave at different times: its condition differs between them ${depends}.`,
-    break: `${name} stands in a loop that ${threads} leave at different times, by a break under a condition that differs between them ${depends}.`,
-    continue: `${name} is passed by some ${threads} only: others continue with the next turn of the loop, under a condition that differs between them ${depends}.`,
+    branch: `${name} is in a branch whose condition differs between the ${threads} ${depends}.`,
+    loop: `${name} is in a loop that ${threads} leave at different iterations: its condition differs between them ${depends}.`,
+    break: `${name} is in a loop that ${threads} leave at different iterations: the condition of a break differs between them ${depends}.`,
+    continue: `Some ${threads} skip ${name}: the condition of a continue differs between them ${depends}.`,
   };
   const every = group === 'block' ? 'thread' : 'block';
-  const remedy = `Let every ${every} reach the barrier, and keep the condition around the work before and after it.`;
-  const warp = barrier.scope === 'warp' ? ' A barrier of a warp is held to this too: on the CPU device it is one of the whole block.' : '';
+  const remedy = `Make every ${every} reach the barrier: put the condition around the work before and after the barrier.`;
+  const warp =
+    barrier.scope === 'warp' ? ' This also applies to a warp barrier, because on the CPU device it is a barrier of the whole block.' : '';
   return new KernelTextError('K401', { start: parting.stmt.at, end: parting.stmt.at + 1 }, sentences[parting.how], remedy + warp);
 }

@@ -12,7 +12,7 @@ const MAX_SHOWN_NAMES = 10;
 export function checkEntryName(name: unknown): asserts name is string {
   checkName(name);
   if (!IDENTIFIER.test(name) || name.includes('$'))
-    refuseArgument(`The name (${name}) must be a C identifier: the function in the text has it.`, 'name', name);
+    refuseArgument(`The name (${name}) must be a C identifier: it is the name of the function in the source.`, 'name', name);
 }
 
 /** `text` is the source without comments. Throws CompileError where it has no such kernel, ArgumentError where the lists differ. */
@@ -28,12 +28,14 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
     const names = [...new Set(functions.map((one) => one.name))];
     const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
     const others =
-      names.length === 0 ? 'The text has no __global__ function.' : `The text has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
+      names.length === 0
+        ? 'The source has no __global__ function.'
+        : `The source has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
     throw toCompileError(
       new KernelTextError(
         'K005',
         { start: 0, end: 1 },
-        `The text has no kernel named '${name}'.`,
+        `The source has no kernel named '${name}'.`,
         `${others} Write: extern "C" __global__ void ${name}(...).`,
       ),
       name,
@@ -47,7 +49,7 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
       new KernelTextError(
         'K005',
         { start: at, end: entry.at },
-        `The kernel '${name}' is not extern "C", so it cannot be found by its name.`,
+        `The kernel '${name}' is not extern "C", so the library cannot find it by its name.`,
         `Write: extern "C" __global__ void ${name}(...).`,
       ),
       name,
@@ -68,7 +70,7 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
   if (entries.length !== list.length) {
     const shown = shortened(list.map((parameter) => parameter.text).join(', '));
     refuseArgument(
-      `params has ${entries.length} entries, and '${name}' takes ${list.length} in the text: (${shown}).`,
+      `params has ${entries.length} entries, but '${name}' has ${list.length} parameters in the source: (${shown}).`,
       'params',
       entries.length,
       list.length,
@@ -78,7 +80,7 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
     const problem = mismatch(param, list[at]!);
     if (problem === undefined) return;
     refuseArgument(
-      `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the text, at position ${at + 1}: ${problem}.`,
+      `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the source, at position ${at + 1}: ${problem}.`,
       `params.${key}`,
       described(param),
       list[at]!.text,

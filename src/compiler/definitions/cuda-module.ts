@@ -73,8 +73,9 @@ function unseen(name: string, text: string, names: readonly string[]): ModuleVar
   const word = name.split('::').at(-1) as string;
   const isHidden = /^[ \t]*#[ \t]*(?:define|include|if)/m.test(text) && new RegExp(`\\b${word.replace(/\W/g, '')}\\b`).test(text);
   if (!isHidden || !/^(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*$/.test(name)) {
-    const has = names.length === 0 ? 'It has none that can be asked for.' : `It has ${shortened(names.join(', '))}.`;
-    refuseArgument(`The text has no variable '${shortened(name)}' outside functions. ${has}`, 'name', name, names);
+    const has =
+      names.length === 0 ? 'The source has no variable that global() can return.' : `The source has ${shortened(names.join(', '))}.`;
+    refuseArgument(`The source has no variable '${shortened(name)}' outside of functions. ${has}`, 'name', name, names);
   }
   return { name, isConstant: false };
 }
@@ -85,20 +86,20 @@ function checkVariable(
   shape: readonly number[],
 ): void {
   const what = `The variable '${name}'`;
-  if (isConst) refuseArgument(`${what} (${text}) is const: what it holds is in the text, and compilers count on it.`, 'name', name);
+  if (isConst) refuseArgument(`${what} (${text}) is const: its value is fixed in the source, and compilers rely on it.`, 'name', name);
   if (isHidden)
     refuseArgument(
-      `${what} (${text}) is static in a namespace, or in one without a name: declare it so that others can name it.`,
+      `${what} (${text}) is static in a namespace, or in an unnamed namespace, so it cannot be found by its name: declare it non-static in a named namespace.`,
       'name',
       name,
     );
   if (own !== undefined && !areSame(dtype, own))
-    refuseArgument(`${what} is '${shortened(text)}' in the text: its elements are not ${dtype} (${own}).`, 'dtype', dtype, own);
+    refuseArgument(`${what} is '${shortened(text)}' in the source: its element type is ${own}, not ${dtype}.`, 'dtype', dtype, own);
   const bytes = lengthOf(shape) * DTYPES[dtype].byteSize;
   if (byteLength !== undefined && bytes !== byteLength) {
     const asked = `${dtype}[${shape.join(', ')}]`;
     refuseArgument(
-      `${what} is '${shortened(text)}' in the text: its size is not that of ${asked}, ${bytes} bytes (${byteLength}).`,
+      `${what} is '${shortened(text)}' in the source: its size (${byteLength} bytes) differs from that of ${asked} (${bytes} bytes).`,
       'shape',
       shape,
       byteLength,

@@ -58,7 +58,7 @@ function targetOf(ctx: Context, node: Expression | Pattern): Target {
   if (node.type !== 'Identifier' && node.type !== 'MemberExpression') fail('K301', node, `'${textOf(ctx, node)}' cannot be assigned to.`);
   const value = evaluate(ctx, node);
   if (node.type === 'MemberExpression' && node.object.type !== 'Super' && evaluate(ctx, node.object).kind === 'vector') {
-    fail('K104', node, `'${textOf(ctx, node)}' cannot be assigned to: a vector is a value.`, 'Make another: v = vec2f(2, v.y).');
+    fail('K104', node, `'${textOf(ctx, node)}' cannot be assigned to: a vector is a value.`, 'Assign a new vector: v = vec2f(2, v.y).');
   }
   if (value.kind === 'array') {
     if (value.indices.length === value.array.rank) return { kind: 'element', array: value.array, indices: value.indices };

@@ -44,12 +44,7 @@ function lowerSpecial(ctx: Context, short: string, name: string, node: CallExpre
     return castTo(ctx, lowerExpr(ctx, argument!), name as ScalarType, argument!);
   }
   if (TYPE_NAMES.includes(name))
-    return fail(
-      'K302',
-      node,
-      `'${name}' is an element type, not a cast: in a register there is no ${name}.`,
-      'Cast to i32, u32, f32 or f64.',
-    );
+    return fail('K302', node, `'${name}' is an element type and not a cast: registers hold no ${name}.`, 'Cast to i32, u32, f32 or f64.');
   if (EFFECT_FUNCTIONS.includes(name)) return fail('K301', node, `'${name}' is used as a value.`, 'Write it as a statement of its own.');
   if (name === RANDOM_FUNCTION || MEMORY_FUNCTIONS.includes(name)) return misplaced(node, name);
   if (name === 'idiv') return lowerIdiv(ctx, node);
@@ -129,7 +124,7 @@ function applied(
     fail('K201', nodes[0]!, `'${textOf(ctx, nodes[0]!)}' is bool where a number is needed.`, 'Write i32(condition).');
   for (const arg of args.slice(1)) type = commonType(ctx, { kind: 'const', type, value: 0 }, arg, node);
   if (isWide(type) && !(isWideRow(row) && args.length > 1)) {
-    fail('K201', node, `'${textOf(ctx, node.callee)}' is not for whole numbers of 64 bits.`, 'Cast to f64(...), or to i32(...).');
+    fail('K201', node, `'${textOf(ctx, node.callee)}' does not work on 64-bit integers.`, 'Cast to f64(...), or to i32(...).');
   }
   if (row.rule === 'round' && isInteger(type)) return args[0]!;
   if (row.rule !== 'number' && isUntyped(type) && args.some((arg) => isOpen(ctx, arg)))

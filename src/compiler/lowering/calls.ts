@@ -10,7 +10,7 @@ import { repeatable, withBinds } from './vectors.js';
 
 /** A call in the place of a value. */
 export function lowerCall(ctx: Context, node: CallExpression): Value {
-  if (node.optional) fail('K301', node, "'?.' is not part of the kernel language: nothing is undefined here.");
+  if (node.optional) fail('K301', node, "'?.' is not part of the kernel language: no value of a kernel is undefined.");
   const callee = evaluate(ctx, node.callee);
   switch (callee.kind) {
     case 'method':

@@ -37,14 +37,19 @@ function takeApart(ctx: Context, declarator: VariableDeclarator): void {
         ? extentsOf(ctx, pattern, from)
         : undefined;
   if (init && parts) for (const [name, expr] of parts) declareConst(ctx, declarator, name, expr, init);
-  else fail('K301', declarator, `'${textOf(ctx, declarator)}': only the parameters of the body, shapes and places can be taken apart.`);
+  else
+    fail(
+      'K301',
+      declarator,
+      `'${textOf(ctx, declarator)}': only the parameters of the body, shapes and thread indices can be destructured.`,
+    );
 }
 
 /** `const { x, y } = threadIdx`. */
 function axesOf(ctx: Context, pattern: ObjectPattern, vector: ThreadVector | 'globalIdx'): readonly Part[] {
   return pattern.properties.map((property): Part => {
     if (property.type !== 'Property' || property.computed || property.key.type !== 'Identifier')
-      return fail('K301', property, `'${textOf(ctx, property)}': a place is taken apart by x, y and z.`);
+      return fail('K301', property, `'${textOf(ctx, property)}': a thread index is destructured into x, y and z.`);
     return [plainName(ctx, property.value), placeOf(vector, axisOf(ctx, property.key.name, property))];
   });
 }
@@ -66,13 +71,13 @@ function plainName(ctx: Context, node: Pattern): string {
 
 /** Binds the keys of a flat pattern to what they name among the parameters or the thread's members. */
 export function bindPattern(ctx: Context, pattern: Pattern, from: 'args' | 'env'): void {
-  if (pattern.type !== 'ObjectPattern') fail('K004', pattern, 'A parameter of a body must be a name or a flat pattern.');
+  if (pattern.type !== 'ObjectPattern') fail('K004', pattern, 'A parameter of a body must be a name or a flat destructuring pattern.');
   for (const property of pattern.properties) {
     if (property.type !== 'Property' || property.computed)
-      fail('K004', property, 'A parameter of a body must be a flat pattern, without rest and computed keys.');
+      fail('K004', property, 'A parameter of a body must be a flat destructuring pattern, without rest and computed keys.');
     const key = property.key.type === 'Identifier' ? property.key.name : property.key.type === 'Literal' ? String(property.key.value) : '';
     if (property.value.type !== 'Identifier') {
-      const what = property.value.type === 'AssignmentPattern' ? 'has a default value' : 'is taken apart further';
+      const what = property.value.type === 'AssignmentPattern' ? 'has a default value' : 'is destructured further';
       fail('K004', property, `The parameter '${key}' ${what}.`, 'Write the name alone: the values come from the launch.');
     }
     const local = property.value.name;
@@ -224,8 +229,8 @@ export function converted(ctx: Context, local: LocalName, value: Expr, node: Any
     fail(
       'K203',
       node,
-      `'${name}' would be ${typeName(value.type)} here, and is ${type} by '${textOf(ctx, by)}' (line ${line} of the function).`,
-      `Cast one of the two, or start '${name}' with the type it should have: let ${name} = ${value.type === 'f64' ? 'f64' : 'f32'}(0).`,
+      `'${name}' is ${typeName(value.type)} here, but ${type} in '${textOf(ctx, by)}' (line ${line} of the function).`,
+      `Cast one of the two, or initialize '${name}' with the wanted type: let ${name} = ${value.type === 'f64' ? 'f64' : 'f32'}(0).`,
     );
   }
   return convert(ctx, value, type, node);

@@ -14,7 +14,7 @@ export function lowerEffectCall(ctx: Context, name: string, node: CallExpression
   const at = node.start;
   const scope = BARRIERS[name];
   if (ctx.isHelper && name !== 'threadfence') {
-    fail('K302', node, `'${name}' stands in a helper.`, 'Only the body of a kernel has barriers, print and assert.');
+    fail('K302', node, `'${name}' is used in a helper.`, 'Only the body of a kernel can have barriers, print and assert.');
   }
   if (name === 'print') {
     ctx.out.push({ kind: 'print', at, parts: printed(ctx, node) });

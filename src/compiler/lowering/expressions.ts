@@ -100,10 +100,10 @@ function spend(ctx: Context, node: AnyNode): void {
   budget.ofPass--;
   budget.ofAll--;
   if (budget.ofPass < 0) {
-    fail('K006', node, 'The kernel grows too large when its local functions are written out.', 'Make helpers of them with func(...).');
+    fail('K006', node, 'The kernel is too large after its local functions are inlined.', 'Make them helpers with func(...).');
   }
   if (budget.ofAll < 0) {
-    fail('K006', node, 'The types of too many variables follow from each other.', 'Start them with their types: let v = f32(0).');
+    fail('K006', node, 'The types of too many variables depend on each other.', 'Initialize them with their types: let v = f32(0).');
   }
 }
 
@@ -143,7 +143,7 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
     case 'BinaryExpression':
       return lowerBinary(ctx, node);
     case 'LogicalExpression': {
-      if (node.operator === '??') fail('K301', node, "'??' is not part of the kernel language: nothing is null here.");
+      if (node.operator === '??') fail('K301', node, "'??' is not part of the kernel language: no value of a kernel is null.");
       const left = condition(ctx, lowerExpr(ctx, node.left), node.left);
       const right = condition(ctx, lowerExpr(ctx, node.right), node.right);
       return { kind: 'logical', type: 'bool', op: node.operator, left, right };
@@ -153,7 +153,7 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
     case 'SequenceExpression':
       return fail('K301', node, `'${textOf(ctx, node)}' is used as a value.`, 'Write it as a statement of its own.');
     case 'ChainExpression':
-      return fail('K301', node, "'?.' is not part of the kernel language: nothing is undefined here.");
+      return fail('K301', node, "'?.' is not part of the kernel language: no value of a kernel is undefined.");
     default:
       return fail('K301', node, `'${textOf(ctx, node)}' (${words(node.type)}) is not part of the kernel language.`, HINTS[node.type]);
   }
@@ -172,8 +172,8 @@ function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
   const [one, other] = [evaluate(ctx, node.consequent), evaluate(ctx, node.alternate)];
   if (one.kind === 'vector' || other.kind === 'vector') {
     if (ctx.effects > before) {
-      const what = `'${textOf(ctx, node)}' chooses between vectors with an atomic or a random number inside.`;
-      fail('K301', node, what, 'Write an if, or give the number a name first.');
+      const what = `'${textOf(ctx, node)}' chooses between vectors, and one of them contains an atomic or a random number.`;
+      fail('K301', node, what, 'Write an if, or assign the number to a variable first.');
     }
     return select(ctx, test, asVector(ctx, one, node.consequent), asVector(ctx, other, node.alternate), node);
   }
@@ -186,7 +186,7 @@ export function words(type: string): string {
 }
 
 function lowerMember(ctx: Context, node: MemberExpression): Value {
-  if (node.optional) fail('K301', node, "'?.' is not part of the kernel language: nothing is undefined here.");
+  if (node.optional) fail('K301', node, "'?.' is not part of the kernel language: no value of a kernel is undefined.");
   if (node.object.type === 'Identifier' && isUnknown(ctx, node.object.name)) return importedName(ctx, node, node.object.name);
   const object = evaluate(ctx, node.object);
   if (object.kind === 'array' && node.computed) return indexed(ctx, object.array, object.indices, node);

@@ -31,11 +31,11 @@ export function declaredMemory(ctx: Context, name: string, init: Expression): Va
 
 /** Memory outside a declaration has no name that a report could use; a generator would begin anew at every number. */
 export function misplaced(node: CallExpression, name: string): never {
-  return fail('K402', node, `'${name}' stands outside a declaration.`, `Give it a name: ${EXAMPLES[name]}`);
+  return fail('K402', node, `'${name}' is used outside of a declaration.`, `Declare a name for it: ${EXAMPLES[name]}`);
 }
 
 function declareMemory(ctx: Context, name: string, what: string, node: CallExpression): ArrayRef {
-  if (ctx.isHelper) fail('K402', node, `'${what}' stands in a helper.`, 'Only the body of a kernel declares memory.');
+  if (ctx.isHelper) fail('K402', node, `'${what}' is used in a helper.`, 'Only the body of a kernel can declare memory.');
   if (what !== 'local' && ctx.scope !== ctx.bodyScope) {
     fail(
       'K402',
@@ -113,6 +113,6 @@ function checkLimit(ctx: Context, array: ArrayRef, node: CallExpression): void {
     'K404',
     node,
     `With '${array.name}' the ${isShared ? 'shared memory of a block' : 'local memory of a thread'} is ${bytes} bytes (${limit} at most).`,
-    isShared ? 'Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }.' : 'Use an array of the launch.',
+    isShared ? 'Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }.' : 'Use an array of the launch.',
   );
 }

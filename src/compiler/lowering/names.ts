@@ -44,10 +44,15 @@ function freeName(ctx: Context, name: string, node: AnyNode): Value {
   const found = lookup(ctx, name);
   const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
   if (found && ctx.isMinified && !ctx.hasLongNames) {
-    fail('K103', node, `The text is minified, so the free name '${name}' cannot be trusted.`, hint);
+    fail('K103', node, `The function is minified, so the free name '${name}' may stand for another name.`, hint);
   }
   if (found && name.length <= SHORT_NAME && !ctx.hasLongNames && !THREAD_INDICES.includes(name)) {
-    fail('K103', node, `The free name '${name}' cannot be trusted: all names here are as short as a minifier makes them.`, hint);
+    fail(
+      'K103',
+      node,
+      `The free name '${name}' may stand for another name: all names of the function are as short as a minifier makes them.`,
+      hint,
+    );
   }
   if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
   return found;

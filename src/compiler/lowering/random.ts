@@ -18,7 +18,7 @@ export function declaredGenerator(ctx: Context, name: string, init: Expression):
   if (init.type !== 'CallExpression' || init.optional) return undefined;
   const callee = evaluate(ctx, init.callee);
   if (callee.kind !== 'builtin' || callee.name !== RANDOM_FUNCTION) return undefined;
-  if (ctx.isHelper) fail('K302', init, "'rng' stands in a helper.", 'Give the helper the numbers that the kernel has drawn.');
+  if (ctx.isHelper) fail('K302', init, "'rng' is used in a helper.", 'Draw the numbers in the kernel and pass them to the helper.');
   const [seed, sequence] = argumentsOf(ctx, init, 'rng', 2).map((argument) => word(ctx, argument));
   const array: ArrayRef = {
     name,

@@ -69,7 +69,7 @@ const HINTS: Readonly<Record<string, string>> = {
   ForInStatement: 'Write for (let k = 0; k < a.length; k++).',
   SwitchStatement: 'Write if and else.',
   FunctionDeclaration: 'Make it a helper with func(...), or an arrow of one expression.',
-  ThrowStatement: 'Return, and leave a mark in an output array.',
+  ThrowStatement: 'Return, and write an error code into an output array.',
 };
 
 function branch(ctx: Context, node: Statement, result: ScalarType | undefined): Stmt[] {

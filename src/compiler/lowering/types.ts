@@ -104,10 +104,10 @@ function constAs(value: number, type: ScalarType, node: AnyNode): Expr {
 function notFitting(value: number, type: ScalarType, node: AnyNode): never {
   const hint =
     Math.abs(value) > U32_MAX
-      ? `${type} has 32 bits. Numbers beyond are f64, or i64 with an n.`
+      ? `${type} has 32 bits. Write a larger number as f64(...), or as i64 with the suffix n.`
       : type === 'i32'
-        ? 'i32 goes to 2147483647. Use u32(...) for larger numbers.'
-        : 'u32 starts at 0. Use i32(...) for negative numbers.';
+        ? 'The largest i32 is 2147483647. Use u32(...) for larger numbers.'
+        : 'The smallest u32 is 0. Use i32(...) for negative numbers.';
   return fail('K206', node, `${value} does not fit ${type}.`, hint);
 }
 
@@ -178,7 +178,7 @@ export function commonType(ctx: Context, left: Expr, right: Expr, node: AnyNode)
     if (isWide(b) && a === 'bigint literal') return b;
     const [wide, other] = isWide(a) ? [a, b] : [b, a];
     const cast = isUntyped(wide) ? 'i64' : wide;
-    const hint = other === 'int literal' ? 'Write the number with an n: 1n.' : `Cast one side: ${cast}(...).`;
+    const hint = other === 'int literal' ? 'Write the number with the suffix n: 1n.' : `Cast one side: ${cast}(...).`;
     fail('K204', node, `'${textOf(ctx, node)}' mixes ${typeName(wide)} and ${typeName(other)}.`, hint);
   }
   if (isUntyped(a) && isUntyped(b)) return 'float literal';

@@ -73,7 +73,7 @@ function scale(ctx: Context, before: number, given: VectorValue, by: Expression)
 
 function cross(ctx: Context, first: VectorValue, second: VectorValue, node: CallExpression): VectorValue {
   if (first.parts.length !== 3) {
-    fail('K213', node, `'${textOf(ctx, node)}' is of ${vectorName(first)}, and a cross product is of three components.`);
+    fail('K213', node, `'${textOf(ctx, node)}' has operands of type ${vectorName(first)}, but a cross product takes three components.`);
   }
   const left = repeatable(first, 'a');
   const right = repeatable(second, 'b');

@@ -23,8 +23,8 @@ export function combineWide(ctx: Context, op: string, comparison: ComparisonOp |
   }
   if (op === '/') return { kind: 'builtin', type, name: 'idiv', args: [as(ctx, left, type, node), as(ctx, right, type, node)] };
   if (!OPERATORS.includes(op)) {
-    const hint = op === '**' ? 'Multiply.' : 'A shift to the right of u64 brings in zeros.';
-    fail('K301', node, `'${op}' is not for whole numbers of 64 bits ('${textOf(ctx, node)}').`, hint);
+    const hint = op === '**' ? 'Multiply.' : "'>>' of a u64 shifts in zeros.";
+    fail('K301', node, `'${op}' does not work on 64-bit integers ('${textOf(ctx, node)}').`, hint);
   }
   return { kind: 'arithmetic', type, op: op as ArithmeticOp, left: as(ctx, left, type, node), right: as(ctx, right, type, node) };
 }
@@ -65,7 +65,7 @@ const LIMITS = { i64: [-(2n ** 63n), 2n ** 63n - 1n], u64: [0n, 2n ** 64n - 1n] 
 export function wideAs(value: bigint, type: ScalarType, node: AnyNode): Expr {
   if (type !== 'i64' && type !== 'u64') throw new Error(`A bigint became ${type}.`);
   const [least, most] = LIMITS[type];
-  if (value < least || value > most) fail('K206', node, `${value} does not fit ${type}.`, `${type} goes from ${least} to ${most}.`);
+  if (value < least || value > most) fail('K206', node, `${value} does not fit ${type}.`, `${type} ranges from ${least} to ${most}.`);
   return wideConst(type, value);
 }
 

@@ -15,8 +15,8 @@ export function tooDeep(): KernelTextError {
   return new KernelTextError(
     'K006',
     { start: 0, end: 1 },
-    'The text is nested too deeply to be read.',
-    'Take parts of it out of their brackets.',
+    'The function is nested too deeply.',
+    'Split the expression into local variables.',
   );
 }
 

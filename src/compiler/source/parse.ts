@@ -39,9 +39,9 @@ function unreadable(error: unknown): KernelTextError {
   if (error instanceof SyntaxError) {
     const at = Math.max(0, (error as SyntaxError & { readonly pos: number }).pos - 1);
     const reason = error.message.replace(/ \(\d+:\d+\)$/, '');
-    return new KernelTextError('K002', { start: at, end: at + 1 }, `The body's text cannot be read: ${reason}.`);
+    return new KernelTextError('K002', { start: at, end: at + 1 }, `The source of the body cannot be parsed: ${reason}.`);
   }
-  return new KernelTextError('K002', whole, "The body's text cannot be read: it is not a function expression.");
+  return new KernelTextError('K002', whole, 'The source of the body cannot be parsed: it is not a function expression.');
 }
 
 function shiftOffsets(root: Expression, by: number): Expression {
@@ -83,7 +83,7 @@ export function parseFunction(body: unknown): ParsedFunction {
     throw new KernelTextError(
       'K001',
       whole,
-      'The body has no text: it is a bound or a native function.',
+      'The body has no source: it is a bound or a native function.',
       'Pass the function itself, not the result of bind().',
     );
   }
@@ -91,8 +91,8 @@ export function parseFunction(body: unknown): ParsedFunction {
     throw new KernelTextError(
       'K006',
       whole,
-      `The body's text has ${text.length} characters (at most ${MAX_TEXT_CHARS}).`,
-      'Split the kernel.',
+      `The source of the body has ${text.length} characters (at most ${MAX_TEXT_CHARS}).`,
+      'Split the kernel into several kernels.',
     );
   }
   const plain = attempt(`(${text})`, 1);

@@ -29,7 +29,7 @@ export function written(build: UnwrittenBuild, wanted: WantedLanes): BuildSpec {
     return { ...facts, source, mapping: { file: site.file ?? facts.name, lines }, ...(lanes !== undefined && { lanes }) };
   } catch (error) {
     if (!isTooDeep(error)) throw error;
-    const message = `K006: Kernel '${facts.name}' is nested too deeply to be written.`;
+    const message = `K006: Kernel '${facts.name}' is nested too deeply. Split the expression into local variables.`;
     throw new CompileError('ERR_MILLRACE_COMPILE', message, message, []);
   }
 }

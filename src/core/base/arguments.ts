@@ -24,7 +24,7 @@ export function show(value: unknown): string {
 export function checkInteger(argument: string, value: unknown, low: number, high: number = Number.MAX_SAFE_INTEGER): number {
   if (typeof value !== 'number' || !Number.isInteger(value))
     throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a whole number.`);
-  if (value < low) throw badArgument(argument, value, `The ${argument} (${value}) is below the least allowed (${low}).`, low);
+  if (value < low) throw badArgument(argument, value, `The ${argument} (${value}) is below the minimum (${low}).`, low);
   if (value > high) throw badArgument(argument, value, `The ${argument} (${value}) exceeds the limit (${high}).`, high);
   return value;
 }

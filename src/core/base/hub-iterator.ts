@@ -78,7 +78,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
     }
     this.#buffer.shift();
     if (this.#dropped++ > 0 || overflow === 'drop-silently') return;
-    const message = `A reader of ${this.#name} is slower than the device: beyond the newest ${buffered} entries they are dropped.`;
+    const message = `A reader of ${this.#name} is slower than the device: entries older than the newest ${buffered} are dropped.`;
     process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_DROPPED' });
   }
 
@@ -86,7 +86,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
     const { buffered } = this.#limits;
     return new MillraceError(
       'ERR_MILLRACE_OVERFLOW',
-      `A reader of ${this.#name} is slower than the device: more than ${buffered} entries wait.`,
+      `A reader of ${this.#name} is slower than the device: its unread entries exceed the limit (${buffered}).`,
     );
   }
 

@@ -127,7 +127,7 @@ export class DeviceCore implements Submitter {
       const open = this.timelines.size;
       throw new LimitError(
         'ERR_MILLRACE_LIMIT',
-        `The open streams of device ${this.name} have reached the limit (${open}).`,
+        `The number of open streams of device ${this.name} has reached the limit (${open}). Close a stream first.`,
         open,
         () => this.#slots.freed(),
         { device: this.name },
@@ -168,7 +168,7 @@ export class DeviceCore implements Submitter {
     const hasWorkerEnded = status === Status.STATE;
     const message = hasWorkerEnded
       ? `The worker of device ${this.name} ended.`
-      : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+      : `Device ${this.name} is lost (status ${status}). It can be opened again only in a new process.`;
     this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name }));
   }
 
@@ -237,7 +237,7 @@ export class DeviceCore implements Submitter {
     const { maxPending } = this.channel;
     switch (status) {
       case Status.LIMIT: {
-        const message = `The unissued operations of device ${name} have reached its limit (${maxPending}).`;
+        const message = `The number of unissued operations of device ${name} has reached the limit (${maxPending}). Await retryAfter.`;
         return new LimitError('ERR_MILLRACE_LIMIT', message, maxPending, () => this.waits.room(this.timelines), facts);
       }
       case Status.DEVICE_LOST:
@@ -246,7 +246,7 @@ export class DeviceCore implements Submitter {
       case Status.STATE:
         return new StateError('ERR_MILLRACE_STATE', `Device ${name} is closed.`, facts);
       default:
-        return new InternalError('ERR_MILLRACE_INTERNAL', `A record was refused (status ${status}).`, facts);
+        return new InternalError('ERR_MILLRACE_INTERNAL', `Device ${name} refused a record (status ${status}).`, facts);
     }
   }
 

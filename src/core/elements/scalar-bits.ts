@@ -61,7 +61,7 @@ export function scalarBits(dtype: DType, value: unknown, name: string): void {
   if (typeof value !== 'number')
     throw wrongType(name, value, dtype === 'i64' || dtype === 'u64' ? 'a bigint or a whole number' : 'a number', dtype);
   if (!Number.isInteger(value)) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is not a whole number.`);
-  if (value < low) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is below the least allowed (${low}).`, low);
+  if (value < low) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is below the minimum (${low}).`, low);
   if (value > high) throw badArgument(name, value, `The ${dtype} ${name} (${value}) exceeds the limit (${high}).`, high);
   bits.low = value >>> 0;
   bits.high = Math.floor(value / TWO_32) >>> 0;
@@ -72,7 +72,7 @@ function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
   if (fitted !== value) {
     const isBelow = value < 0n;
     const limit = isBelow ? (dtype === 'i64' ? -(2n ** 63n) : 0n) : dtype === 'i64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
-    const what = isBelow ? 'is below the least allowed' : 'exceeds the limit';
+    const what = isBelow ? 'is below the minimum' : 'exceeds the limit';
     throw badArgument(name, value, `The ${dtype} ${name} (${value}n) ${what} (${limit}n).`, limit);
   }
   bits.low = Number(value & 0xffffffffn);

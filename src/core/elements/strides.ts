@@ -86,7 +86,7 @@ function sliced(slice: readonly unknown[], extent: number, axis: number): { star
     return value === undefined ? undefined : checkInteger(`${name} of dimension ${axis}`, value, Number.MIN_SAFE_INTEGER);
   });
   const by = step ?? 1;
-  if (by === 0) throw badArgument('index', slice, `The step of dimension ${axis} (0) is not at least 1 or at most -1.`);
+  if (by === 0) throw badArgument('index', slice, `The step of dimension ${axis} (0) must not be 0.`);
   const least = by > 0 ? 0 : -1;
   const most = by > 0 ? extent : extent - 1;
   const bound = (value: number): number => (value < 0 ? Math.max(value + extent, least) : Math.min(value, most));

@@ -18,10 +18,14 @@ export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCo
     if (typeof value !== 'boolean') throw badArgument(name, value, `The option ${name} (${show(value)}) is neither true nor false.`);
   }
   if (timing && interprocess) {
-    throw new ArgumentError('ERR_MILLRACE_EVENT_OPTIONS', 'An event for other processes has no time: timing excludes interprocess.', {
-      argument: 'timing',
-      value: timing,
-    });
+    throw new ArgumentError(
+      'ERR_MILLRACE_EVENT_OPTIONS',
+      'The options timing and interprocess cannot both be true: an event for other processes records no time.',
+      {
+        argument: 'timing',
+        value: timing,
+      },
+    );
   }
   if (interprocess) checkInterprocess(core, 'events');
   return { timing, interprocess };
@@ -30,6 +34,6 @@ export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCo
 /** Throws where the device has nothing to share with other processes. */
 export function checkInterprocess(core: DeviceCore, what: string): void {
   if (core.channel.backend === 'cuda') return;
-  const message = `Device ${core.name} has no ${what} that other processes can open.`;
+  const message = `Device ${core.name} does not support ${what} that other processes can open.`;
   throw new UnsupportedError('ERR_MILLRACE_IPC_UNSUPPORTED', message, 'interprocess', { device: core.name });
 }

@@ -64,7 +64,7 @@ export class SharedMark {
   }
 
   async export(): Promise<Uint8Array<ArrayBuffer>> {
-    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event is one of another process, which has its handle.');
+    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event belongs to another process: get its handle there.');
     const over = this.#core.refuseIfOver();
     if (over !== undefined) throw over;
     this.#mark.bind();

@@ -91,7 +91,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     const address = this.device.core.channel.memoryAddress(this.storage.handle);
     if (address === undefined) {
       const device = this.device.core.name;
-      throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not made array ${this.label} yet.`, { device });
+      throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not allocated array ${this.label} yet.`, { device });
     }
     return address + BigInt(this.storage.base + this.byteOffset);
   }
@@ -150,7 +150,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
     this.#check();
     if ((stream as { readonly device?: unknown } | null)?.device !== this.device) {
-      throw badArgument('stream', stream, `The stream (${show(stream)}) is no stream of device ${this.device.info.id}.`);
+      throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream of device ${this.device.info.id}.`);
     }
     const copy = stream.allocate(this.shape, this.dtype);
     try {
@@ -211,7 +211,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   #gathered(what: string, value: unknown = this): ArgumentError {
-    const message = `No view of array ${this.label} with strides ${show([...this.strides])} has ${what}: clone() it first.`;
+    const message = `Array ${this.label} with strides ${show([...this.strides])} has no view with ${what}: clone() it first.`;
     return badArgument(value === this ? 'array' : 'shape', value, message);
   }
 

@@ -70,8 +70,12 @@ function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: nu
   }
   for (const name of ['dstOffset', 'srcOffset', 'count'] as const) {
     if (opts[name] === undefined || (name !== 'count' && opts[name] === 0)) continue;
-    const ends = `dst is ${describe(to)}, src ${describe(from)}`;
-    throw badCopy(name, opts[name], `The ${name} (${show(opts[name])}) needs two contiguous arrays, or two of one dimension: ${ends}.`);
+    const ends = `dst is ${describe(to)}, src is ${describe(from)}`;
+    throw badCopy(
+      name,
+      opts[name],
+      `The ${name} (${show(opts[name])}) requires two contiguous arrays or two arrays of one dimension: ${ends}.`,
+    );
   }
   const shape = isReachable(to) ? to.shape : (from as Reachable).shape;
   const fits = (operand: Operand): boolean =>
@@ -82,7 +86,7 @@ function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: nu
     throw badCopy(
       'src',
       from,
-      `The dst of the copy is ${describe(to)}, src ${describe(from)}: one is not contiguous, and the shapes differ.`,
+      `The dst of the copy is ${describe(to)}, src is ${describe(from)}: one is not contiguous, so the shapes must be equal.`,
       shape,
     );
   }
@@ -96,7 +100,7 @@ function checkRange(to: Operand, from: Operand, opts: CopyOptions): { dstOffset:
   const dstOffset = checkCount('dstOffset', opts.dstOffset, to.length, to, from) ?? 0;
   const count = checkCount('count', opts.count, from.length - srcOffset, to, from) ?? from.length - srcOffset;
   if (dstOffset + count > to.length) {
-    const ends = `dst is ${describe(to)}, src ${describe(from)}`;
+    const ends = `dst is ${describe(to)}, src is ${describe(from)}`;
     const message = `The elements to copy (${count} from dstOffset ${dstOffset}) exceed the length of dst (${to.length}): ${ends}.`;
     throw badCopy('count', count, message, to.length - dstOffset);
   }
@@ -109,7 +113,7 @@ function checkCount(name: string, value: number | undefined, limit: number, to: 
     return checkInteger(name, value, 0, limit);
   } catch (error) {
     const { message, limit: broken } = error as ArgumentError;
-    throw badCopy(name, value, `${message.slice(0, -1)}: dst is ${describe(to)}, src ${describe(from)}.`, broken);
+    throw badCopy(name, value, `${message.slice(0, -1)}: dst is ${describe(to)}, src is ${describe(from)}.`, broken);
   }
 }
 
@@ -125,7 +129,7 @@ function checkSameDType(to: Operand, from: Operand): DType {
     throw badCopy(
       name,
       operand,
-      `The ${name} of the copy is ${describe(operand)}; the other end is ${describe(name === 'dst' ? from : to)}.`,
+      `The ${name} of the copy is ${describe(operand)}, the other end is ${describe(name === 'dst' ? from : to)}: the element types differ.`,
       dtype,
     );
   }
@@ -189,6 +193,6 @@ function checkApart({ dst, src, shape, byteSize }: Move, value: unknown): void {
   throw badCopy(
     'src',
     value,
-    `The ends of the copy overlap: they reach ${shared} bytes in common, with [${shape.join(', ')}] elements each.`,
+    `The dst and src of the copy overlap (${shared} bytes, each with shape [${shape.join(', ')}]): copy through another array.`,
   );
 }

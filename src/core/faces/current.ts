@@ -80,7 +80,7 @@ export function currentStream(device: Device): Stream {
 /** `device.setCurrentStream`. */
 export function setCurrent(device: Device, stream: Stream, isSynced: boolean): void {
   if (stream.device !== device) {
-    throw wrongDevice('stream', stream, `Stream ${stream.label} is one of device ${stream.device.info.id}, not of ${device.info.id}.`);
+    throw wrongDevice('stream', stream, `Stream ${stream.label} belongs to device ${stream.device.info.id}, not to ${device.info.id}.`);
   }
   stream.checkOpen();
   if (isSynced) comeAfter(stream, currentStream(device));

@@ -136,9 +136,14 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       throw badArgument('handle', handle, `The handle of the stream (${show(handle)}) is not a 64-bit address.`);
     }
     if (this.info.backend !== 'cuda') {
-      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `Device ${this.core.name} has no streams of others.`, 'wrapStream', {
-        device: this.core.name,
-      });
+      throw new UnsupportedError(
+        'ERR_MILLRACE_UNSUPPORTED',
+        `Device ${this.core.name} cannot wrap streams: only CUDA devices have driver streams.`,
+        'wrapStream',
+        {
+          device: this.core.name,
+        },
+      );
     }
     return this.#wrapped(handle, opts);
   }

@@ -16,7 +16,7 @@ export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitO
   checkEvent('start', start);
   checkEvent('end', end);
   if (start.device !== end.device) {
-    const message = `The start event is one of device ${start.device.info.id}, the end event one of ${end.device.info.id}: their clocks differ.`;
+    const message = `The start event belongs to device ${start.device.info.id}, the end event to ${end.device.info.id}: their clocks differ.`;
     throw new EventTimingError(message, 'other-device', { device: start.device.info.id });
   }
   const [from, to] = [timed('start', start), timed('end', end)];
@@ -40,7 +40,9 @@ function checkEvent(argument: string, event: unknown): void {
 function timed(which: string, event: DeviceEvent): TimedPoint {
   const device = event.device.info.id;
   if (!event.timing) {
-    throw new EventTimingError(`The ${which} event was made without the option timing.`, 'timing-off', { device });
+    throw new EventTimingError(`The ${which} event was made without the option timing. Create it with { timing: true }.`, 'timing-off', {
+      device,
+    });
   }
   const point = event.timedPoint;
   if (point === undefined) throw new EventTimingError(`The ${which} event was never recorded.`, 'never-recorded', { device });

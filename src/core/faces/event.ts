@@ -169,7 +169,7 @@ export function recordEvent(
   const { core, device, timeline } = site;
   const event = eventOrOptions instanceof DeviceEvent ? eventOrOptions : new DeviceEvent(device, core, checkPlain(eventOrOptions));
   if (event.device !== device) {
-    throw wrongDevice('event', event, `The event is one of device ${event.device.info.id}; the stream is one of ${core.name}.`);
+    throw wrongDevice('event', event, `The event belongs to device ${event.device.info.id}, the stream to ${core.name}.`);
   }
   try {
     event.moveTo({ timeline, ticket: event.submitRecord(timeline), clock: timeline.hand.clock });

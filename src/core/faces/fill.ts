@@ -15,7 +15,7 @@ export function submitFill(site: StreamSite, dst: DeviceArray, value: unknown): 
     throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
   if (dst.isDisposed) throw dst.disposedError();
   if (dst.device.core !== core) {
-    throw badArgument('dst', dst, `The dst of the fill is an array of device ${dst.device.core.name}; the stream is one of ${core.name}.`);
+    throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.device.core.name}, the stream to ${core.name}.`);
   }
   scalarBits(dst.dtype, value, 'value');
   const { low, high } = bits;

@@ -62,7 +62,7 @@ export async function openIpcArray<D extends DType>(
 /** A copy, since it is on its way to the worker while the caller goes on. */
 function checkHandle(handle: unknown): Uint8Array<ArrayBuffer> {
   if (!(handle instanceof Uint8Array)) {
-    throw badArgument('handle', handle, `The handle (${show(handle)}) is not the Uint8Array that ipcHandle gave.`);
+    throw badArgument('handle', handle, `The handle (${show(handle)}) is not a Uint8Array from ipcHandle().`);
   }
   if (handle.byteLength !== IPC_HANDLE_BYTES) {
     const message = `The handle's length (${handle.byteLength} bytes) is not that of an interprocess handle (${IPC_HANDLE_BYTES} bytes).`;

@@ -113,7 +113,7 @@ function writeArguments(device: Device, site: StreamSite, plan: KernelPlan, args
 
 function surplusArgument(args: object, plan: KernelPlan): Error {
   const name = Object.keys(args).find((key) => !plan.parameters.includes(key)) ?? 'args';
-  return badArgument(name, args, `Argument ${name} is no parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`);
+  return badArgument(name, args, `Argument ${name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`);
 }
 
 function checkArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): DeviceArray {
@@ -138,12 +138,7 @@ function badArray(value: unknown, param: PlanParam, device: Device, plan: Kernel
   if (!(value instanceof DeviceArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
   if (value.isDisposed) return value.disposedError();
   if (value.device !== device) {
-    return badArgument(
-      name,
-      value,
-      `${what} is an array of device ${value.device.info.id}; the stream is one of ${device.info.id}.`,
-      device.info.id,
-    );
+    return badArgument(name, value, `${what} belongs to device ${value.device.info.id}, the stream to ${device.info.id}.`, device.info.id);
   }
   if (value.dtype !== param.dtype)
     return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
@@ -152,7 +147,7 @@ function badArray(value: unknown, param: PlanParam, device: Device, plan: Kernel
     return badArgument(
       name,
       value,
-      `${what} (${value.label} with strides [${strides}]) is not contiguous, as kernels need it: clone() it first.`,
+      `${what} (${value.label} with strides [${strides}]) is not contiguous. Kernels take contiguous arrays: clone() it first.`,
     );
   }
   if (value.length > MAX_EXTENT) {

@@ -30,7 +30,10 @@ export function openDevices(): readonly Device[] {
 export function defaultOfThread(): Device {
   if (chosen !== undefined) return chosen;
   for (const device of open) if (device.state === 'open') return device;
-  throw new StateError('ERR_MILLRACE_STATE', 'There is no default device: this thread has no device open.');
+  throw new StateError(
+    'ERR_MILLRACE_STATE',
+    'There is no default device, because this thread has no open device. Call openDevice() first.',
+  );
 }
 
 export function chooseDefault(device: Device): void {

@@ -38,7 +38,7 @@ export class PeerAccess {
     if (isGranted) return;
     if (!canGrant) {
       const { name } = this.#device.core;
-      const message = `Device ${peer.info.id} cannot reach the memory of device ${name} (${what}).`;
+      const message = `Device ${peer.info.id} cannot access the memory of device ${name} (${what}).`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'peer access', { device: name });
     }
     await this.#set(peer, what, true);

@@ -18,10 +18,10 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
   const { buffer, byteOffset, byteLength, length } = data as HostArray;
   if (!(buffer instanceof SharedArrayBuffer)) {
     const why = 'JavaScript could detach or resize it while the device uses it';
-    throw badArgument('data', data, `The data to pin (${show(data)}) is over an ArrayBuffer, not a SharedArrayBuffer: ${why}.`);
+    throw badArgument('data', data, `The data to pin (${show(data)}) is a view of an ArrayBuffer, not of a SharedArrayBuffer: ${why}.`);
   }
   if (byteLength > 0 && core.arena.isLocked(buffer, byteOffset, byteLength)) {
-    const message = `The memory to pin is page-locked for device ${core.name} already, or used by copies that have not finished since.`;
+    const message = `The memory to pin is already page-locked for device ${core.name}, or copies that use it have not finished.`;
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
   }
   // No bytes have no pages to lock.

@@ -72,7 +72,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     this.checkOpen();
     const handle = this.core.channel.streamHandle(this.timeline.slot);
     if (handle === undefined)
-      throw new StateError('ERR_MILLRACE_STATE', `The device has not made stream ${this.label} yet.`, {
+      throw new StateError('ERR_MILLRACE_STATE', `Device ${this.core.name} has not created stream ${this.label} yet.`, {
         device: this.core.name,
         stream: this.label,
       });
@@ -150,7 +150,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   close(): Promise<void> {
     if (this === this.device.defaultStream && this.device.state === 'open') {
       return Promise.reject(
-        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} is closed with its device.`),
+        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} cannot be closed: close the device.`),
       );
     }
     // What the other streams leave behind is freed on the default stream until the device is closed.

@@ -68,7 +68,7 @@ function checkTogether(cooperative: boolean | undefined, plan: KernelPlan, devic
   }
   geometry.flags = LaunchFlag.COOPERATIVE;
   if (plan.maxBlocksTogether === 0) {
-    const message = `Device ${device} makes no cooperative launches, as kernel ${plan.name} asks for one.`;
+    const message = `Device ${device} does not support cooperative launches (kernel ${plan.name}).`;
     throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'cooperative launches', { device });
   }
   const { grid, block } = geometry;
@@ -80,7 +80,7 @@ function checkTogether(cooperative: boolean | undefined, plan: KernelPlan, devic
 }
 
 function notTogether(plan: KernelPlan, cooperative: false | undefined): Error {
-  const message = `The blocks of kernel ${plan.name} wait for each other, so that they have to run at once: launch it with { cooperative: true }.`;
+  const message = `The blocks of kernel ${plan.name} wait for each other, so all of them must run at the same time: launch it with { cooperative: true }.`;
   return badArgument('cooperative', cooperative, message, true);
 }
 
@@ -97,9 +97,9 @@ function measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPla
   if (isList && !Array.isArray(threads))
     throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
   const rank = isList ? threads.length : 1;
-  if (rank < 1 || rank > 3) throw badArgument('threads', threads, `The dimensions of threads (${rank}) are not 1, 2 or 3.`, 3);
+  if (rank < 1 || rank > 3) throw badArgument('threads', threads, `The number of dimensions of threads (${rank}) is not 1, 2 or 3.`, 3);
   if (plan.indexRank !== 0 && rank !== plan.indexRank) {
-    const message = `The dimensions of threads (${rank}) are not those that kernel ${plan.name} uses (${plan.indexRank}).`;
+    const message = `The number of dimensions of threads (${rank}) differs from that of kernel ${plan.name} (${plan.indexRank}).`;
     throw badArgument('threads', threads, message, plan.indexRank);
   }
   extent[0] = checkInteger('threads', isList ? threads[rank - 1] : threads, 0, MAX_EXTENT);
@@ -163,7 +163,7 @@ function checkBlockRank(block: Dim3, rank: number): void {
   for (let axis = rank; axis < 3; axis++) {
     const along = geometry.block[axis] as number;
     if (along === 1) continue;
-    const message = `Block size ${'xyz'[axis]} (${along}) exceeds what threads of ${rank} dimension${rank === 1 ? '' : 's'} can use (1).`;
+    const message = `Block size ${'xyz'[axis]} (${along}) exceeds the limit for threads of ${rank} dimension${rank === 1 ? '' : 's'} (1).`;
     throw badArgument('block', block, message, 1);
   }
 }

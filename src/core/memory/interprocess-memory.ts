@@ -18,8 +18,8 @@ export async function exportMemory(storage: Storage, label: string, isView: bool
   const madeAt = exportable.get(storage);
   const refuse = (what: string): StateError =>
     new StateError('ERR_MILLRACE_STATE', `Array ${label} of device ${core.name} ${what}.`, { device: core.name });
-  if (madeAt === undefined) throw refuse('cannot be opened by other processes: device.interprocess makes arrays that can');
-  if (isView) throw refuse('is a view: the array it is a view of has the handle');
+  if (madeAt === undefined) throw refuse('cannot be opened by other processes: create the array with device.interprocess()');
+  if (isView) throw refuse('is a view: get the handle of the array that it is a view of');
   // The memory is there when its record has finished.
   await core.waits.until(madeAt.timeline, madeAt.ticket);
   const over = core.refuseIfOver();

@@ -21,8 +21,8 @@ const forgotten = new FinalizationRegistry<Held>((held) => {
   if (hasWarned) return;
   hasWarned = true;
   const message =
-    'An array was collected that nobody disposed. Declare arrays with `using`, or call [Symbol.dispose](): the collector ' +
-    'does not know how much device memory they hold, and pinned memory stays taken. Further ones are not shown.';
+    'An array was garbage-collected without being disposed. Declare arrays with `using`, or call [Symbol.dispose](): the ' +
+    'garbage collector does not see device memory, and pinned memory stays allocated. Later cases are not reported.';
   process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_FORGOTTEN' });
 });
 

@@ -84,7 +84,7 @@ class ModuleVariables implements VariableUses {
   #tooMany(entries: number): Error {
     const count = this.#asked.length;
     const message =
-      `The arguments of the launch (${entries}) and the variables that were asked for of its module (${count}) ` +
+      `The arguments of the launch (${entries}) and the requested variables of its module (${count}) ` +
       `exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
     return badArgument('kernel', entries + count, message, MAX_LAUNCH_ARGS);
   }

@@ -192,5 +192,5 @@ export function hostError(error: Error, operation: Operation): MillraceError {
 /** What is thrown need not be an error; `done` rejects with one. */
 export function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
-  return new MillraceError('ERR_MILLRACE_HOST', `A host function threw ${show(thrown)}, which is no error.`, { cause: thrown });
+  return new MillraceError('ERR_MILLRACE_HOST', `A host function threw ${show(thrown)}, which is not an Error.`, { cause: thrown });
 }

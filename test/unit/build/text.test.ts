@@ -126,12 +126,12 @@ test.each([
 
 test.each([
   ['struct S { __device__ S() { __syncthreads(); } };', 'constructor'],
-  ['struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } };', 'waits in operator(): give it a name of its own'],
-  ['__device__ auto f(int v) { return __any_sync(~0u, v); }', 'waits in f, whose type is auto: write it out'],
+  ['struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } };', 'waits in operator(): make it a named function'],
+  ['__device__ auto f(int v) { return __any_sync(~0u, v); }', 'waits in f, whose return type is auto: write the type'],
   ['__global__ void k(int* y) { auto f = [&](int v) { return __any_sync(~0u, v); }; y[0] = f(1); }', "write '-> T' before its body"],
   [
     '__device__ void k(int c) { int v = (c ? __activemask() : 1) + __activemask(); }',
-    'decides whether to wait, or has a lambda that waits, in an expression that waits elsewhere too: write two statements',
+    'has an expression with a conditional wait, or with a lambda that waits, and with another wait: write two statements',
   ],
   ['int v = __activemask();', 'calls __activemask outside the body of a function'],
 ])('what cannot wait is an error: %s', (source, what) => {

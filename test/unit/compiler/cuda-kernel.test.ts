@@ -50,25 +50,25 @@ test('lines of the text are lines of this file', () => {
 describe('the list of parameters is compared with the text', () => {
   test('their number', () => {
     expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32 }, SCALE))).toMatchInlineSnapshot(
-      `"params has 3 entries, and 'scale' takes 4 in the text: (const float* x, float* y, float a, int n)."`,
+      `"params has 3 entries, but 'scale' has 4 parameters in the source: (const float* x, float* y, float a, int n)."`,
     );
   });
   test('their types', () => {
     expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: u32 }, SCALE))).toMatchInlineSnapshot(
-      `"The parameter 'n' (u32) is 'int n' in the text, at position 4: the element type differs."`,
+      `"The parameter 'n' (u32) is 'int n' in the source, at position 4: the element type differs."`,
     );
     expect(refused(() => cudaKernel('scale', { x: input(f64), y: output(f32), a: f32, n: i32 }, SCALE))).toMatchInlineSnapshot(
-      `"The parameter 'x' (f64*) is 'const float* x' in the text, at position 1: the element type differs."`,
+      `"The parameter 'x' (f64*) is 'const float* x' in the source, at position 1: the element type differs."`,
     );
   });
   test('their order', () => {
     expect(refused(() => cudaKernel('scale', { a: f32, x: input(f32), y: output(f32), n: i32 }, SCALE))).toMatchInlineSnapshot(
-      `"The parameter 'a' (f32) is 'const float* x' in the text, at position 1: a scalar cannot be a pointer."`,
+      `"The parameter 'a' (f32) is 'const float* x' in the source, at position 1: a scalar cannot be a pointer."`,
     );
   });
   test('const where it is written', () => {
     expect(refused(() => cudaKernel('scale', { x: inout(f32), y: output(f32), a: f32, n: i32 }, SCALE))).toMatchInlineSnapshot(
-      `"The parameter 'x' (f32*) is 'const float* x' in the text, at position 1: an inout array cannot be const."`,
+      `"The parameter 'x' (f32*) is 'const float* x' in the source, at position 1: an inout array cannot be const."`,
     );
   });
   test('types that only the compiler knows are left to it', () => {
@@ -113,15 +113,15 @@ test('readParameter', () => {
 
 test('the kernel must be in the text, and findable by its name', () => {
   expect(complaint(() => cudaKernel('other', {}, SCALE))).toMatchInlineSnapshot(`
-    "K005: The text has no kernel named 'other'.
-      The text has scale. Write: extern "C" __global__ void other(...)."
+    "K005: The source has no kernel named 'other'.
+      The source has scale. Write: extern "C" __global__ void other(...)."
   `);
   expect(complaint(() => cudaKernel('k', {}, '// __global__ void k() {}'))).toMatchInlineSnapshot(`
-    "K005: The text has no kernel named 'k'.
-      The text has no __global__ function. Write: extern "C" __global__ void k(...)."
+    "K005: The source has no kernel named 'k'.
+      The source has no __global__ function. Write: extern "C" __global__ void k(...)."
   `);
   expect(complaint(() => cudaKernel('k', {}, '__global__ void k() {}'))).toMatchInlineSnapshot(`
-    "K005: The kernel 'k' is not extern "C", so it cannot be found by its name.
+    "K005: The kernel 'k' is not extern "C", so the library cannot find it by its name.
       Write: extern "C" __global__ void k(...)."
   `);
 });
@@ -214,7 +214,7 @@ describe('barriers of the grid', () => {
 
 test('arguments', () => {
   expect(refused(() => cudaKernel('a b', {}, SCALE))).toMatchInlineSnapshot(
-    `"The name (a b) must be a C identifier: the function in the text has it."`,
+    `"The name (a b) must be a C identifier: it is the name of the function in the source."`,
   );
   expect(refused(() => cudaKernel('k', { n: 3 as never }, SCALE))).toMatchInlineSnapshot(
     `"The parameter 'n' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,

@@ -76,8 +76,10 @@ describe('variables', () => {
     expect(text.variable('made', 'i32', [1])).toEqual({ name: 'made', isConstant: false });
     expect(text.variable('elsewhere', 'i32', [1])).toEqual({ name: 'elsewhere', isConstant: false });
     for (const name of ['missing', 'ma.e', 'n::', ''])
-      expect(refusal(() => text.variable(name, 'i32', [1])).message).toContain('It has plain.');
-    expect(refusal(() => textOf('int x;').variable('x', 'i32', [1])).message).toContain('It has none that can be asked for.');
+      expect(refusal(() => text.variable(name, 'i32', [1])).message).toContain('The source has plain.');
+    expect(refusal(() => textOf('int x;').variable('x', 'i32', [1])).message).toContain(
+      'The source has no variable that global() can return.',
+    );
   });
 
   test('that conditions choose between are left to the image', () => {

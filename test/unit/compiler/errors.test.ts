@@ -59,18 +59,20 @@ test('the frame of a one-line text is cut around the place', () => {
 
 test('K001 no text', () => {
   expect(refused(Math.max as never)).toMatchInlineSnapshot(`
-    "K001: The body has no text: it is a bound or a native function.
+    "K001: The body has no source: it is a bound or a native function.
       Pass the function itself, not the result of bind()."
   `);
   expect(refused(Function.prototype.bind.call(() => {}, undefined))).toMatchInlineSnapshot(`
-    "K001: The body has no text: it is a bound or a native function.
+    "K001: The body has no source: it is a bound or a native function.
       Pass the function itself, not the result of bind()."
   `);
   expect(refused('x' as never)).toMatchInlineSnapshot(`"K001: The body must be a function (string was given)."`);
 });
 
 test('K002 text that is no function expression', () => {
-  expect(refused(withText('class {}'))).toMatchInlineSnapshot(`"K002: The body's text cannot be read: it is not a function expression."`);
+  expect(refused(withText('class {}'))).toMatchInlineSnapshot(
+    `"K002: The source of the body cannot be parsed: it is not a function expression."`,
+  );
 });
 
 test('K003 async and generators', () => {
@@ -86,13 +88,15 @@ test('K004 patterns', () => {
       Write the name alone: the values come from the launch."
   `);
   expect(refused(withText('({ x: [first] }) => {}'))).toMatchInlineSnapshot(`
-    "K004: The parameter 'x' is taken apart further.
+    "K004: The parameter 'x' is destructured further.
       Write the name alone: the values come from the launch."
   `);
   expect(refused(withText('({ ...rest }) => {}'))).toMatchInlineSnapshot(
-    `"K004: A parameter of a body must be a flat pattern, without rest and computed keys."`,
+    `"K004: A parameter of a body must be a flat destructuring pattern, without rest and computed keys."`,
   );
-  expect(refused(withText('([x]) => {}'))).toMatchInlineSnapshot(`"K004: A parameter of a body must be a name or a flat pattern."`);
+  expect(refused(withText('([x]) => {}'))).toMatchInlineSnapshot(
+    `"K004: A parameter of a body must be a name or a flat destructuring pattern."`,
+  );
 });
 
 test('what cannot be taken apart', () => {
@@ -107,12 +111,14 @@ test('what cannot be taken apart', () => {
     "K101: 'w' does not exist.
       The members are x, y and z."
   `);
-  expect(taken('const { ...all } = t.threadIdx;')).toMatchInlineSnapshot(`"K301: '...all': a place is taken apart by x, y and z."`);
+  expect(taken('const { ...all } = t.threadIdx;')).toMatchInlineSnapshot(
+    `"K301: '...all': a thread index is destructured into x, y and z."`,
+  );
   expect(taken('const { x, y } = t.vec2f(1, 2);')).toMatchInlineSnapshot(
-    `"K301: '{ x, y } = t.vec2f(1, 2)': only the parameters of the body, shapes and places can be taken apart."`,
+    `"K301: '{ x, y } = t.vec2f(1, 2)': only the parameters of the body, shapes and thread indices can be destructured."`,
   );
   expect(taken('const [x] = t.threadIdx;')).toMatchInlineSnapshot(
-    `"K301: '[x] = t.threadIdx': only the parameters of the body, shapes and places can be taken apart."`,
+    `"K301: '[x] = t.threadIdx': only the parameters of the body, shapes and thread indices can be destructured."`,
   );
   expect(taken('let [rows] = a.shape; rows = 1;')).toMatchInlineSnapshot(`
     "K104: 'rows' cannot be assigned to: it is a constant or a parameter.
@@ -238,7 +244,7 @@ test('K301 syntax outside the language', () => {
       Write if and else.
     try: K301: A try statement is not part of the kernel language.
     throw: K301: A throw statement is not part of the kernel language.
-      Return, and leave a mark in an output array.
+      Return, and write an error code into an output array.
     label: K301: A labeled statement is not part of the kernel language.
     string: K301: '"a"' is not a number or a boolean.
       Kernels have no strings, null or regular expressions.
@@ -251,8 +257,8 @@ test('K301 syntax outside the language', () => {
       Write it as a statement of its own.
     increment: K301: 'v++' is used as a value.
       Write it as a statement of its own.
-    nullish: K301: '??' is not part of the kernel language: nothing is null here.
-    optional: K301: '?.' is not part of the kernel language: nothing is undefined here.
+    nullish: K301: '??' is not part of the kernel language: no value of a kernel is null.
+    optional: K301: '?.' is not part of the kernel language: no value of a kernel is undefined.
     spread: K212: 'Math.max' takes at least 2 arguments, not 1.
     nothing: K301: 'x[i] > 1' does nothing.
       Assign it, or remove it."

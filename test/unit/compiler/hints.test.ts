@@ -24,12 +24,12 @@ test('functions of JavaScript', () => {
 test('syntax of JavaScript', () => {
   expect(told('const a = [1, 2];')).toContain('Declare local(type, size), and assign the elements.');
   expect(told('const f = function (v) { return v; };')).toContain('func(...)');
-  expect(told('x[i] = x?.[i];')).toBe("K301: '?.' is not part of the kernel language: nothing is undefined here.");
+  expect(told('x[i] = x?.[i];')).toBe("K301: '?.' is not part of the kernel language: no value of a kernel is undefined.");
 });
 
 test('whole numbers that are too large are called so', () => {
   expect(told('n[i] = 5000000000;')).toBe(
-    'K206: 5000000000 does not fit i32.\n  i32 has 32 bits. Numbers beyond are f64, or i64 with an n.',
+    'K206: 5000000000 does not fit i32.\n  i32 has 32 bits. Write a larger number as f64(...), or as i64 with the suffix n.',
   );
   expect(told('u[i] = -5000000000;')).toContain('-5000000000 does not fit u32.');
   make('big[i] = 5000000000n;');

@@ -272,8 +272,8 @@ test('two typed values that do not convert: both places are named', () => {
       }),
     ),
   ).toMatchInlineSnapshot(`
-    "K203: 's' would be f32 here, and is i32 by 's = n[i]' (line 3 of the function).
-      Cast one of the two, or start 's' with the type it should have: let s = f32(0)."
+    "K203: 's' is f32 here, but i32 in 's = n[i]' (line 3 of the function).
+      Cast one of the two, or initialize 's' with the wanted type: let s = f32(0)."
   `);
 });
 
@@ -286,7 +286,7 @@ test('numbers that do not fit are refused', () => {
     ),
   ).toMatchInlineSnapshot(`
     "K206: 3000000000 does not fit i32.
-      i32 goes to 2147483647. Use u32(...) for larger numbers."
+      The largest i32 is 2147483647. Use u32(...) for larger numbers."
   `);
   expect(
     complaint(() =>
@@ -296,7 +296,7 @@ test('numbers that do not fit are refused', () => {
     ),
   ).toMatchInlineSnapshot(`
     "K206: -1 does not fit u32.
-      u32 starts at 0. Use i32(...) for negative numbers."
+      The smallest u32 is 0. Use i32(...) for negative numbers."
   `);
 });
 

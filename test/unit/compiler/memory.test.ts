@@ -195,13 +195,13 @@ test('K402 where memory is declared', () => {
   `);
   expect(refused('(p, t) => { for (;;) { const tile = t.sharedDynamic(f32); } }')).toMatch(/^K402: 'tile' is declared in an inner block/);
   expect(refused('(p, t) => { t.shared(f32, 4)[0] = 1; }')).toMatchInlineSnapshot(`
-    "K402: 'shared' stands outside a declaration.
-      Give it a name: const tile = shared(f32, 256);"
+    "K402: 'shared' is used outside of a declaration.
+      Declare a name for it: const tile = shared(f32, 256);"
   `);
-  expect(refused('(p, t) => { t.local(f32, 4); }')).toMatch(/^K402: 'local' stands outside a declaration/);
+  expect(refused('(p, t) => { t.local(f32, 4); }')).toMatch(/^K402: 'local' is used outside of a declaration/);
   expect(complaint(() => func([f32], f32, withText('(v) => { const a = local(f32, 4); return v; }')))).toMatchInlineSnapshot(`
-    "K402: 'local' stands in a helper.
-      Only the body of a kernel declares memory."
+    "K402: 'local' is used in a helper.
+      Only the body of a kernel can declare memory."
   `);
 });
 
@@ -231,7 +231,7 @@ test('K404 how much memory there is', () => {
   expect(most.arrays.length).toBe(2);
   expect(refused('(p, t) => { const a = t.shared(f64, 6144); const b = t.shared(t.u8, 1); }')).toMatchInlineSnapshot(`
     "K404: With 'b' the shared memory of a block is 49153 bytes (49152 at most).
-      Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }."
+      Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }."
   `);
   expect(refused('(p, t) => { const a = t.local(f32, [512, 257]); }')).toMatchInlineSnapshot(`
     "K404: With 'a' the local memory of a thread is 526336 bytes (524288 at most).
@@ -267,13 +267,13 @@ test('statements are no values, and memory is no value', () => {
   expect(refused('({ x }, t) => { const tile = t.shared(f32, 4); x[0] = tile; }')).toMatch(/^K210: 'tile' is an array of 1 dimension/);
   expect(refused('({ x }, t) => { const tile = t.shared(f32, 4); tile = x; }')).toMatch(/^K210: 'tile' is an array, not an element of one/);
   expect(refused('({ x }, t) => { x[0] = t.u8(3); }')).toMatchInlineSnapshot(`
-    "K302: 'u8' is an element type, not a cast: in a register there is no u8.
+    "K302: 'u8' is an element type and not a cast: registers hold no u8.
       Cast to i32, u32, f32 or f64."
   `);
   expect(refused('({ x }, t) => { t.assert(x[0]); }')).toMatch(/^K201: 'x\[0\]' is f32 where a condition is needed/);
   expect(refused('({ x }, t) => { x[0] = "a"; }')).toMatch(/^K301/);
   expect(complaint(() => func([f32], f32, withText('(v) => { syncthreads(); return v; }')))).toMatchInlineSnapshot(`
-    "K302: 'syncthreads' stands in a helper.
-      Only the body of a kernel has barriers, print and assert."
+    "K302: 'syncthreads' is used in a helper.
+      Only the body of a kernel can have barriers, print and assert."
   `);
 });

@@ -100,8 +100,8 @@ test('a variable that counts down stays signed when it is cast', () => {
 
 test('what generators are not', () => {
   expect(refused('({ x }, { rng }) => { x[0] = rng(1, 2).uniform(); }')).toMatchInlineSnapshot(`
-    "K402: 'rng' stands outside a declaration.
-      Give it a name: const random = rng(seed, i);"
+    "K402: 'rng' is used outside of a declaration.
+      Declare a name for it: const random = rng(seed, i);"
   `);
   expect(refused('({ x }, { rng }) => { const r = rng(1, 2); x[0] = r.random(); }')).toMatchInlineSnapshot(`
     "K101: 'r.random' does not exist.
@@ -115,7 +115,7 @@ test('what generators are not', () => {
   expect(refused('({ x }, { rng }) => { const r = rng(1, 2); x[0] = r.uniform(3); }')).toBe("K212: 'r.uniform' takes 0 arguments, not 1.");
   expect(refused('({ x }, { rng }) => { let r = rng(1, 2); r = rng(1, 3); }')).toMatch(/^K104: 'r' cannot be assigned to/);
   expect(complaint(() => func([f32], f32, withText('(v) => { const r = rng(1, 2); return r.uniform(); }')))).toMatchInlineSnapshot(`
-    "K302: 'rng' stands in a helper.
-      Give the helper the numbers that the kernel has drawn."
+    "K302: 'rng' is used in a helper.
+      Draw the numbers in the kernel and pass them to the helper."
   `);
 });

@@ -229,8 +229,8 @@ describe('barriers', () => {
         syncwarp();
       });
     expect(complaint(wrong)).toMatchInlineSnapshot(`
-      "K401: syncthreads() stands in a loop that threads of a block leave at different times: its condition differs between them (it depends on 'turns', which depends on 'half', which depends on threadIdx.x).
-        Let every thread reach the barrier, and keep the condition around the work before and after it."
+      "K401: syncthreads() is in a loop that threads of a block leave at different iterations: its condition differs between them (it depends on 'turns', which depends on 'half', which depends on threadIdx.x).
+        Make every thread reach the barrier: put the condition around the work before and after the barrier."
     `);
     expect(wrong).toThrowError(/\| +for \(let k = 0; k < turns; k\+\+\) \{\n +\| +\^/);
     const warp = (): unknown =>
@@ -241,8 +241,8 @@ describe('barriers', () => {
         }
       });
     expect(complaint(warp)).toMatchInlineSnapshot(`
-      "K401: syncwarp() stands below a condition that differs between the threads of a block (it depends on threadIdx.x).
-        Let every thread reach the barrier, and keep the condition around the work before and after it. A barrier of a warp is held to this too: on the CPU device it is one of the whole block."
+      "K401: syncwarp() is in a branch whose condition differs between the threads of a block (it depends on threadIdx.x).
+        Make every thread reach the barrier: put the condition around the work before and after the barrier. This also applies to a warp barrier, because on the CPU device it is a barrier of the whole block."
     `);
   });
 
@@ -256,8 +256,8 @@ describe('barriers', () => {
         y[i] = 2;
       });
     expect(complaint(branch)).toMatchInlineSnapshot(`
-      "K401: gridSync() stands below a condition that differs between the blocks of the grid (it depends on blockIdx.x).
-        Let every block reach the barrier, and keep the condition around the work before and after it."
+      "K401: gridSync() is in a branch whose condition differs between the blocks of the grid (it depends on blockIdx.x).
+        Make every block reach the barrier: put the condition around the work before and after the barrier."
     `);
     const loop = (): unknown =>
       kernel('wide', params, ({ y }, { i, blockIdx, gridSync }) => {
@@ -265,8 +265,8 @@ describe('barriers', () => {
         y[i] = 2;
       });
     expect(complaint(loop)).toMatchInlineSnapshot(`
-      "K401: gridSync() stands in a loop that blocks of the grid leave at different times: its condition differs between them (it depends on blockIdx.y).
-        Let every block reach the barrier, and keep the condition around the work before and after it."
+      "K401: gridSync() is in a loop that blocks of the grid leave at different iterations: its condition differs between them (it depends on blockIdx.y).
+        Make every block reach the barrier: put the condition around the work before and after the barrier."
     `);
     const left = (): unknown =>
       kernel('wide', params, ({ y }, { i, blockIdx, gridSync }) => {
@@ -277,16 +277,16 @@ describe('barriers', () => {
         y[i] = 2;
       });
     expect(complaint(left)).toMatchInlineSnapshot(`
-      "K401: gridSync() stands in a loop that blocks of the grid leave at different times, by a break under a condition that differs between them (it depends on blockIdx.z).
-        Let every block reach the barrier, and keep the condition around the work before and after it."
+      "K401: gridSync() is in a loop that blocks of the grid leave at different iterations: the condition of a break differs between them (it depends on blockIdx.z).
+        Make every block reach the barrier: put the condition around the work before and after the barrier."
     `);
     const thread = (): unknown =>
       kernel('wide', params, ({ y }, { i, gridSync }) => {
         if (y[i] === 1) gridSync();
       });
     expect(complaint(thread)).toMatchInlineSnapshot(`
-      "K401: gridSync() stands below a condition that differs between the threads of a block (it depends on the index i).
-        Let every thread reach the barrier, and keep the condition around the work before and after it."
+      "K401: gridSync() is in a branch whose condition differs between the threads of a block (it depends on the index i).
+        Make every thread reach the barrier: put the condition around the work before and after the barrier."
     `);
   });
 
@@ -305,7 +305,7 @@ describe('barriers', () => {
       );
     expect(complaint(() => made(48 * 256 - 3))).toMatchInlineSnapshot(`
       "K404: gridSync() and the shared memory of a block are 49156 bytes (49152 at most).
-        Use sharedDynamic(type), and name the bytes at the launch: { grid, block, sharedBytes }."
+        Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }."
     `);
     expect(made(48 * 256 - 4).build.syncsGrid).toBe(true);
   });

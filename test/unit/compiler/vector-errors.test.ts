@@ -61,14 +61,14 @@ test('K213 vectors and numbers', () => {
     assigned: K213: 'v = vec2f(1)' mixes vec3f and vec2f.
     assignedNumber: K213: '1' is a number where a vector is needed.
       Make one: vec3f(x, y, z), or vec3f(row) of an array.
-    crossed: K213: 'cross(vec2f(1), vec2f(2))' is of vec2f, and a cross product is of three components.
+    crossed: K213: 'cross(vec2f(1), vec2f(2))' has operands of type vec2f, but a cross product takes three components.
     whole: K213: 'length' takes vectors of f32 or f64, and 'vec3i(1)' is a vec3i.
       Convert it: vec3f(...).
     longer: K213: 'vec2f(1)' is a vec2f, and vec3f has 3 components.
     arms: K213: '2' is a number where a vector is needed.
       Make one: vec3f(x, y, z), or vec3f(row) of an array.
-    atomicArm: K301: 'i > 1 ? vec2f(atomicAdd(n, 0, 1)) : v...' chooses between vectors with an atomic or a random number inside.
-      Write an if, or give the number a name first.
+    atomicArm: K301: 'i > 1 ? vec2f(atomicAdd(n, 0, 1)) : v...' chooses between vectors, and one of them contains an atomic or a random number.
+      Write an if, or assign the number to a variable first.
     member: K101: 'v.z' does not exist in a vec2f.
       The members are x, y.
     size: K101: 'v.length' does not exist in a vec2f.
@@ -76,7 +76,7 @@ test('K213 vectors and numbers', () => {
     constant: K104: 'v' cannot be assigned to: it is a constant or a parameter.
       Copy it into a let first.
     part: K104: 'v.x' cannot be assigned to: a vector is a value.
-      Make another: v = vec2f(2, v.y).
+      Assign a new vector: v = vec2f(2, v.y).
     fewer: K212: 'vec3f' takes 3 arguments or one, not 2.
     fraction: K206: '2.5' is a fraction where i32 is needed, and would lose its fraction.
       Write i32(2.5) to truncate.

@@ -190,28 +190,28 @@ test('what meets its own kind only', () => {
     number: K204: 'a[0] + n[0]' mixes i64 and i32.
       Cast one side: i64(...).
     text: K204: 'a[0] + 1' mixes i64 and a whole number.
-      Write the number with an n: 1n.
+      Write the number with the suffix n: 1n.
     stored: K204: 'a[0]' is i64 where f32 is needed.
       Write f32(a[0]).
     narrowed: K204: 'a[0]' is i64 where i32 is needed.
       Write i32(a[0]).
     index: K204: 'a[0]' is i64 where i32 is needed.
       Write i32(a[0]).
-    power: K301: '**' is not for whole numbers of 64 bits ('a[0] ** 2n').
+    power: K301: '**' does not work on 64-bit integers ('a[0] ** 2n').
       Multiply.
-    unsignedShift: K301: '>>>' is not for whole numbers of 64 bits ('a[0] >>> 2n').
-      A shift to the right of u64 brings in zeros.
-    sqrt: K201: 'Math.sqrt' is not for whole numbers of 64 bits.
+    unsignedShift: K301: '>>>' does not work on 64-bit integers ('a[0] >>> 2n').
+      '>>' of a u64 shifts in zeros.
+    sqrt: K201: 'Math.sqrt' does not work on 64-bit integers.
       Cast to f64(...), or to i32(...).
-    abs: K201: 'Math.abs' is not for whole numbers of 64 bits.
+    abs: K201: 'Math.abs' does not work on 64-bit integers.
       Cast to f64(...), or to i32(...).
     popcount: K206: 'popcount' takes integers, and 'b[0]' is u64.
     least: K206: -1 does not fit u64.
-      u64 goes from 0 to 18446744073709551615.
+      u64 ranges from 0 to 18446744073709551615.
     most: K206: 9223372036854775808 does not fit i64.
-      i64 goes from -9223372036854775808 to 9223372036854775807.
+      i64 ranges from -9223372036854775808 to 9223372036854775807.
     far: K206: 18446744073709551616 does not fit u64.
-      u64 goes from 0 to 18446744073709551615.
+      u64 ranges from 0 to 18446744073709551615.
     float: K204: '2.5' is a fraction where i64 is needed.
       Write i64(2.5).
     atomic: K209: 'atomicAdd' does not work on i64.

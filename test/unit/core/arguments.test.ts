@@ -47,14 +47,14 @@ describe('launch arguments', () => {
   const rows: readonly (readonly [args: object, argument: string | undefined, message: RegExp])[] = [
     [{ n: 1, a: 1 }, 'x', /x of kernel k is missing/],
     [{ n: 1, x }, 'a', /a of kernel k is missing/],
-    [{ n: 1, a: 1, x, z: 2 }, 'z', /z is no parameter of kernel k \(n, a, x\)/],
+    [{ n: 1, a: 1, x, z: 2 }, 'z', /z is not a parameter of kernel k \(n, a, x\)/],
     [{ n: 1.5, a: 1, x }, 'n', /n \(1.5\) is not a whole number/],
     [{ n: 2 ** 31, a: 1, x }, 'n', /\(2147483648\) exceeds the limit \(2147483647\)/],
     [{ n: Number.NaN, a: 1, x }, 'n', /NaN/],
     [{ n: 1, a: '2', x }, 'a', /a \('2'\) is not a number/],
     [{ n: 1, a: 1, x: 5 }, 'x', /x of kernel k \(5\) is not a device array/],
     [{ n: 1, a: 1, x: device.zeros(4, 'i32') }, 'x', /dtype i32; the kernel takes f32/],
-    [{ n: 1, a: 1, x: foreign }, 'x', /is an array of device cpu:0/],
+    [{ n: 1, a: 1, x: foreign }, 'x', /x of kernel k belongs to device cpu:0/],
     [{ n: 1, a: 1, x: disposed }, undefined, /f32\[4\] of device cpu:0 was disposed/],
     [null as never, 'args', /are not an object/],
   ];

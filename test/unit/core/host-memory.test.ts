@@ -226,7 +226,7 @@ describe('memory that is page-locked where it is', () => {
     for (const data of [new Uint8Array(buffer), new Uint8Array(buffer, 199, 1), new Uint8Array(buffer, 50, 51), device.pinned(4).data]) {
       const error = thrownBy(() => device.pin(data as Uint8Array<SharedArrayBuffer>));
       expect(error).toBeInstanceOf(StateError);
-      expect(error.message).toMatch(/page-locked for device cuda:0 already/);
+      expect(error.message).toMatch(/already page-locked for device cuda:0/);
     }
     device.pin(new Uint8Array(buffer, 200, 100));
     device.pin(new Uint8Array(buffer, 0, 100));
@@ -248,7 +248,7 @@ describe('memory that is page-locked where it is', () => {
     ]) {
       expect(thrownBy(() => device.pin(data as never))).toMatchObject({ name: 'ArgumentError', argument: 'data' });
     }
-    expect(thrownBy(() => device.pin(new Uint8Array(4) as never)).message).toMatch(/not a SharedArrayBuffer: JavaScript could detach/);
+    expect(thrownBy(() => device.pin(new Uint8Array(4) as never)).message).toMatch(/not of a SharedArrayBuffer: JavaScript could detach/);
     expect(channel.registered).toHaveLength(before);
   });
 });

@@ -226,7 +226,7 @@ describe('arrays', () => {
     const x = device.zeros([4, 4], 'f64');
     expect(x.view(1, [undefined, undefined, -1]).nativePointer - x.nativePointer).toBe(56n);
     channel.memoryAddress = () => undefined;
-    expect(() => x.nativePointer).toThrow(/has not made array f64\[4, 4\] yet/);
+    expect(() => x.nativePointer).toThrow(/has not allocated array f64\[4, 4\] yet/);
     x[Symbol.dispose]();
     expect(() => x.nativePointer).toThrow('disposed');
   });
@@ -238,7 +238,7 @@ describe('arrays', () => {
     expect(() => x.transpose().subarray(0, 3)).toThrow(/clone\(\) it first/);
     const copy = x.transpose().clone();
     expect([copy.shape, copy.isContiguous]).toEqual([[4, 3], true]);
-    expect(() => x.clone(fixture().device.stream)).toThrow(/no stream of device cpu:0/);
+    expect(() => x.clone(fixture().device.stream)).toThrow(/not a stream of device cpu:0/);
     expect(() => x.clone(5 as never)).toThrow(/The stream \(5\)/);
   });
 
