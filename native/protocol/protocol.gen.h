@@ -6,86 +6,86 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "c475ecc8d08e50d5";
+inline constexpr char kHash[] = "1768da502b3548e6";
 inline constexpr uint32_t kHandleIndexBits = 22;
-/// Largest record. Node-API callers write records into a block of this size.
+/// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
-/// Entries in a Launch record: one per scalar, one per array, one per array dimension passed to the kernel.
+/// Largest number of entries in a Launch record: one per scalar, per array, per array dimension passed to the kernel, and per module variable.
 inline constexpr uint32_t kMaxLaunchArgs = 128;
-/// Timeline slots of one device; a slot is reused once its stream was closed and drained.
+/// Timeline slots of one device. A slot is reused after its stream was closed and drained.
 inline constexpr uint32_t kMaxStreams = 4096;
-/// Default bound of unissued records of one device.
+/// Default limit of unissued records of one device (`maxPending`).
 inline constexpr uint32_t kMaxPending = 1048576;
-/// Issued and uncompleted records of one stream; beyond it the stream parks, so that it cannot block the driver's launch queue for the others.
+/// Limit of issued and uncompleted records of one stream. A stream at the limit is parked, so that it cannot fill the driver's launch queue and block other streams.
 inline constexpr uint32_t kStreamWindow = 512;
-/// The timeline word is written at least once in so many records of a busy stream.
+/// A busy stream writes its timeline word at least once per this number of records.
 inline constexpr uint32_t kMarkEvery = 64;
-/// Dimensions of an array, and so axes of a strided record.
+/// Largest number of dimensions of an array, and of axes in a strided record.
 inline constexpr uint32_t kMaxRank = 8;
-/// Size of a handle that another process opens an event or memory by.
+/// Size of the handle with which another process opens an event or memory.
 inline constexpr uint32_t kIpcHandleBytes = 64;
-/// Size of one kernel fault report.
+/// Size of one fault report of a kernel.
 inline constexpr uint32_t kFaultSlotBytes = 64;
 
-/// What a record asks for. Every record claims one ticket of its stream.
+/// The kind of a record. Every record takes one ticket of its stream.
 enum class Opcode : uint16_t {
   kStreamCreate = 1,  // Creates the backend's stream for a timeline slot.
-  kStreamDestroy = 2,  // Destroys the stream after its earlier records; the slot may be reused afterwards.
+  kStreamDestroy = 2,  // Destroys the stream after its earlier records. The slot may then be reused.
   kAlloc = 3,  // Allocates device memory in stream order and binds it to a handle.
   kFree = 4,  // Frees device memory in stream order.
-  kFill = 5,  // Writes one 1-, 2-, 4- or 8-byte pattern over a range.
-  kCopy = 6,  // Copies bytes between device memory and host memory, in any of the four directions; either end may be memory of another device.
+  kFill = 5,  // Fills a range with one pattern of 1, 2, 4 or 8 bytes.
+  kCopy = 6,  // Copies bytes between device memory and host memory, in any of the four directions. Either end may be memory of another device.
   kLaunch = 7,  // Launches a kernel.
-  kWait = 8,  // Orders later records of this stream after a point of another stream, of any device.
-  kNop = 9,  // Does nothing; completes in stream order.
-  kCopyStrided = 10,  // Copies elements between two places of this device's memory, axis by axis.
-  kFillStrided = 11,  // Writes one pattern to elements of this device's memory, axis by axis.
-  kMark = 12,  // Records a mark: a timestamp, or an event that other processes see.
-  kMarkFree = 13,  // Destroys a mark after earlier work of this stream.
-  kWaitMark = 14,  // Orders later records of this stream after a mark, whoever records it.
-  kHold = 15,  // Parks the stream until its owner releases this ticket.
+  kWait = 8,  // Makes later records of this stream wait for a point of another stream, on any device.
+  kNop = 9,  // Does nothing and completes in stream order.
+  kCopyStrided = 10,  // Copies elements between two strided ranges of this device's memory.
+  kFillStrided = 11,  // Fills the elements of a strided range of this device's memory with one pattern.
+  kMark = 12,  // Records an event that has a driver event of its own: one with a timestamp, or one that other processes can open.
+  kMarkFree = 13,  // Destroys an event that has a driver event of its own, after earlier records of this stream.
+  kWaitMark = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
+  kHold = 15,  // Parks the stream until the owner thread releases this ticket.
 };
 
-/// How an operation ended. `class` names the JavaScript error.
+/// How an operation ended, and the class of the JavaScript error.
 enum class Status : uint32_t {
-  kOk = 0,  // Finished.
-  kArgument = 1,  // An argument the caller should have refused.
-  kState = 2,  // The object was closed or is in the wrong state.
-  kLimit = 3,  // Too much is pending.
-  kUnavailable = 4,  // No driver, no device, or no compiler.
-  kUnsupported = 5,  // The device lacks a capability.
-  kCompile = 6,  // The kernel's module did not build.
-  kOutOfMemory = 7,  // Device memory is exhausted.
+  kOk = 0,  // The operation finished.
+  kArgument = 1,  // An argument is invalid. The caller should have refused it.
+  kState = 2,  // An object is closed or in the wrong state.
+  kLimit = 3,  // Too many records are pending.
+  kUnavailable = 4,  // There is no driver, no device, or no compiler.
+  kUnsupported = 5,  // The device does not have a required capability.
+  kCompile = 6,  // The kernel's module did not compile.
+  kOutOfMemory = 7,  // The device has not enough free memory.
   kLaunchFailed = 8,  // The driver refused the record.
-  kUpstream = 9,  // The record reads memory that an earlier failure spoiled.
-  kDeviceLost = 10,  // The device faulted; this process cannot use it again.
+  kUpstream = 9,  // The record reads memory that an earlier failure poisoned.
+  kDeviceLost = 10,  // The device faulted. This process cannot use it again.
   kBounds = 11,  // A checked kernel accessed an array outside its bounds.
-  kInternal = 12,  // A defect of this library: a malformed record, a broken rule.
+  kInternal = 12,  // A defect of this library, such as a malformed record or a violated invariant.
 };
 
-/// Which table a memory reference names.
+/// The handle table of a memory reference.
 enum class MemorySpace : uint16_t {
-  kDevice = 0,  // Device memory, by its ALLOC handle.
-  kHost = 1,  // Registered host memory, by its handle.
+  kDevice = 0,  // Device memory, named by the handle of its ALLOC record.
+  kHost = 1,  // Registered host memory, named by its handle.
 };
 
-/// One entry of a Launch record.
+/// The kind of one entry of a Launch record.
 enum class ArgKind : uint8_t {
-  kScalar = 0,  // `value` holds the bytes.
-  kMemory = 1,  // `handle` names device memory, `value` is a byte offset into it.
-  kVariable = 2,  // No parameter: `handle` names a variable that the kernel reaches by itself. One that is not there is passed over.
+  kScalar = 0,  // `value` holds the scalar's bytes.
+  kMemory = 1,  // `handle` names device memory. `value` is a byte offset into it.
+  kVariable = 2,  // `handle` names a module variable that the kernel accesses by name. The entry passes no parameter. An entry whose variable does not exist is ignored.
 };
 
-/// What a kernel does with an array. Bits.
+/// How a kernel accesses an array. Bit flags.
 enum class Access : uint8_t {
-  kRead = 1,  // Reads it.
-  kWrite = 2,  // Writes it.
-  kReadWrite = 3,  // Both.
+  kRead = 1,  // The kernel reads it.
+  kWrite = 2,  // The kernel writes it.
+  kReadWrite = 3,  // The kernel reads and writes it.
 };
 
-/// How a launch runs. Bits.
+/// Options of a launch. Bit flags.
 enum class LaunchFlag : uint16_t {
-  kCooperative = 1,  // All blocks of the grid at once, so that they can wait for each other; refused where there is no room for that.
+  kCooperative = 1,  // All blocks of the grid run at the same time, so that they can wait for each other. The launch is refused if the device cannot hold all of them.
 };
 
 /// The handle tables of a device.
@@ -93,41 +93,41 @@ enum class HandleKind : uint32_t {
   kMemory = 0,  // Device memory.
   kHost = 1,  // Host memory.
   kKernel = 2,  // Kernels.
-  kMark = 3,  // Marks.
+  kMark = 3,  // Events that have a driver event of their own.
 };
 
-/// Where device memory comes from.
+/// The source of an allocation.
 enum class AllocKind : uint16_t {
   kPool = 0,  // The stream-ordered pool.
-  kStaging = 1,  // The pool, for a copy that needs an intermediate place; counted apart.
-  kInterprocess = 2,  // An allocation of its own, which other processes can open.
+  kStaging = 1,  // The stream-ordered pool, for the intermediate buffer of a copy. Counted separately.
+  kInterprocess = 2,  // A separate allocation, which other processes can open.
 };
 
-/// What a mark is for.
+/// The purpose of an event that has a driver event of its own.
 enum class MarkKind : uint16_t {
-  kTiming = 0,  // A timestamp. Recorded once; every record of a timing event makes a new one.
-  kInterprocess = 1,  // An event without time that other processes can open. Recorded any number of times.
+  kTiming = 0,  // A timestamp. Recorded once: each `record()` of a timing event creates a new one.
+  kInterprocess = 1,  // An event without a timestamp that other processes can open. It may be recorded any number of times.
 };
 
-/// What a copy is part of, where it is part of a larger one. Bits.
+/// The role of a copy that is part of a larger copy. Bit flags.
 enum class CopyFlag : uint16_t {
-  kStaged = 1,  // Its host end is staging memory, which a failure spoils as it does device memory.
-  kFirstPiece = 2,  // With pieces that follow it overwrites all of the destination, which it heals; a piece that fails spoils it again.
+  kStaged = 1,  // The host end is staging memory. A failure poisons it in the same way as device memory.
+  kFirstPiece = 2,  // This piece and the ones that follow overwrite the whole destination, so this piece clears its poison. A piece that fails poisons it again.
 };
 
-/// How copies between two devices travel.
+/// The route of copies between two devices.
 enum class PeerRoute : uint16_t {
-  kDirect = 0,  // The devices, or the driver in their place, move the bytes.
-  kStaged = 1,  // Through page-locked host memory, because the direct road gave wrong bytes.
+  kDirect = 0,  // The devices or the driver move the bytes.
+  kStaged = 1,  // The bytes go through page-locked host memory, because the direct route delivered wrong bytes.
 };
 
-/// Which memory another device may reach. Independent switches.
+/// The memory that another device may access. The two switches are independent.
 enum class PeerWhat : uint16_t {
-  kMemory = 0,  // Allocations of their own: cuCtxEnablePeerAccess.
-  kPool = 1,  // The pool's: cuMemPoolSetAccess.
+  kMemory = 0,  // Separate allocations, enabled by cuCtxEnablePeerAccess.
+  kPool = 1,  // Memory of the pool, enabled by cuMemPoolSetAccess.
 };
 
-/// Begins every record. `size` includes the header and is a multiple of 8.
+/// The first fields of every record. `size` includes the header and is a multiple of 8.
 struct RecordHeader {
   uint16_t opcode;
   uint16_t flags;
@@ -142,7 +142,7 @@ static_assert(offsetof(RecordHeader, size) == 4);
 static_assert(offsetof(RecordHeader, stream) == 8);
 static_assert(offsetof(RecordHeader, reserved) == 12);
 
-/// Higher urgency is a smaller number, as in CUDA. With `isForeign`, `foreign` is a driver stream that somebody else made and will destroy.
+/// A smaller `priority` is more urgent, as in CUDA. If `isForeign` is set, `foreign` is a driver stream that other code created and will destroy.
 struct StreamCreateRecord {
   static constexpr Opcode kOpcode = Opcode::kStreamCreate;
   RecordHeader header;
@@ -156,7 +156,7 @@ static_assert(offsetof(StreamCreateRecord, priority) == 16);
 static_assert(offsetof(StreamCreateRecord, is_foreign) == 20);
 static_assert(offsetof(StreamCreateRecord, foreign) == 24);
 
-/// No fields of its own.
+/// The record has no fields besides the header.
 struct StreamDestroyRecord {
   static constexpr Opcode kOpcode = Opcode::kStreamDestroy;
   RecordHeader header;
@@ -164,7 +164,7 @@ struct StreamDestroyRecord {
 static_assert(sizeof(StreamDestroyRecord) == 16);
 static_assert(offsetof(StreamDestroyRecord, header) == 0);
 
-/// A failed allocation spoils its handle. `kind` is an AllocKind.
+/// A failed allocation poisons its handle. `kind` is an AllocKind.
 struct AllocRecord {
   static constexpr Opcode kOpcode = Opcode::kAlloc;
   RecordHeader header;
@@ -178,7 +178,7 @@ static_assert(offsetof(AllocRecord, handle) == 16);
 static_assert(offsetof(AllocRecord, kind) == 20);
 static_assert(offsetof(AllocRecord, bytes) == 24);
 
-/// The handle may be reused once the record was issued.
+/// The handle may be reused after the record was issued.
 struct FreeRecord {
   static constexpr Opcode kOpcode = Opcode::kFree;
   RecordHeader header;
@@ -190,7 +190,7 @@ static_assert(offsetof(FreeRecord, header) == 0);
 static_assert(offsetof(FreeRecord, handle) == 16);
 static_assert(offsetof(FreeRecord, reserved) == 20);
 
-/// `pattern` holds the element in its low bytes; `count` is in elements, `offset` in bytes.
+/// `pattern` holds the element in its low bytes. `count` is in elements, `offset` in bytes.
 struct FillRecord {
   static constexpr Opcode kOpcode = Opcode::kFill;
   RecordHeader header;
@@ -208,7 +208,7 @@ static_assert(offsetof(FillRecord, offset) == 24);
 static_assert(offsetof(FillRecord, count) == 32);
 static_assert(offsetof(FillRecord, pattern) == 40);
 
-/// Offsets and length in bytes. The devices are channel ids: each handle is looked up in that channel's tables. `flags` are CopyFlags.
+/// The offsets and `bytes` are in bytes. `dstDevice` and `srcDevice` are channel ids: each handle is looked up in the tables of its channel. `flags` are CopyFlags.
 struct CopyRecord {
   static constexpr Opcode kOpcode = Opcode::kCopy;
   RecordHeader header;
@@ -236,7 +236,7 @@ static_assert(offsetof(CopyRecord, dst_offset) == 40);
 static_assert(offsetof(CopyRecord, src_offset) == 48);
 static_assert(offsetof(CopyRecord, bytes) == 56);
 
-/// Offsets in bytes. `rank` entries of StridedAxis follow, the fastest axis last.
+/// The offsets are in bytes. `rank` entries of StridedAxis follow, the fastest axis last.
 struct CopyStridedRecord {
   static constexpr Opcode kOpcode = Opcode::kCopyStrided;
   RecordHeader header;
@@ -256,7 +256,7 @@ static_assert(offsetof(CopyStridedRecord, rank) == 28);
 static_assert(offsetof(CopyStridedRecord, dst_offset) == 32);
 static_assert(offsetof(CopyStridedRecord, src_offset) == 40);
 
-/// As FillRecord, over `rank` entries of StridedAxis; their `srcStride` is 0.
+/// Like FillRecord, but `rank` entries of StridedAxis follow. Their `srcStride` is 0.
 struct FillStridedRecord {
   static constexpr Opcode kOpcode = Opcode::kFillStrided;
   RecordHeader header;
@@ -276,7 +276,7 @@ static_assert(offsetof(FillStridedRecord, reserved) == 28);
 static_assert(offsetof(FillStridedRecord, offset) == 32);
 static_assert(offsetof(FillStridedRecord, pattern) == 40);
 
-/// One axis: so many elements, so many bytes apart. Strides may be negative or, of a source, 0.
+/// One axis: `extent` elements. The strides are the distances between elements in bytes. A stride may be negative, and `srcStride` may be 0.
 struct StridedAxis {
   uint64_t extent;
   int64_t dst_stride;
@@ -287,7 +287,7 @@ static_assert(offsetof(StridedAxis, extent) == 0);
 static_assert(offsetof(StridedAxis, dst_stride) == 8);
 static_assert(offsetof(StridedAxis, src_stride) == 16);
 
-/// `kind` is a MarkKind. The handle is bound by its first record.
+/// `kind` is a MarkKind. The first record binds the handle.
 struct MarkRecord {
   static constexpr Opcode kOpcode = Opcode::kMark;
   RecordHeader header;
@@ -299,7 +299,7 @@ static_assert(offsetof(MarkRecord, header) == 0);
 static_assert(offsetof(MarkRecord, handle) == 16);
 static_assert(offsetof(MarkRecord, kind) == 20);
 
-/// The handle may be reused once the record was issued.
+/// The handle may be reused after the record was issued.
 struct MarkFreeRecord {
   static constexpr Opcode kOpcode = Opcode::kMarkFree;
   RecordHeader header;
@@ -311,7 +311,7 @@ static_assert(offsetof(MarkFreeRecord, header) == 0);
 static_assert(offsetof(MarkFreeRecord, handle) == 16);
 static_assert(offsetof(MarkFreeRecord, reserved) == 20);
 
-/// A mark that was never recorded is no reason to wait.
+/// An event that was never recorded causes no wait.
 struct WaitMarkRecord {
   static constexpr Opcode kOpcode = Opcode::kWaitMark;
   RecordHeader header;
@@ -323,7 +323,7 @@ static_assert(offsetof(WaitMarkRecord, header) == 0);
 static_assert(offsetof(WaitMarkRecord, handle) == 16);
 static_assert(offsetof(WaitMarkRecord, reserved) == 20);
 
-/// No fields of its own.
+/// The record has no fields besides the header.
 struct HoldRecord {
   static constexpr Opcode kOpcode = Opcode::kHold;
   RecordHeader header;
@@ -359,7 +359,7 @@ static_assert(offsetof(LaunchRecord, block_z) == 44);
 static_assert(offsetof(LaunchRecord, shared_bytes) == 48);
 static_assert(offsetof(LaunchRecord, flags) == 52);
 
-/// `size` is the scalar's size in bytes; `access` is zero for scalars.
+/// `size` is the scalar's size in bytes. `access` is zero for scalars.
 struct LaunchArg {
   uint8_t kind;
   uint8_t size;
@@ -376,7 +376,7 @@ static_assert(offsetof(LaunchArg, reserved) == 3);
 static_assert(offsetof(LaunchArg, handle) == 4);
 static_assert(offsetof(LaunchArg, value) == 8);
 
-/// `device` is the channel id of the device whose stream is waited for.
+/// `device` is the channel id of the device to which the stream `target` belongs.
 struct WaitRecord {
   static constexpr Opcode kOpcode = Opcode::kWait;
   RecordHeader header;
@@ -390,7 +390,7 @@ static_assert(offsetof(WaitRecord, device) == 16);
 static_assert(offsetof(WaitRecord, target) == 20);
 static_assert(offsetof(WaitRecord, ticket) == 24);
 
-/// No fields of its own.
+/// The record has no fields besides the header.
 struct NopRecord {
   static constexpr Opcode kOpcode = Opcode::kNop;
   RecordHeader header;
@@ -398,7 +398,7 @@ struct NopRecord {
 static_assert(sizeof(NopRecord) == 16);
 static_assert(offsetof(NopRecord, header) == 0);
 
-/// One stream's progress, in memory that JavaScript, the host threads and the device see. Completed is the larger of the first two words.
+/// The progress of one stream, in memory that JavaScript, the host threads and the device share. The completed ticket is the larger of the first two words.
 struct TimelineSlot {
   uint64_t device_word;
   uint64_t host_word;
@@ -421,7 +421,7 @@ static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
 
-/// Written by the first thread of a checked launch that leaves an array's bounds or fails an assertion, before the launch counts as complete; of a copy that found its host memory gone, only `state` is. `state`: 0 free, 1 being written, 2 written. `parameter` counts the kernel's parameters from 0, then the arrays that it declares; all ones say that an assertion failed, and `index` which.
+/// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit.
 struct FaultSlot {
   uint32_t state;
   uint32_t parameter;
