@@ -44,7 +44,12 @@ function lowerSpecial(ctx: Context, short: string, name: string, node: CallExpre
     return castTo(ctx, lowerExpr(ctx, argument!), name as ScalarType, argument!);
   }
   if (TYPE_NAMES.includes(name))
-    return fail('K302', node, `'${name}' is an element type and not a cast: registers hold no ${name}.`, 'Cast to i32, u32, f32 or f64.');
+    return fail(
+      'K302',
+      node,
+      `'${name}' is an element type and not a cast: registers hold no ${name} values.`,
+      'Cast to i32, u32, f32 or f64.',
+    );
   if (EFFECT_FUNCTIONS.includes(name)) return fail('K301', node, `'${name}' is used as a value.`, 'Write it as a statement of its own.');
   if (name === RANDOM_FUNCTION || MEMORY_FUNCTIONS.includes(name)) return misplaced(node, name);
   if (name === 'idiv') return lowerIdiv(ctx, node);

@@ -161,7 +161,7 @@ function lowerPlain(ctx: Context, node: AnyExpression): Expr {
 
 const HINTS: Readonly<Record<string, string>> = {
   ArrayExpression: 'Declare local(type, size), and assign the elements.',
-  ObjectExpression: 'Give each value a name of its own.',
+  ObjectExpression: 'Declare a variable for each value.',
   FunctionExpression: 'Make it a helper with func(...), or an arrow of one expression.',
   TemplateLiteral: 'Kernels have no strings, null or regular expressions.',
 };
@@ -267,7 +267,7 @@ function arrayMember(array: ArrayRef, indices: readonly Expr[], name: string, ct
       'K210',
       node,
       `'length' of an array of ${left} dimensions could mean its rows or all its elements.`,
-      'Write shape[0], or the product that is meant.',
+      'Write shape[0], or the product of all dimensions.',
     );
   }
   return fail('K101', node, `'${textOf(ctx, node.object)}' has no member '${name}'.`, 'Arrays have at, set, length and shape.');

@@ -141,7 +141,7 @@ export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly
     fail(
       'K004',
       node,
-      `The helper has ${node.params.length} parameter${node.params.length === 1 ? '' : 's'}, and ${params.length} type${params.length === 1 ? '' : 's'} for them.`,
+      `The helper has ${node.params.length} parameter${node.params.length === 1 ? '' : 's'}, but ${params.length} type${params.length === 1 ? '' : 's'}.`,
     );
   }
   const variables = node.params.map(

@@ -66,7 +66,7 @@ export function combine(ctx: Context, op: string, left: Expr, right: Expr, node:
     fail(
       'K205',
       node,
-      "'/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.",
+      "'/' on two integers is ambiguous: JavaScript gives a fraction, CUDA truncates.",
       `Write idiv(${a}, ${b}) to truncate or f32(${a}) / ${b} for a fraction.`,
     );
   }

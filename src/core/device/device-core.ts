@@ -237,7 +237,7 @@ export class DeviceCore implements Submitter {
     const { maxPending } = this.channel;
     switch (status) {
       case Status.LIMIT: {
-        const message = `The number of unissued operations of device ${name} has reached the limit (${maxPending}). Await retryAfter.`;
+        const message = `The number of unissued operations of device ${name} has reached the limit (${maxPending}). Await the error's retryAfter, then submit again.`;
         return new LimitError('ERR_MILLRACE_LIMIT', message, maxPending, () => this.waits.room(this.timelines), facts);
       }
       case Status.DEVICE_LOST:

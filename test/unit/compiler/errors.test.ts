@@ -26,7 +26,7 @@ test('the frame shows the place, marked', () => {
   expect(diagnostic).toMatchObject({ code: 'K205', file: expect.stringMatching(/errors\.test\.ts$/), column: 20 });
   const { line, column } = diagnostic!;
   expect(error.message.replace(/at .*\/errors\.test\.ts:\d+/, 'at errors.test.ts:LN').replace(`${line} |`, 'LN |')).toMatchInlineSnapshot(`
-    "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
+    "K205: '/' on two integers is ambiguous: JavaScript gives a fraction, CUDA truncates.
       in kernel 'blur' at errors.test.ts:LN:20
       LN |       const half = width / 2;
          |                    ^^^^^^^^^
@@ -40,7 +40,7 @@ test('where the place is not known, the frame shows the text near the call', () 
   const error = compileError(() => kernel('half', { x: inout(i32) }, withText('({ x }, { i }) => {\n  x[i] = x[i] / 2;\n}')));
   const at = error.diagnostics[0]!.line;
   expect(error.message.replace(/near .*\/errors\.test\.ts:/, 'near errors.test.ts:').replaceAll(String(at), 'LN')).toMatchInlineSnapshot(`
-    "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
+    "K205: '/' on two integers is ambiguous: JavaScript gives a fraction, CUDA truncates.
       in kernel 'half' near errors.test.ts:LN
       LN |   x[i] = x[i] / 2;
          |          ^^^^^^^^
@@ -251,7 +251,7 @@ test('K301 syntax outside the language', () => {
     bigint: K301: 'null' is not a number or a boolean.
       Kernels have no strings, null or regular expressions.
     object: K301: '{}' (object expression) is not part of the kernel language.
-      Give each value a name of its own.
+      Declare a variable for each value.
     new: K301: 'new Date()' (new expression) is not part of the kernel language.
     value: K301: 'v = 2' is used as a value.
       Write it as a statement of its own.
@@ -321,7 +321,7 @@ test('K212 the number of arguments', () => {
 
 test('a helper is checked where it is made', () => {
   expect(complaint(() => func([i32], i32, (n) => n / 2))).toMatch(/^K205/);
-  expect(complaint(() => func([i32], i32, (() => 1) as never))).toMatch(/^K004: The helper has 0 parameters, and 1 type for them/);
+  expect(complaint(() => func([i32], i32, (() => 1) as never))).toMatch(/^K004: The helper has 0 parameters, but 1 type\./);
 });
 
 test('arguments that are not text', () => {

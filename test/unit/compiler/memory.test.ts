@@ -267,7 +267,7 @@ test('statements are no values, and memory is no value', () => {
   expect(refused('({ x }, t) => { const tile = t.shared(f32, 4); x[0] = tile; }')).toMatch(/^K210: 'tile' is an array of 1 dimension/);
   expect(refused('({ x }, t) => { const tile = t.shared(f32, 4); tile = x; }')).toMatch(/^K210: 'tile' is an array, not an element of one/);
   expect(refused('({ x }, t) => { x[0] = t.u8(3); }')).toMatchInlineSnapshot(`
-    "K302: 'u8' is an element type and not a cast: registers hold no u8.
+    "K302: 'u8' is an element type and not a cast: registers hold no u8 values.
       Cast to i32, u32, f32 or f64."
   `);
   expect(refused('({ x }, t) => { t.assert(x[0]); }')).toMatch(/^K201: 'x\[0\]' is f32 where a condition is needed/);

@@ -85,7 +85,7 @@ test('K205 a quotient of integers', () => {
       }),
     ),
   ).toMatchInlineSnapshot(`
-    "K205: '/' on two integers is ambiguous: JavaScript reads a fraction, CUDA truncates.
+    "K205: '/' on two integers is ambiguous: JavaScript gives a fraction, CUDA truncates.
       Write idiv(n[i], 2) to truncate or f32(n[i]) / 2 for a fraction."
   `);
   expect(
@@ -201,7 +201,7 @@ test('K210 arrays used with the wrong number of dimensions', () => {
     ),
   ).toMatchInlineSnapshot(`
     "K210: 'length' of an array of 2 dimensions could mean its rows or all its elements.
-      Write shape[0], or the product that is meant."
+      Write shape[0], or the product of all dimensions."
   `);
   expect(
     complaint(() =>
