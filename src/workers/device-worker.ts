@@ -178,10 +178,10 @@ class ControlledDevice {
   }
 
   lend(handle: number, byteLength: number): void {
-    const buffer = bufferOf(byteLength);
-    this.#lent.set(handle, buffer);
+    const bytes = bytesOf(byteLength);
+    this.#lent.set(handle, bytes?.buffer);
     // Copies into what is not there fail for being out of its bounds.
-    binding.registerHost(this.channel, handle, new Uint8Array(buffer ?? new ArrayBuffer(1)), false);
+    binding.registerHost(this.channel, handle, bytes ?? new Uint8Array(1), false);
   }
 
   collect(handle: number): void {
@@ -220,9 +220,10 @@ function badVariable(message: string): CompileError {
   return new CompileError('ERR_MILLRACE_COMPILE', `K705: ${message}`, message, [{ code: 'K705', line: 1, column: 1, message }]);
 }
 
-function bufferOf(byteLength: number): ArrayBuffer | undefined {
+/** Undefined where there is no memory for them. */
+function bytesOf(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
   try {
-    return new ArrayBuffer(byteLength);
+    return new Uint8Array(byteLength);
   } catch {
     return undefined;
   }

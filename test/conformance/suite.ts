@@ -17,6 +17,7 @@ import { events } from './events.js';
 import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { hostFunctions } from './host-functions.js';
+import { hostLimits } from './host-limits.js';
 import { kernelLimits } from './kernel-limits.js';
 import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
@@ -55,6 +56,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   views,
   stridedCopies,
   transfers,
+  hostLimits,
   launches,
   launchArguments,
   kernelLimits,

@@ -1,6 +1,6 @@
 // One test of one numbered rule. Knows the listed skips: a rule listed for a target is still run, and passing is a
 // failure, so that the list cannot outlive its reasons.
-import { afterAll, beforeAll, test } from 'vitest';
+import { afterAll, beforeAll, test, type TestContext } from 'vitest';
 import type { Device, OpenOptions } from 'millrace';
 import { SKIPS } from '../conformance/skips.js';
 import type { Target } from './target.js';
@@ -11,7 +11,7 @@ export interface RuleOptions {
   readonly unless?: string | false;
   readonly timeoutMs?: number;
 }
-export type Rule = (number: RuleNumber, title: string, body: () => Promise<void> | void, options?: RuleOptions) => void;
+export type Rule = (number: RuleNumber, title: string, body: (context: TestContext) => Promise<void> | void, options?: RuleOptions) => void;
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 
@@ -22,10 +22,10 @@ export function rulesOf(target: Target): Rule {
     const listed = SKIPS.find((skip) => skip.target === target.name && skip.rule === number && (skip.title ?? title) === title);
     test(name, { timeout }, async (context) => {
       if (options.unless) context.skip(options.unless);
-      if (listed === undefined) return body();
+      if (listed === undefined) return body(context);
       let isBroken = false;
       try {
-        await body();
+        await body(context);
       } catch {
         isBroken = true;
       }

@@ -71,6 +71,7 @@ const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
 const TYPES_OF_RXJS = ['core/', 'index.ts', 'open.ts'];
 const NODE_MODULES_OF_PURE_FOLDERS = [
   'node:async_hooks',
+  'node:buffer',
   'node:crypto',
   'node:diagnostics_channel',
   'node:events',

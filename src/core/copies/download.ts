@@ -34,15 +34,11 @@ export class Landed {
     return this.#stage.useLonger(() => submit(this.#stage.region));
   }
 
-  /** Waits for the bytes, in `into` or a new buffer. The memory goes back when they are there, or when the device is done with it. */
-  async take(
-    operation: ReadOperation,
-    ticket: number,
-    opts: WaitOptions | undefined,
-    into: Uint8Array = new Uint8Array(this.#byteLength),
-  ): Promise<ArrayBufferLike> {
+  /** Waits for the bytes, in `given` or a new buffer. The memory goes back when they are there, or when the device is done with it. */
+  async take(operation: ReadOperation, ticket: number, opts: WaitOptions | undefined, given?: Uint8Array): Promise<ArrayBufferLike> {
     const { core, timeline } = this.#site;
     try {
+      const into = given ?? new Uint8Array(this.#byteLength);
       await core.waits.until(timeline, ticket, operation, opts, operation.sources);
       const error = await new Promise<Error | undefined>((resolve) => core.landings.land(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;

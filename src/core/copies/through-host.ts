@@ -37,12 +37,13 @@ export function submitThroughHost(
   const pieces = Math.ceil(byteLength / pieceBytes);
   // The device that cares whether memory is page-locked.
   const { core } = leaving.core.channel.backend === 'cuda' ? src.storage : dst.storage;
-  const stages = Array.from({ length: Math.min(2, pieces) }, () => HostStage.locked(core, Math.min(pieceBytes, byteLength)));
+  const stages: HostStage[] = [];
   // Alone, a piece that is everything says so by its size.
   const isWhole = pieces > 1 && dst.storage.base + dst.offset === 0 && byteLength === dst.storage.byteLength;
   const arrived: Point[] = [];
   let left: Point | undefined;
   try {
+    while (stages.length < Math.min(2, pieces)) stages.push(HostStage.locked(core, Math.min(pieceBytes, byteLength)));
     for (let piece = 0; piece < pieces; piece++) {
       const at = piece * pieceBytes;
       const bytes = Math.min(pieceBytes, byteLength - at);

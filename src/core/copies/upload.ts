@@ -88,8 +88,10 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
     return stage.use(() => submit(stage.region));
   }
   const stage = HostStage.locked(core, byteLength);
-  stage.bytes.set(bytes);
-  const submitted = stage.use(() => submit(stage.region));
+  const submitted = stage.use(() => {
+    stage.bytes.set(bytes);
+    return submit(stage.region);
+  });
   if (isTransfer) detached(buffer as ArrayBuffer);
   return submitted;
 }

@@ -8,6 +8,7 @@
 // A block that the device may still use is not cut again before its last use was seen completed. Memory of the user's
 // is a block with a registration of its own too: it ends in the same way, and then the memory is the user's again.
 // Thread: owner.
+import { OutOfMemoryError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { growableSharedBuffer } from '../channel/shared-buffer.js';
 import type { Point } from '../timeline/timeline.js';
@@ -94,15 +95,21 @@ export class HostArena {
 
   take(byteLength: number): HostBlock {
     this.reclaim();
+    const block = byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#takeLarge(byteLength);
     this.#liveBytes += byteLength;
-    return byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#takeLarge(byteLength);
+    return block;
   }
 
   /** A block of memory that exists and stays where it is; copies wait on the device until it is registered. */
   adopt(buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): HostBlock {
     this.reclaim();
     const block = this.promise(byteLength);
-    return this.keep(block, buffer, byteOffset, isLocked);
+    try {
+      return this.keep(block, buffer, byteOffset, isLocked);
+    } catch (error) {
+      this.cancel(block);
+      throw error;
+    }
   }
 
   /** A block whose memory comes later, by `keep`; copies that name it wait on the device meanwhile. */
@@ -129,7 +136,12 @@ export class HostArena {
   /** Memory that the device's worker makes and the device writes, which `collect` brings here as it is. */
   lend(byteLength: number): HostBlock {
     const block = this.promise(byteLength);
-    this.#channel.lend(block.handle, byteLength);
+    try {
+      this.#channel.lend(block.handle, byteLength);
+    } catch (error) {
+      this.cancel(block);
+      throw error;
+    }
     return block;
   }
 
@@ -219,16 +231,22 @@ export class HostArena {
     return best;
   }
 
-  /** A new chunk of at least this size, or undefined when the arena is full. */
+  /** A new chunk of at least this size, or undefined when the arena is full, or the system has no memory for it. */
   #grow(bytes: number): Range | undefined {
     const { arena } = this.#channel;
     const start = arena.byteLength;
     const size = roundUp(Math.max(bytes, this.#nextChunk), PAGE);
     if (start + size > arena.maxByteLength) return undefined;
-    arena.grow(start + size);
-    this.#nextChunk = Math.min(this.#nextChunk * 2, LARGEST_CHUNK);
+    // The handle first: it may be refused, and what the arena has grown by without one is never found again.
     const handle = this.#handles.take();
+    try {
+      arena.grow(start + size);
+    } catch {
+      this.#handles.giveBackNow(handle);
+      return undefined;
+    }
     this.#channel.register(handle, arena, start, size, true);
+    this.#nextChunk = Math.min(this.#nextChunk * 2, LARGEST_CHUNK);
     const range = { chunk: { handle, start }, start, bytes: size };
     this.#free.push(range);
     return range;
@@ -237,7 +255,7 @@ export class HostArena {
   #takeOwn(byteLength: number): HostBlock {
     // Page-locking wants whole pages.
     const size = roundUp(byteLength, PAGE);
-    const buffer = growableSharedBuffer(size, size);
+    const buffer = ownBuffer(size);
     const handle = this.#handles.take();
     this.#channel.register(handle, buffer, 0, buffer.byteLength, true);
     const block = { buffer, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
@@ -289,6 +307,16 @@ function part(slab: HostBlock, offset: number, bytes: number): HostBlock {
     handleOffset: slab.handleOffset + offset,
     cutBytes: bytes,
   };
+}
+
+/** Throws OutOfMemoryError. */
+function ownBuffer(byteLength: number): SharedArrayBuffer {
+  try {
+    return growableSharedBuffer(byteLength, byteLength);
+  } catch (cause) {
+    const message = `There is no host memory for a block of ${byteLength} bytes.`;
+    throw new OutOfMemoryError('ERR_MILLRACE_MEMORY', message, byteLength, 0, { cause });
+  }
 }
 
 function roundUp(value: number, multiple: number): number {

@@ -5,6 +5,7 @@
 // have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
+import { MAX_HOST_BYTES, tooManyBytes } from '../base/host-bytes.js';
 import type { ArgumentError } from '../base/errors.js';
 import { badCopy, type CopyPlan, type End } from '../copies/copy-plan.js';
 import { type Elements, flatRegion, type Region } from '../copies/region.js';
@@ -166,6 +167,7 @@ function checkEnd(name: string, operand: unknown): Operand {
 
 function flatEnd(operand: Operand, byteOffset: number, byteLength: number): End {
   if (isReachable(operand)) return { region: flatRegion(operand.storage, operand.byteOffset + byteOffset, byteLength) };
+  if (byteLength > MAX_HOST_BYTES) throw badCopy('count', byteLength, tooManyBytes('bytes to copy', byteLength), MAX_HOST_BYTES);
   return { bytes: new Uint8Array(operand.buffer, operand.byteOffset + byteOffset, byteLength) };
 }
 

@@ -2,6 +2,7 @@
 // Thread: the one that opened it.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { describeAs } from '../base/describe.js';
 import { DeviceLostError, type MillraceError, UnsupportedError } from '../base/errors.js';
 import { type ObservableOf, Hub, observe } from '../base/observable.js';
@@ -178,7 +179,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /**
    * Page-locked host memory, f32 when `dtype` is left out, contents undefined: `cuMemHostRegister`,
    * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits on the device until the pages are locked,
-   * never here. Throws ArgumentError for a bad shape or dtype and for more than 4 GiB.
+   * never here. Throws ArgumentError for a bad shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`),
+   * OutOfMemoryError where there is no room for them.
    */
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
@@ -186,7 +188,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.#checkOpen();
     const dimensions = checkShape(shape);
     const type = checkDType(dtype);
-    const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_PINNED_BYTES);
+    const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_HOST_BYTES);
     const block = this.core.arena.take(bytes);
     const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes, this.core);
     return new PinnedArray(this.core, type, dimensions, storage, block, 0);
@@ -361,6 +363,3 @@ describeAs(
 function textOf(kernel: Kernel | CudaModule): ModuleText | undefined {
   return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
 }
-
-/** What one SharedArrayBuffer can hold. */
-const MAX_PINNED_BYTES = 4 * 2 ** 30;

@@ -2,6 +2,7 @@
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import { checkHostBytes } from '../base/host-bytes.js';
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { dtypeOfHost, type HostArray, type HostOf } from '../elements/dtype.js';
@@ -20,6 +21,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
     const why = 'JavaScript could detach or resize it while the device uses it';
     throw badArgument('data', data, `The data to pin (${show(data)}) is a view of an ArrayBuffer, not of a SharedArrayBuffer: ${why}.`);
   }
+  checkHostBytes('data', 'bytes to pin', byteLength);
   if (byteLength > 0 && core.arena.isLocked(buffer, byteOffset, byteLength)) {
     const message = `The memory to pin is already page-locked for device ${core.name}, or copies that use it have not finished.`;
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });

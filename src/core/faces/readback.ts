@@ -4,6 +4,7 @@
 // byte of it is copied on this thread. Everything else goes through page-locked memory and lands in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
+import { checkHostBytes } from '../base/host-bytes.js';
 import { Landed, Loan } from '../copies/download.js';
 import { submitCopy } from '../copies/transfer.js';
 import type { StreamSite } from '../device/stream-site.js';
@@ -34,6 +35,7 @@ export async function readArray<D extends DType>(
   }
   stream.checkOpen();
   const { byteLength, storage } = array;
+  checkHostBytes('array', 'bytes to read', byteLength);
   const sources = storage.lastWrites(...array.byteRange);
   const site: StreamSite = { core: stream.core, timeline: stream.timeline, ordering: 'tracked', isReadback: true };
   const isLent = into === undefined && byteLength > LEAST_LENT;
