@@ -1,7 +1,8 @@
 // The hot path: checks a launch's arguments, writes them into the record block, orders against other streams, submits.
 // Nothing is allocated here; what is needed twice stands in scratch space that every launch uses again.
 //
-// Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing.
+// Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing. Their
+// getters may make other calls, which put the scratch space back as they found it.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
@@ -9,13 +10,16 @@ import type { StreamSite } from '../device/stream-site.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';
-import { geometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
+import { geometry, keepGeometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
 import { variablesOf } from '../memory/module-variables.js';
 import { uses } from '../memory/uses.js';
 import { DeviceArray } from './array.js';
 import type { Device } from './device.js';
 
-/** Submits a launch; its ticket. `geometry.label` is the label the shape gave. */
+/** What the launch that was submitted last is called. One object for all launches: it is read at once. */
+export const launched: { label: string } = { label: '' };
+
+/** Submits a launch; its ticket. `launched` tells more of it. */
 export function submitLaunch(
   device: Device,
   site: StreamSite,
@@ -23,16 +27,25 @@ export function submitLaunch(
   shape: LaunchShape,
   args: Readonly<Record<string, unknown>>,
 ): number {
+  if (!uses.isBusy) return submit(device, site, plan, shape, args);
+  // A getter of another launch's shape or arguments made this call.
+  return keepGeometry(() => submit(device, site, plan, shape, args));
+}
+
+function submit(device: Device, site: StreamSite, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
   const { core, timeline } = site;
-  measure(shape, plan, core.info, core.name);
   uses.begin(site);
   try {
+    measure(shape, plan, core.info, core.name);
     const entries = writeArguments(device, site, plan, args);
+    const label = geometry.label ?? plan.name;
     if (geometry.isEmpty) {
+      const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
       uses.abandon();
-      return core.submit(timeline, core.encoder.nop(timeline.slot));
+      launched.label = label;
+      return ticket;
     }
-    uses.order('launch', geometry.label ?? plan.name);
+    uses.order('launch', label);
     const { grid, block } = geometry;
     const bytes = core.encoder.launch(
       timeline.slot,
@@ -49,6 +62,7 @@ export function submitLaunch(
     );
     const ticket = core.submit(timeline, bytes);
     uses.commit(ticket);
+    launched.label = label;
     return ticket;
   } catch (error) {
     uses.abandon();

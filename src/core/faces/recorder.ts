@@ -12,7 +12,6 @@ import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
-import { geometry } from '../kernels/launch-shape.js';
 import { allocate } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { type HostOptions, submitHost } from '../operations/host-function.js';
@@ -27,7 +26,7 @@ import type { Device } from './device.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
 import type { LaunchArgs } from './launch-args.js';
-import { submitLaunch } from './launch.js';
+import { launched, submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
 /** Operations in the order of the calls; `Stream` says what else they throw. */
@@ -84,7 +83,7 @@ export abstract class Recorder extends ArrayFactory {
     }
     const plan = this.#plan;
     const ticket = submitLaunch(this.device, this, plan, shape, args);
-    return this.operation('launch', ticket, geometry.label ?? plan.name, undefined);
+    return this.operation('launch', ticket, launched.label, undefined);
   }
 
   /**
@@ -102,8 +101,9 @@ export abstract class Recorder extends ArrayFactory {
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.checkOpen();
-    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, planCopy(dst, src, opts));
-    return this.operation('copy', ticket, opts?.label, byteLength).moves(sources, landing, parts);
+    const plan = planCopy(dst, src, opts);
+    const { ticket, byteLength, sources, landing, parts } = submitTransfer(this, plan);
+    return this.operation('copy', ticket, plan.label, byteLength).moves(sources, landing, parts);
   }
 
   /** Sets every element, of a view too: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
@@ -146,7 +146,7 @@ export abstract class Recorder extends ArrayFactory {
    */
   host(fn: () => void, opts?: HostOptions): Operation {
     this.checkOpen();
-    return submitHost(this, fn, opts, (ticket) => this.operation('host', ticket, opts?.label, undefined));
+    return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
 
   /**
@@ -157,7 +157,7 @@ export abstract class Recorder extends ArrayFactory {
    */
   hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
     this.checkOpen();
-    return submitHold(this, fn, opts, (ticket) => this.operation('host', ticket, opts.label, undefined));
+    return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
 
   /** @internal */

@@ -38,6 +38,18 @@ export const geometry: Geometry = {
   isEmpty: false,
 };
 
+/** Calls `launch`, which is made while another one is read, and puts back what `geometry` says of that one. */
+export function keepGeometry<T>(launch: () => T): T {
+  const { grid, block, extent, ...rest } = geometry;
+  const triples = [[...grid], [...block], [...extent]] as const;
+  try {
+    return launch();
+  } finally {
+    Object.assign(geometry, rest);
+    for (const [at, triple] of [grid, block, extent].entries()) Object.assign(triple, triples[at]);
+  }
+}
+
 /** Sets `geometry`. A number costs no more than a division. */
 export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
   geometry.sharedBytes = 0;

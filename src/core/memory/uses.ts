@@ -6,6 +6,9 @@
 //
 // One collector serves the whole thread, since a record is submitted by the call that began it; nothing is allocated while
 // one stream is used. Nothing is remembered before `commit`: a record that is refused has changed no order.
+//
+// While a launch reads its arguments, a getter of the program may make another call that begins here. That call puts back what
+// it found, the half-written record included, when it commits or abandons.
 // Thread: owner.
 import type { OperationKind } from '../base/snapshots.js';
 import type { StreamSite } from '../device/stream-site.js';
@@ -16,6 +19,17 @@ import { hazardError } from './hazards.js';
 import type { Stretch } from './history.js';
 import type { Latest } from './latest.js';
 import type { Storage } from './storage.js';
+
+/** What a call had collected when another one began inside of it. */
+interface Outer {
+  readonly site: StreamSite;
+  readonly storages: readonly (Storage | undefined)[];
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+  readonly writes: readonly boolean[];
+  readonly mayNeedOrder: boolean;
+  readonly record: Uint8Array;
+}
 
 export class Uses {
   readonly #storages: (Storage | undefined)[] = [];
@@ -29,8 +43,16 @@ export class Uses {
   /** The points that the record has to come after, of each stream the last; and the same without `read`, for the clocks. */
   readonly #after: Map<Timeline, number> = new Map();
   readonly #followed: Map<Timeline, Point> = new Map();
+  /** The calls that the present one was made inside of. */
+  readonly #outer: Outer[] = [];
+
+  /** Has a call begun that is not over? */
+  get isBusy(): boolean {
+    return this.#site !== undefined;
+  }
 
   begin(site: StreamSite): void {
+    if (this.#site !== undefined) this.#outer.push(this.#save(this.#site));
     this.#site = site;
     this.#count = 0;
     this.#mayNeedOrder = false;
@@ -102,6 +124,29 @@ export class Uses {
     this.#count = 0;
     this.#site = undefined;
     this.#access = undefined;
+    if (this.#outer.length > 0) this.#restore(this.#outer.pop() as Outer);
+  }
+
+  #save(site: StreamSite): Outer {
+    const count = this.#count;
+    return {
+      site,
+      storages: this.#storages.slice(0, count),
+      starts: this.#starts.slice(0, count),
+      ends: this.#ends.slice(0, count),
+      writes: this.#writes.slice(0, count),
+      mayNeedOrder: this.#mayNeedOrder,
+      record: site.core.encoder.block.slice(),
+    };
+  }
+
+  /** Other streams may have used the arrays meanwhile. */
+  #restore({ site, storages, starts, ends, writes, mayNeedOrder, record }: Outer): void {
+    this.begin(site);
+    for (const [at, storage] of storages.entries())
+      this.add(storage as Storage, starts[at] as number, ends[at] as number, writes[at] as boolean);
+    if (mayNeedOrder) this.#mayNeedOrder = true;
+    site.core.encoder.block.set(record);
   }
 
   /** Before anything is submitted. */

@@ -22,7 +22,8 @@ export interface HoldOptions extends HostOptions {
 
 /** `stream.hold`. */
 export function submitHold(site: StreamSite, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
-  const { signal, timeoutMs } = checkHost(fn, opts) as Partial<HoldOptions>;
+  const { label, signal } = checkHost(fn, opts);
+  const { timeoutMs } = (opts ?? {}) as Partial<HoldOptions>;
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
     const message = `The option timeoutMs (${show(timeoutMs)}) of a hold is not a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}.`;
     throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
@@ -30,7 +31,7 @@ export function submitHold(site: StreamSite, fn: unknown, opts: HoldOptions, mak
   const { core, timeline } = site;
   const before = timeline.here();
   const ticket = core.submit(timeline, core.encoder.hold(timeline.slot));
-  return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs, before).begin(make);
+  return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs, before).begin((at) => make(at, label));
 }
 
 type HoldFunction = (signal: AbortSignal) => unknown;

@@ -5,12 +5,12 @@
 // asynchronous context of the call that submitted it.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
-import { addAbortListener } from 'node:events';
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
 import { isPromiseLike, promiseOf } from '../base/promise-like.js';
 import type { StreamSite } from '../device/stream-site.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import { onAbort } from '../waits/abort-listeners.js';
 import { Landing } from '../waits/landing.js';
 import { see } from '../waits/seen.js';
 import { checkWaitOptions } from '../waits/wait.js';
@@ -23,25 +23,25 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
 }
 
-export type MakeOperation = (ticket: number) => Operation;
+export type MakeOperation = (ticket: number, label: string | undefined) => Operation;
 
 /** `stream.host`. */
 export function submitHost(site: StreamSite, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
-  const { signal } = checkHost(fn, opts);
+  const { label, signal } = checkHost(fn, opts);
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
-  return new HostCall(site, ticket, fn as () => unknown, signal).begin(make);
+  return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
 }
 
-/** Throws for what no function in a stream can be. */
+/** Throws for what no function in a stream can be. The options are read once, before anything is submitted. */
 export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptions {
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The host function (${show(fn)}) is not a function.`);
   if (opts === undefined) return {};
   if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
   const { label, signal } = opts;
   if (label !== undefined && typeof label !== 'string') throw badArgument('label', label, `The label (${show(label)}) is not a string.`);
-  checkWaitOptions(signal && { signal });
-  return opts;
+  if (signal !== undefined) checkWaitOptions({ signal });
+  return { ...(label !== undefined && { label }), ...(signal !== undefined && { signal }) };
 }
 
 /** A function of the caller at a place of a stream: settled when it has returned, or will not be called. */
@@ -55,7 +55,7 @@ export class HostCall extends Landing {
   /** What has finished when it is called, and the program knows by that. */
   readonly #before: Point;
   readonly #cancel: AbortController | undefined;
-  #listening: Disposable | undefined = undefined;
+  #stopListening: (() => void) | undefined = undefined;
   #withdrawals: (() => void)[] = [];
 
   constructor(site: StreamSite, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
@@ -69,7 +69,7 @@ export class HostCall extends Landing {
     this.givenUp = this.#cancel?.signal;
   }
 
-  begin(make: MakeOperation): Operation {
+  begin(make: (ticket: number) => Operation): Operation {
     const { core, timeline } = this.site;
     const { signal } = this;
     core.landings.expect(timeline, this);
@@ -133,12 +133,12 @@ export class HostCall extends Landing {
   protected drop(): void {}
 
   protected listen(signal: AbortSignal, listener: () => void): void {
-    this.#listening = addAbortListener(signal, listener);
+    this.#stopListening = onAbort(signal, listener);
   }
 
   protected stopListening(): void {
-    this.#listening?.[Symbol.dispose]();
-    this.#listening = undefined;
+    this.#stopListening?.();
+    this.#stopListening = undefined;
   }
 
   #wait(ticket: number, settle: () => void): void {

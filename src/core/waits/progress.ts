@@ -147,7 +147,12 @@ export class Progress {
       first.settle();
       first = line.first;
     }
-    if (first === undefined) {
+    this.#compact(line);
+  }
+
+  /** The head of a line has moved. */
+  #compact(line: Line): void {
+    if (line.first === undefined) {
       line.waiters = [];
       line.head = 0;
       this.#waiting.delete(line);
@@ -203,9 +208,11 @@ export class Progress {
   #withdraw(line: Line, waiter: Waiter): void {
     const at = line.waiters.indexOf(waiter, line.head);
     if (at < 0) return;
-    line.waiters.splice(at, 1);
     this.#release(waiter);
-    if (line.first === undefined) this.#waiting.delete(line);
+    // One signal gives up many waits in their order: each is the first then, and none is moved.
+    if (at === line.head) line.head++;
+    else line.waiters.splice(at, 1);
+    this.#compact(line);
   }
 
   #release(waiter: Waiter): void {

@@ -1,13 +1,21 @@
 // Host waits: a promise for a point, with an AbortSignal and a timeout. Giving up a wait gives up nothing else: the
 // work goes on and keeps its memory.
-import { addAbortListener } from 'node:events';
-import { AbortError, ArgumentError, WaitTimeoutError } from '../base/errors.js';
+import { badArgument, show } from '../base/arguments.js';
+import { AbortError, WaitTimeoutError } from '../base/errors.js';
+import { isAbortSignal, onAbort } from './abort-listeners.js';
 import type { Stuck } from './stuck.js';
 
 /** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
 export interface WaitOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
+}
+
+/** A second signal, which is the library's own. */
+const ALSO: unique symbol = Symbol('also');
+
+interface Signals extends WaitOptions {
+  readonly [ALSO]?: AbortSignal;
 }
 
 /** setTimeout fires at once beyond this. */
@@ -24,8 +32,8 @@ export async function waitWith<T>(
   withdrawals: readonly (() => void)[] = [],
   look: () => Stuck = () => NOTHING,
 ): Promise<T> {
-  const { signal, timeoutMs } = checkWaitOptions(opts);
-  if (signal === undefined && timeoutMs === undefined) return promise;
+  const { signal, timeoutMs, [ALSO]: also } = checkWaitOptions(opts) as Signals;
+  if (signal === undefined && timeoutMs === undefined && also === undefined) return promise;
   let giveUp: (error: Error) => void = () => undefined;
   const givenUp = new Promise<never>((_, reject) => {
     giveUp = (error) => {
@@ -33,8 +41,7 @@ export async function waitWith<T>(
       for (const withdraw of withdrawals) withdraw();
     };
   });
-  const listening =
-    signal && (signal.aborted ? giveUp(new AbortError(signal)) : addAbortListener(signal, () => giveUp(new AbortError(signal))));
+  const listening = [signal, also].map((each) => each && abortable(each, giveUp));
   const timer =
     timeoutMs !== undefined && timeoutMs <= MAX_TIMEOUT_MS
       ? setTimeout(() => {
@@ -47,7 +54,7 @@ export async function waitWith<T>(
     return await Promise.race([givenUp, promise]);
   } finally {
     clearTimeout(timer);
-    if (listening) listening[Symbol.dispose]();
+    for (const stop of listening) stop?.();
     // The one that lost the race rejects unheard.
     promise.catch(() => undefined);
   }
@@ -55,28 +62,30 @@ export async function waitWith<T>(
 
 const NOTHING: Stuck = { streams: [], message: '' };
 
-/** The options with a second signal. */
+function abortable(signal: AbortSignal, giveUp: (error: Error) => void): () => void {
+  if (!signal.aborted) return onAbort(signal, () => giveUp(new AbortError(signal)));
+  giveUp(new AbortError(signal));
+  return () => undefined;
+}
+
+/** The options with a second signal. `AbortSignal.any` would leave a record of each wait with the caller's signal. */
 export function withSignal(opts: WaitOptions | undefined, signal: AbortSignal): WaitOptions {
-  const given = checkWaitOptions(opts).signal;
-  return { ...opts, signal: given === undefined ? signal : AbortSignal.any([given, signal]) };
+  const also: Signals = { ...checkWaitOptions(opts), [ALSO]: signal };
+  return also;
 }
 
 export function checkWaitOptions(opts: WaitOptions | undefined): WaitOptions {
   if (opts === undefined) return {};
+  if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
   const { signal, timeoutMs } = opts;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The option signal is not an AbortSignal.', { argument: 'signal', value: signal });
-  }
-  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0)) {
-    throw new ArgumentError(
-      'ERR_MILLRACE_ARGUMENT',
-      `The option timeoutMs (${String(timeoutMs)}) is not a number of milliseconds of at least 0.`,
-      {
-        argument: 'timeoutMs',
-        value: timeoutMs,
-        limit: 0,
-      },
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0))
+    throw badArgument(
+      'timeoutMs',
+      timeoutMs,
+      `The option timeoutMs (${show(timeoutMs)}) is not a number of milliseconds of at least 0.`,
+      0,
     );
-  }
   return opts;
 }
