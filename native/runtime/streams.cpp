@@ -95,27 +95,11 @@ void StreamState::CompleteOnHost(Ticket ticket) {
 }
 
 void StreamState::Progress(Ticket completed) noexcept {
-  // The word was stored before; whoever arms stores his wish and then reads the word. The fence makes one of us see.
+  // The caller stored the completed word and then comes here; AddWaiter stores the wanted ticket and then loads the
+  // word. With a full fence between the store and the load on both sides, at least one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  Ticket wanted = wanted_by_owner_.load(std::memory_order_relaxed);
-  if (wanted != 0 && wanted <= completed && wanted_by_owner_.compare_exchange_strong(wanted, 0)) {
-    std::shared_ptr<WakeTarget> owner;
-    {
-      std::lock_guard lock(mutex_);
-      owner = owner_;
-    }
-    if (owner != nullptr) owner->Ring();
-  }
-  const Ticket waited = wanted_completed_.load(std::memory_order_relaxed);
-  if (waited != 0 && waited <= completed) FireWaiters(true, completed);
-}
-
-bool StreamState::ArmOwner(Ticket ticket) {
-  wanted_by_owner_.store(ticket, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (Completed() < ticket) return true;
-  wanted_by_owner_.store(0, std::memory_order_relaxed);
-  return false;
+  const Ticket wanted = wanted_completed_.load(std::memory_order_relaxed);
+  if (wanted != 0 && wanted <= completed) FireWaiters(true, completed);
 }
 
 void StreamState::SetOwner(std::shared_ptr<WakeTarget> owner) {
@@ -129,14 +113,15 @@ bool StreamState::AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr
     return w.ticket == ticket && w.until_completed == until_completed && w.stream == stream && w.waker == waker;
   };
   if (std::any_of(waiters_.begin(), waiters_.end(), is_it)) {
-    // It is fired soon if it was reached just now: that wake is for nothing.
+    // If the ticket was reached just now, the entry is still fired soon. That wake finds nothing to do.
     return (until_completed ? Completed() : Issued()) < ticket;
   }
   waiters_.push_back({ticket, until_completed, std::move(waker), stream});
   RefreshWanted();
+  // See Progress. MarkIssued does the same with `issued_`, whose store and load are sequentially consistent.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((until_completed ? Completed() : Issued()) < ticket) return true;
-  // Nobody fired it meanwhile: firing takes the lock that is held here.
+  // It is still the last entry, because FireWaiters takes the lock that is held here.
   waiters_.pop_back();
   RefreshWanted();
   return false;
@@ -160,8 +145,10 @@ void StreamState::RefreshWanted() {
 
 void StreamState::FireWaiters(bool completed, Ticket reached) {
   std::vector<Waiter> fired;
+  std::shared_ptr<WakeTarget> owner;
   {
     std::lock_guard lock(mutex_);
+    owner = owner_;
     const auto is_reached = [&](const Waiter& w) { return w.until_completed == completed && w.ticket <= reached; };
     for (Waiter& waiter : waiters_) {
       if (is_reached(waiter)) fired.push_back(waiter);
@@ -169,7 +156,13 @@ void StreamState::FireWaiters(bool completed, Ticket reached) {
     std::erase_if(waiters_, is_reached);
     RefreshWanted();
   }
-  for (Waiter& waiter : fired) waiter.waker->WakeStream(waiter.stream);
+  for (Waiter& waiter : fired) {
+    if (waiter.waker != nullptr) {
+      waiter.waker->WakeStream(waiter.stream);
+    } else if (owner != nullptr) {
+      owner->Ring();
+    }
+  }
 }
 
 void StreamState::WakeAll() {
@@ -180,14 +173,8 @@ void StreamState::WakeAll() {
     std::lock_guard lock(mutex_);
     owner = owner_;
   }
-  wanted_by_owner_.store(0, std::memory_order_relaxed);
+  // Also an owner that asked for nothing: it learns here that the device is lost.
   if (owner != nullptr) owner->Ring();
-}
-
-Ticket StreamState::Wanted() const {
-  const Ticket owner = wanted_by_owner_.load(std::memory_order_seq_cst);
-  const Ticket channels = wanted_completed_.load(std::memory_order_seq_cst);
-  return owner == 0 ? channels : channels == 0 ? owner : std::min(owner, channels);
 }
 
 }  // namespace millrace

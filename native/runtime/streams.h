@@ -99,19 +99,21 @@ class StreamState final : public hal::ProgressSink {
   /// hal::ProgressSink: wakes the owner and the channels that wait for no more than `completed`.
   void Progress(Ticket completed) noexcept override;
 
-  /// Asks for a wake of the owner at `ticket`; false when it is reached already. Thread: owner.
-  [[nodiscard]] bool ArmOwner(Ticket ticket);
+  /// Rings the owner once `ticket` is completed; false when it already is, and then nothing is asked for. Earlier
+  /// calls for other tickets stay in force. Thread: owner.
+  [[nodiscard]] bool ArmOwner(Ticket ticket) { return AddWaiter(ticket, true, nullptr, 0); }
   void SetOwner(std::shared_ptr<WakeTarget> owner);
 
-  /// Asks for `waker->WakeStream(stream)` once `ticket` was issued, or completed; false when it already was. Asking
-  /// again for the same is no second wish. Thread: any channel.
+  /// Calls `waker->WakeStream(stream)` once `ticket` is issued, or completed; false when it already is, and then
+  /// nothing is asked for. A second call for the same adds nothing. A null `waker` stands for the owner. Thread: any
+  /// channel.
   [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker,
                                uint32_t stream);
   /// Wakes everybody, reached or not: the device is lost or closed.
   void WakeAll();
 
   /// The ticket that somebody wants completed, 0 when nobody waits. Thread: any.
-  [[nodiscard]] Ticket Wanted() const;
+  [[nodiscard]] Ticket Wanted() const { return wanted_completed_.load(std::memory_order_seq_cst); }
   /// As Wanted(), of what can be waited for: a record that is not issued yet depends on no device. Thread: any.
   [[nodiscard]] bool IsWantedOfDevice() const {
     const Ticket wanted = Wanted();
@@ -133,7 +135,7 @@ class StreamState final : public hal::ProgressSink {
   struct Waiter {
     Ticket ticket;
     bool until_completed;
-    std::shared_ptr<StreamWaker> waker;
+    std::shared_ptr<StreamWaker> waker;  // Null: the owner.
     uint32_t stream;
   };
   void FireWaiters(bool completed, Ticket reached);
@@ -143,7 +145,6 @@ class StreamState final : public hal::ProgressSink {
   protocol::TimelineSlot& slot_;
   std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
-  std::atomic<Ticket> wanted_by_owner_{0};
   // Lowest ticket of a waiter of each kind, 0 when there is none.
   std::atomic<Ticket> wanted_issued_{0};
   std::atomic<Ticket> wanted_completed_{0};

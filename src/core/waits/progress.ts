@@ -138,6 +138,8 @@ export class Progress {
     const { completed } = line.timeline;
     if (first.ticket > completed) return;
     line.onMove();
+    // `onMove` may have withdrawn it.
+    first = line.first;
     const nowMs = performance.now();
     line.meanMs += (nowMs - line.sinceMs - line.meanMs) / 4;
     line.sinceMs = nowMs;
@@ -200,9 +202,14 @@ export class Progress {
     // A wake for a ticket that was reached is spent, or comes for nothing: the poll may have seen it first.
     if (line.armed <= line.timeline.completed) line.armed = NEVER;
     if (ticket >= line.armed) return false;
-    if (line.timeline.channel.arm(line.timeline.slot, ticket)) return line.timeline.hasReached(ticket);
-    line.armed = ticket;
-    return false;
+    if (!line.timeline.channel.arm(line.timeline.slot, ticket)) {
+      line.armed = ticket;
+      return false;
+    }
+    // The ticket was reached while it was armed. What this line knows of an earlier `arm` is not relied on any more: the
+    // caller settles what was reached and arms again for the next waiter.
+    line.armed = NEVER;
+    return line.timeline.hasReached(ticket);
   }
 
   #withdraw(line: Line, waiter: Waiter): void {

@@ -1,6 +1,7 @@
 // Who is settled when: order, interior tickets, 2^32, the poll and the wake, and what holds the loop.
 import { describe, expect, test } from 'vitest';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
+import { Progress } from '../../../src/core/waits/progress.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const TWO_32 = 2 ** 32;
@@ -137,6 +138,26 @@ describe('progress', () => {
     channel.completeAll();
     progress.wake();
     await Promise.all([other, next]);
+  });
+
+  test('a listener that withdraws the first waiter when the stream moves leaves the second its turn', () => {
+    const channel = new FakeChannel();
+    const timeline = new Timeline(channel, 0, 's');
+    timeline.last = 2;
+    const progress = new Progress(() => undefined);
+    const heard: string[] = [];
+    const waiter = (name: string, ticket: number) => ({
+      ticket,
+      holdsLoop: false,
+      settle: () => heard.push(name),
+      lose: () => heard.push(`${name} lost`),
+    });
+    progress.join(timeline, () => withdraw());
+    const withdraw = progress.add(timeline, waiter('first', 1));
+    progress.add(timeline, waiter('second', 2));
+    channel.complete(0, 2);
+    progress.wake();
+    expect(heard).toEqual(['second']);
   });
 
   test('promises hold the loop from the first to the last, watchers do not', async () => {

@@ -1,0 +1,18 @@
+// That no await is forgotten, whatever the order of awaits and completions.
+import { describe, expect } from 'vitest';
+import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+/** About 5 s on two cores. The program ends by itself when a wait takes longer than 20 s. */
+const AWAITS = 40_000;
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  testOn(absent)(
+    'awaits in random order on two streams are all settled',
+    async () => {
+      const ending = await runProgram('random-awaits', [spec, String(AWAITS)], { timeoutMs: 110_000 });
+      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+      expect(linesOf(ending)).toEqual([`settled ${AWAITS}`]);
+    },
+    120_000,
+  );
+});
