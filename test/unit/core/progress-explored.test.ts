@@ -11,8 +11,8 @@ import { Progress } from '../../../src/core/waits/progress.js';
 
 type Choose = (count: number) => number;
 
-/** Calls `run` with every sequence of choices; the number of runs. */
-function explore(run: (choose: Choose) => void): number {
+/** Calls `once` with every sequence of choices; the number of runs. */
+function explore(once: (choose: Choose) => void): number {
   const taken: { at: number; count: number }[] = [];
   for (let runs = 1; ; runs++) {
     let depth = 0;
@@ -22,7 +22,7 @@ function explore(run: (choose: Choose) => void): number {
       return taken[depth++]!.at;
     };
     try {
-      run(choose);
+      once(choose);
     } catch (error) {
       throw new Error(`After ${runs} runs, with the choices ${taken.map(({ at }) => at).join(' ')}.`, { cause: error });
     }
@@ -62,7 +62,7 @@ class Device {
 
   constructor(scenario: Scenario, choose: Choose) {
     const { waits, inside } = scenario;
-    const streams = [...new Set(waits.map(({ stream }) => stream))].sort();
+    const streams = [...new Set(waits.map(({ stream }) => stream))].toSorted((a, b) => a - b);
     this.#scenario = scenario;
     this.#choose = choose;
     this.#insideLeft = inside;
@@ -131,7 +131,7 @@ function run(scenario: Scenario, choose: Choose): void {
 
   const outcomes: string[][] = scenario.waits.map(() => []);
   const withdrawals: (() => void)[] = [];
-  let toWithdraw = scenario.withdraws;
+  const given = { up: scenario.withdraws === undefined };
   const add = (): void => {
     const { stream, ticket } = scenario.waits[withdrawals.length]!;
     const outcome = outcomes[withdrawals.length]!;
@@ -145,9 +145,9 @@ function run(scenario: Scenario, choose: Choose): void {
     );
   };
   const withdraw = (): void => {
-    withdrawals[toWithdraw!]!();
-    outcomes[toWithdraw!]!.push('withdrawn');
-    toWithdraw = undefined;
+    withdrawals[scenario.withdraws!]!();
+    outcomes[scenario.withdraws!]!.push('withdrawn');
+    given.up = true;
   };
   const turn = (): void => {
     loop.nowMs += scenario.turnMs;
@@ -163,10 +163,10 @@ function run(scenario: Scenario, choose: Choose): void {
   };
 
   // What can happen next, one of them at a time, until the program has done its part.
-  while (withdrawals.length < scenario.waits.length || toWithdraw !== undefined || (scenario.loses === true && !device.isLost)) {
+  while (withdrawals.length < scenario.waits.length || !given.up || (scenario.loses === true && !device.isLost)) {
     const next: (() => void)[] = [];
     if (withdrawals.length < scenario.waits.length) next.push(add);
-    if (toWithdraw !== undefined && withdrawals.length > toWithdraw) next.push(withdraw);
+    if (!given.up && withdrawals.length > scenario.withdraws!) next.push(withdraw);
     if (scenario.loses === true && !device.isLost && withdrawals.length === scenario.waits.length) next.push(lose);
     if (turns.length > 0) next.push(turn);
     if (device.isRung) next.push(ring);
