@@ -38,7 +38,7 @@ Status BlockThreads::Grow(uint32_t before, uint32_t blocks) {
   int error = 0;
   for (; threads_.size() < wanted && error == 0;) {
     pthread_t thread;
-    error = StartQuietThread(&thread, &BlockThreads::ThreadEntry, this);
+    error = StartQuietThread("mr-block", &thread, &BlockThreads::ThreadEntry, this);
     if (error != 0) break;
     threads_.push_back(thread);
     ++made;

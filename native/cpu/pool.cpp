@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cpu/relax.h"
+#include "hal/thread.h"
 
 namespace millrace::cpu {
 namespace {
@@ -30,7 +31,7 @@ constexpr size_t kStackBytes = size_t{8} << 20;
 
 }  // namespace
 
-int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument) {
+int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*), void* argument) {
   // The process's signals belong to its main thread; new threads inherit the mask of their maker.
   sigset_t all;
   sigset_t before;
@@ -40,7 +41,7 @@ int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument) {
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
-    if (error == 0) error = pthread_create(thread, &attributes, entry, argument);
+    if (error == 0) error = CreateThread(name, thread, &attributes, entry, argument);
     pthread_attr_destroy(&attributes);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -66,7 +67,7 @@ Status Pool::Start(uint32_t count) {
   for (uint32_t index = 0; index < count && error == 0; ++index) {
     starts_[index] = {this, index};
     pthread_t thread;
-    error = StartQuietThread(&thread, &Pool::ThreadEntry, &starts_[index]);
+    error = StartQuietThread("mr-cpu", &thread, &Pool::ThreadEntry, &starts_[index]);
     if (error == 0) threads_.push_back(thread);
   }
 

@@ -30,8 +30,8 @@ namespace millrace::cpu {
 inline constexpr int32_t kLeastPriority = 0;
 inline constexpr int32_t kGreatestPriority = -5;
 
-/// Starts a thread that takes no signals of the process. 0 or an errno.
-[[nodiscard]] int StartQuietThread(pthread_t* thread, void* (*entry)(void*), void* argument);
+/// Starts a thread that will be called `name` and takes no signals of the process. 0 or an error number.
+[[nodiscard]] int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*), void* argument);
 /// First thing of a thread that runs kernels.
 void EnterPoolThread(const char* name);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <tuple>
 
 #include "cuda/context_scope.h"
@@ -29,7 +30,7 @@ Pageable::~Pageable() {
     is_ending_ = true;
     changed_.notify_all();
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (Thread& thread : threads_) thread.Join();
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (hidden_ != nullptr) OwnStreams().GiveBack(*context_, hidden_);
@@ -90,7 +91,10 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
 void Pageable::StartHelpers() {
   while (threads_.size() < helpers_) {
     Lane& lane = lanes_[threads_.size() + 1];
-    threads_.emplace_back([this, &lane] { Help(lane); });
+    Thread thread;
+    // With fewer threads a copy is slower: the one that asks moves what nobody else takes.
+    if (!thread.Start("mr-pageable", [this, &lane] { Help(lane); }).ok()) return;
+    threads_.push_back(std::move(thread));
   }
 }
 

@@ -12,11 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "cuda/context.h"
 #include "cuda/memory.h"
+#include "hal/thread.h"
 
 namespace millrace::cuda {
 
@@ -81,10 +81,10 @@ class Pageable {
   const std::shared_ptr<Context> context_;
   const unsigned helpers_;
 
-  std::mutex call_mutex_;    // Held by the copy that is under way, and around what only it touches.
-  std::vector<Lane> lanes_;  // The first is the caller's. Each is its thread's alone while a call runs.
-  std::vector<std::thread> threads_;
-  CUstream hidden_ = nullptr;  // Made when a copy brings no stream.
+  std::mutex call_mutex_;        // Held by the copy that is under way, and around what only it touches.
+  std::vector<Lane> lanes_;      // The first is the caller's. Each is its thread's alone while a call runs.
+  std::vector<Thread> threads_;  // As many as the system gave, at most `helpers_`.
+  CUstream hidden_ = nullptr;    // Made when a copy brings no stream.
 
   std::mutex mutex_;
   std::condition_variable changed_;

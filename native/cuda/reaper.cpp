@@ -1,7 +1,5 @@
 #include "cuda/reaper.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <tuple>
@@ -40,7 +38,7 @@ Reaper::~Reaper() {
     is_ending_ = true;
     changed_.notify_one();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
   if (context_->is_lost() || (entries_.empty() && kept_.all_bytes() == 0)) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
@@ -76,7 +74,7 @@ void Reaper::Add(Entry entry) {
   high_bytes_ = std::max(high_bytes_, waiting_bytes_ + kept_.own_bytes());
   entries_.push_back(std::move(entry));
   if (entries_.back().event == nullptr) return;
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  if (!thread_.joinable()) std::ignore = thread_.Start("mr-reaper", [this] { Run(); });
   changed_.notify_one();
 }
 
@@ -116,7 +114,6 @@ void Reaper::GiveBack(uint64_t keep_bytes) {
 }
 
 void Reaper::Run() {
-  pthread_setname_np(pthread_self(), "mr-reaper");
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
   milliseconds pause = kShortestPause;

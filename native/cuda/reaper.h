@@ -4,18 +4,19 @@
 // memory's last use instead and hands both over; a thread of the device looks at the events, and what they let go is
 // kept (kept_memory.h). The driver has it back when the device has nothing to do, when memory is short or trimmed, when
 // too much is kept, and when the device closes. Only the first waits for nothing.
-// The thread starts with the first such memory, and sleeps while there is none.
+// The thread starts with the first such memory, and sleeps while there is none. Where the system refuses a thread,
+// allocations, trims and the device's end look at the events, and the next such memory tries to start it again.
 #pragma once
 
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "cuda/context.h"
 #include "cuda/kept_memory.h"
 #include "cuda/memory.h"
+#include "hal/thread.h"
 
 namespace millrace::cuda {
 
@@ -78,7 +79,7 @@ class Reaper {
   uint64_t waiting_bytes_ = 0;  // This process's own that is not kept yet.
   uint64_t high_bytes_ = 0;
   bool is_ending_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace millrace::cuda

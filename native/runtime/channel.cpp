@@ -1,11 +1,10 @@
 #include "runtime/channel.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
 
+#include "hal/thread.h"
 #include "runtime/watcher.h"
 
 namespace millrace {
@@ -29,13 +28,18 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   channel->device_ = std::move(device).value();
   channel->needs_polling_ = channel->device_->NeedsPolling();
   channel->needs_locked_memory_ = channel->device_->NeedsLockedMemory();
-  MR_TRY(channel->fault_slots_.Reserve(*channel->device_));
+  Status started = channel->fault_slots_.Reserve(*channel->device_);
+  if (started.ok() && channel->needs_polling_) started = Watcher::Instance().Start();
   // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
   // close and the end of the environment), so its end is a flag and not a join.
-  std::thread([channel] {
-    pthread_setname_np(pthread_self(), "mr-channel");
-    channel->Run();
-  }).detach();
+  Thread thread;
+  if (started.ok()) started = thread.Start("mr-channel", [channel] { channel->Run(); });
+  if (!started.ok()) {
+    channel->fault_slots_.Clear();
+    channel->device_->Close();
+    return started;
+  }
+  thread.Detach();
   Status bound;
   channel->RunOnChannel([&] { bound = channel->device_->BindChannelThread(); });
   if (!bound.ok()) {

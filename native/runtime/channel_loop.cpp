@@ -157,7 +157,9 @@ bool Channel::IsDrained() {
 bool Channel::HasWork() {
   if (has_notices_.load(std::memory_order_acquire) || is_abandoned_.load(std::memory_order_acquire)) return true;
   if (!is_held_.load(std::memory_order_acquire) && !ring_.Empty()) return true;
-  return stop_when_drained_.load(std::memory_order_acquire) && !is_draining_;
+  if (!stop_when_drained_.load(std::memory_order_acquire)) return false;
+  // The device may be lost just before IsDrained asks to be woken when its streams end, which they then never do.
+  return !is_draining_ || (LostStatus() != StatusCode::kOk && ring_.Empty());
 }
 
 void Channel::Idle(bool is_recent) {

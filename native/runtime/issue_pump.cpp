@@ -21,7 +21,7 @@ Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::s
   stream.pumped = record;
   stream.is_pumping.store(true);
   // The channel outlives its pump's work.
-  pump_.Do([this, &stream, index = stream.index(), record = std::move(record), work = std::move(work)] {
+  const Status started = pump_.Do([this, &stream, index = stream.index(), record, work = std::move(work)] {
     work(*record);
     stream.is_pumping.store(false);
     Post([this, index, record] {
@@ -29,6 +29,14 @@ Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::s
       WakeStream(index);
     });
   });
+  if (!started.ok()) {
+    // The record ends as it does when its work fails: the next time that its stream is looked at.
+    record->status =
+        Status(StatusCode::kLaunchFailed, "starting the thread that serves pageable memory", started.driver_code());
+    record->is_done = true;
+    stream.is_pumping.store(false);
+    WakeStream(stream.index());
+  }
   return Park(stream, reason);
 }
 

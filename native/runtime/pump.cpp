@@ -1,12 +1,11 @@
 #include "runtime/pump.h"
 
-#include <pthread.h>
-
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "hal/thread.h"
 
 namespace millrace {
 
@@ -22,17 +21,17 @@ struct Pump::State {
 
 Pump::Pump() : state_(std::make_shared<State>()) {}
 
-void Pump::Do(std::function<void()> work) {
+Status Pump::Do(std::function<void()> work) {
   std::lock_guard lock(state_->mutex);
-  state_->works.push_back(std::move(work));
-  if (std::exchange(state_->has_thread, true)) {
-    state_->changed.notify_all();
-    return;
+  if (!state_->has_thread) {
+    Thread thread;
+    MR_TRY(thread.Start("mr-pump", [state = state_] { Run(*state); }));
+    thread.Detach();
+    state_->has_thread = true;
   }
-  std::thread([state = state_] {
-    pthread_setname_np(pthread_self(), "mr-pump");
-    Run(*state);
-  }).detach();
+  state_->works.push_back(std::move(work));
+  state_->changed.notify_all();
+  return {};
 }
 
 void Pump::Stop() {

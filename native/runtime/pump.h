@@ -25,12 +25,14 @@ struct PumpedRecord {
   HostRange staged;                     // Staging memory that a copy writes.
 };
 
-/// Started by the first piece of work. What runs on it holds nothing of its channel, which waits for it at its end.
+/// Its thread is started by the first piece of work. What runs on it holds nothing of its channel, which waits for it
+/// at its end.
 class Pump {
  public:
   Pump();
-  /// Runs `work` after what was given before. Thread: channel.
-  void Do(std::function<void()> work);
+  /// Runs `work` after what was given before. kUnavailable when the thread cannot be started: `work` is then dropped,
+  /// and the next call tries again. Thread: channel.
+  Status Do(std::function<void()> work);
   /// Forgets what has not begun and waits for what has. Nothing runs afterwards. Thread: channel.
   void Stop();
   /// Long work that may be given up looks at this now and then. Thread: any.

@@ -1,13 +1,11 @@
 #include "runtime/watcher.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <thread>
 #include <vector>
 
+#include "hal/thread.h"
 #include "runtime/spin.h"
 
 namespace millrace {
@@ -31,6 +29,7 @@ struct Watcher::State {
   std::condition_variable changed;
   // Guarded by mutex.
   std::vector<Watched> arrived;
+  bool has_thread = false;
 };
 
 Watcher& Watcher::Instance() {
@@ -38,11 +37,16 @@ Watcher& Watcher::Instance() {
   return *instance;
 }
 
-Watcher::Watcher() : state_(new State) {
-  std::thread([this] {
-    pthread_setname_np(pthread_self(), "mr-watcher");
-    Run();
-  }).detach();
+Watcher::Watcher() : state_(new State) {}
+
+Status Watcher::Start() {
+  std::lock_guard lock(state_->mutex);
+  if (state_->has_thread) return {};
+  Thread thread;
+  MR_TRY(thread.Start("mr-watcher", [this] { Run(); }));
+  thread.Detach();
+  state_->has_thread = true;
+  return {};
 }
 
 void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {

@@ -12,9 +12,12 @@ namespace millrace {
 
 class Watcher {
  public:
-  /// Never destroyed: its thread may outlive every static object.
+  /// Never destroyed, because its thread may outlive every static object.
   static Watcher& Instance();
 
+  /// Starts the thread, unless it runs already. kUnavailable when it cannot be started; the next call tries again.
+  /// Before the first Watch. Thread: any.
+  Status Start();
   /// Watches a stream until nothing that it was issued is wanted any more. Thread: any.
   void Watch(std::shared_ptr<Channel> channel, StreamState& stream);
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "cuda_fixture.h"
+#include "refused_threads.h"
 
 namespace {
 
@@ -89,6 +90,21 @@ MR_TEST(WhatIsFreedWhileTheDeviceWorksIsKept) {
   // A real driver has taken some for itself meanwhile.
   if (OnFake()) MR_EXPECT_EQ(busy.opened.device->FreeBytes(), busy.before);
   MR_EXPECT_EQ(Reserved(busy.opened), reserved);
+}
+
+MR_TEST(WithoutAThreadAnAllocationFindsWhatWasFreedAndTheNextFreeStartsTheThread) {
+  Busy busy;
+  auto memory = busy.Make(kBytes);
+  std::byte* const address = memory->address();
+  {
+    const RefusedThreads refused("mr-reaper");
+    MR_REQUIRE(busy.stream->Free(++busy.ticket, std::move(memory)).ok());
+    MR_REQUIRE(Finish(*busy.stream, busy.ticket));
+    MR_EXPECT_EQ(refused.count(), 1);
+  }
+  memory = busy.Make(kBytes);
+  MR_EXPECT(memory->address() == address);
+  MR_REQUIRE(busy.FreeAll(std::move(memory)));
 }
 
 MR_TEST(AnAllocationOfAboutThatSizeHasItAgain) {

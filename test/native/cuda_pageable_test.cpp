@@ -7,6 +7,7 @@
 #include "cuda/pageable.h"
 #include "cuda_fixture.h"
 #include "fake_controls.h"
+#include "refused_threads.h"
 
 namespace {
 
@@ -154,6 +155,32 @@ MR_TEST(LanesShareOneCopy) {
     FailCalls("");
     MR_REQUIRE(pageable.Copy(own, seen.data(), address, kBytes).ok());
     MR_EXPECT(seen == sent);
+  }
+  MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
+  MR_REQUIRE(Finish(*stream, 2));
+}
+
+MR_TEST(LanesWithoutAThreadAreLeftOut) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  auto context = cuda::Context::Retain(0);
+  MR_REQUIRE(context.ok());
+  constexpr uint64_t kBytes = 20 * kSlot + 999;
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  MR_REQUIRE(Finish(*stream, 1));
+  std::byte* const address = memory.value()->address();
+  const auto own = reinterpret_cast<cuda::CUstream>(stream->NativeHandle());
+  const std::vector<std::byte> sent = RandomBytes(kBytes, 5);
+  std::vector<std::byte> seen(kBytes);
+  for (const int threads : {0, 2}) {
+    const RefusedThreads refused("mr-pageable", threads);
+    cuda::Pageable pageable(context.value(), 4);
+    MR_REQUIRE(pageable.Copy(own, address, sent.data(), kBytes).ok());
+    std::memset(seen.data(), 0, kBytes);
+    MR_REQUIRE(pageable.Copy(own, seen.data(), address, kBytes).ok());
+    MR_EXPECT(seen == sent);
+    MR_EXPECT_EQ(refused.count(), 2);  // Each copy tries again.
   }
   MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
   MR_REQUIRE(Finish(*stream, 2));

@@ -1,0 +1,20 @@
+// What tests that explore share.
+#pragma once
+
+#include <cstdio>
+
+#include "explorer/scheduler.h"
+#include "testing.h"
+
+namespace explorer {
+
+using namespace millrace;  // NOLINT: the scenarios speak of little else
+
+/// No order of the scenario's steps fails. Prints how many there were.
+inline void ExpectNoneFails(const Bounds& bounds, const std::function<void()>& scenario) {
+  const Report report = Explore(bounds, scenario);
+  std::printf("  %llu orders\n", static_cast<unsigned long long>(report.runs));
+  if (!report.failure.empty()) testing::Fail(__FILE__, __LINE__, report.failure);
+}
+
+}  // namespace explorer

@@ -1,0 +1,71 @@
+// Runs the threads of a test one at a time, and again for every order of their steps within a bound.
+//
+// A step is an operation that another thread can see: of an atomic, a mutex, a condition variable or a futex. Before
+// each one the scheduler chooses which thread goes on. It first lets a thread run until it waits; then it takes every
+// other choice, with at most so many preemptions a run, which is where races are found (most need one or two). The
+// second thing it chooses is how long a store that is not sequentially consistent stays in the thread's store buffer,
+// as on x86: until the thread's next read-modify-write, fence or lock. So a missing fence is found too.
+//
+// A run in which every thread waits and one of them is not a daemon has lost a wake. Time is virtual: a wait with a
+// limit ends by that limit only when nothing else can run.
+//
+// The code under test is compiled with sync.h, which replaces the standard library's threads by calls of these
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace explorer {
+
+struct Bounds {
+  int preemptions = 2;
+  /// Stores that are held back.
+  int delays = 1;
+};
+
+struct Report {
+  uint64_t runs = 0;
+  /// What went wrong in the last run, and its steps; empty if nothing did.
+  std::string failure;
+};
+
+/// Calls `scenario` on a thread of its own for every order of steps within the bounds, or until one fails.
+Report Explore(const Bounds& bounds, const std::function<void()>& scenario);
+
+// ── For scenarios ──
+
+/// Orders are explored while one of these lives, so that what a scenario only needs is done in one order.
+class Window {
+ public:
+  Window();
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+};
+/// Ends the exploration with this failure unless `is_true`.
+void Expect(bool is_true, const char* what);
+/// Starts a thread.
+uint32_t Spawn(const char* name, std::function<void()> body);
+void Join(uint32_t thread);
+
+// ── For sync.h ──
+
+/// Another thread may go on here. `what` and `object` are for the report.
+void Step(const char* what, const void* object);
+/// The running thread waits on `object`; false when `limit_ns` (if not negative) ended the wait.
+bool Wait(const void* object, int64_t limit_ns = -1);
+void WakeOne(const void* object);
+void WakeAll(const void* object);
+void NameThread(const char* name);
+[[nodiscard]] int64_t NowNs();
+
+/// What the running thread sees at an address, its own delayed stores included.
+[[nodiscard]] uint64_t Load(const void* address, uint32_t bytes);
+/// A store that may be delayed.
+void Store(void* address, uint64_t value, uint32_t bytes);
+/// Writes the running thread's delayed stores.
+void Drain();
+
+}  // namespace explorer
