@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { ArgumentError, StateError, UnavailableError } from '../../../src/core/base/errors.js';
 import { cpuTasks } from '../../../src/reactive/index.js';
 import { createCpuPool } from '../../../src/workers/cpu-pool.js';
 
@@ -53,6 +54,58 @@ describe('a pool of CPU threads', () => {
   it('rejects with what a task throws', async () => {
     await using pool = createCpuPool(stages, { threads: 1 });
     await expect(cpuTasks<Stages>(pool).run('fail', undefined)).rejects.toThrow('out of range');
+  });
+
+  it('rejects tasks of a module that is not there, and runs them once it is', async () => {
+    const absent = join(folder, 'later.mjs');
+    await using pool = createCpuPool(absent, { threads: 1 });
+    const tasks = cpuTasks<{ one(value: number): number }>(pool);
+    for (let time = 0; time < 2; time++) {
+      const error: unknown = await tasks.run('one', 1).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error).toMatchObject({ code: 'ERR_MILLRACE_UNAVAILABLE', message: expect.stringMatching(/later\.mjs.*ENOENT/) });
+    }
+    writeFileSync(absent, 'export const one = () => 1;');
+    expect(await tasks.run('one', 1)).toBe(1);
+  });
+
+  it('rejects a task of a module that does not load', async () => {
+    const broken = join(folder, 'broken.mjs');
+    writeFileSync(broken, 'throw new RangeError("while it loads");');
+    await using pool = createCpuPool(broken, { threads: 1 });
+    await expect(pool.run(1, { name: 'one' })).rejects.toThrow('while it loads');
+  });
+
+  it('rejects tasks that come after close', async () => {
+    const pool = createCpuPool(stages, { threads: 1 });
+    const last = pool.run(new Uint8Array(1), { name: 'addOne' });
+    const closed = pool.close();
+    const error: unknown = await pool.run(new Uint8Array(1), { name: 'addOne' }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(StateError);
+    expect(await last).toBeGreaterThan(0);
+    await closed;
+  });
+
+  it('warns of a thread that fails between tasks, and goes on', async () => {
+    const failing = join(folder, 'failing.mjs');
+    const code = 'export function one() { setTimeout(() => { throw new RangeError("alone"); }); return 1; }';
+    writeFileSync(failing, code);
+    await using pool = createCpuPool(failing, { threads: 1 });
+    const warned = new Promise<Error>((resolve) => {
+      process.once('warning', resolve);
+    });
+    expect(await pool.run(1, { name: 'one' })).toBe(1);
+    expect((await warned).message).toContain('alone');
+    expect(await pool.run(1, { name: 'one' })).toBe(1);
+  });
+
+  it('refuses what names no module and no number of threads', () => {
+    for (const filename of ['', 7, new URL('https://example.org/a.js'), undefined]) {
+      expect(() => createCpuPool(filename as string)).toThrow(ArgumentError);
+    }
+    for (const threads of [0, -1, 1.5, Number.NaN, '2']) {
+      expect(() => createCpuPool(stages, { threads: threads as number })).toThrow(ArgumentError);
+    }
   });
 
   it('has a thread for each core unless told otherwise, and closes once', async () => {
