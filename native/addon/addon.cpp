@@ -8,7 +8,9 @@
 #include "addon/control.h"
 #include "addon/device_calls.h"
 #include "addon/environment.h"
+#include "addon/leftovers.h"
 #include "addon/owner.h"
+#include "addon/turns.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
@@ -44,6 +46,8 @@ napi_value Initialize(napi_env env, napi_value exports) {
   DefineOwner(env, exports);
   DefineControl(env, exports);
   DefineDeviceCalls(env, exports);
+  Leftovers::Define(env, exports);
+  Turns::Define(env, exports);
   return exports;
 }
 

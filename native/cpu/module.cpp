@@ -11,20 +11,33 @@
 
 #include "cpu/block_threads.h"
 #include "cpu/own_data.h"
+#include "hal/explanation.h"
 
 namespace millrace::cpu {
 
 namespace {
 
+constexpr const char* kCopying = "copying the shared object of a kernel";
+constexpr const char* kLoading = "loading the shared object of a kernel";
+constexpr const char* kFindingEntry = "finding a kernel's entry in its shared object";
+
+/// What the loader says of its latest failure on this thread.
+std::string LoaderError() {
+  const char* said = dlerror();
+  return said != nullptr ? said : "it gave no reason";
+}
+
 /// The file itself, or where it has variables a copy beside it, which the loader does not know yet. A copy's name is
 /// one that whoever keeps that folder takes for unfinished, should the process end before it is removed.
-std::string FileOf(const std::string& path) {
+Result<std::string> FileOf(const std::string& path) {
   if (!HasOwnData(path)) return path;
   static std::atomic<uint64_t> copies{0};
   std::string copy = path + '.' + std::to_string(getpid()) + '-' + std::to_string(copies.fetch_add(1)) + ".new";
   std::error_code error;
-  const bool is_made = std::filesystem::copy_file(path, copy, error);
-  return is_made ? copy : std::string();
+  if (std::filesystem::copy_file(path, copy, error)) return copy;
+  // What was written of it before the disk was full.
+  unlink(copy.c_str());
+  return Explanation::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
 }
 
 /// A part of a loaded image, which it keeps loaded.
@@ -42,14 +55,16 @@ class Variable final : public hal::Memory {
 }  // namespace
 
 Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
-  const std::string file = FileOf(path);
-  if (file.empty()) return Status(StatusCode::kInternal, "copying the shared object of a kernel");
+  Result<std::string> found = FileOf(path);
+  MR_TRY(found.status());
+  const std::string& file = found.value();
   // Bound now: a symbol that is missing must fail the build, not the process at the first launch. Local: two images may
   // export the same entry.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string said = library == nullptr ? LoaderError() : std::string();
   // What is mapped stays, and no other file can be taken for it.
   if (file != path) unlink(file.c_str());
-  if (library == nullptr) return Status(StatusCode::kInternal, "loading the shared object of a kernel");
+  if (library == nullptr) return Explanation::Fail(StatusCode::kInternal, kLoading, said);
   return std::make_shared<Image>(library);
 }
 
@@ -74,7 +89,7 @@ Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> 
 Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded,
                                                            bool is_launching) {
   auto function = reinterpret_cast<EntryFunction>(image_->Find("mr_entry_" + entry));
-  if (function == nullptr) return Status(StatusCode::kInternal, "finding a kernel's entry in its shared object");
+  if (function == nullptr) return Explanation::Fail(StatusCode::kInternal, kFindingEntry, LoaderError());
   const auto* table = static_cast<const unsigned*>(image_->Find("mr_params_" + entry));
   if (table == nullptr) return Status(StatusCode::kInternal, "finding a kernel's parameter sizes in its shared object");
 

@@ -18,6 +18,9 @@ bool ReadAt(std::ifstream& file, uint64_t offset, T* into, size_t count) {
   return file.good();
 }
 
+/// Names of sections take some hundred bytes. A damaged file may claim any size.
+constexpr uint64_t kMaxNameBytes = 1 << 20;
+
 /// Written by the loader, before anybody else may look, and by nobody after that.
 bool IsOfLoader(std::string_view name) {
   return name.starts_with(".got") || name.starts_with(".data.rel.ro");
@@ -34,6 +37,7 @@ bool HasOwnData(const std::string& path) {
   if (!is_known) return true;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   if (!ReadAt(file, header.e_shoff, sections.data(), sections.size())) return true;
+  if (sections[header.e_shstrndx].sh_size > kMaxNameBytes) return true;
   std::string names(sections[header.e_shstrndx].sh_size, '\0');
   if (!ReadAt(file, sections[header.e_shstrndx].sh_offset, names.data(), names.size())) return true;
   for (const Elf64_Shdr& section : sections) {

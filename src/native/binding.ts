@@ -100,6 +100,19 @@ export interface Binding {
     architecture: string,
   ): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 
+  /** The process group that this child leads is killed when this environment ends, however it ends, until `isRunning` is false. */
+  keepGroup(pid: number, isRunning: boolean): void;
+  /** The folder is removed, with all in it, when this environment ends, however it ends, until `isThere` is false. */
+  keepFolder(path: string, isThere: boolean): void;
+  /** Once, before `takeTurn`. `onGranted` is called on this thread when `grantedTurns` has something to say. */
+  openTurns(onGranted: () => void): void;
+  /** True: a turn of the process is taken, of which there are `limit` over all environments. False: it is granted later, in order. */
+  takeTurn(limit: number): boolean;
+  /** Turns that were granted since the last call. */
+  grantedTurns(): number;
+  /** Ends one; those that an environment holds when it ends are given as well. */
+  giveTurn(): void;
+
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** One per environment. `record` is the block records are written into, held until closePort; `onWake` is called on this thread, coalesced. */
   openPort(record: Uint8Array, onWake: () => void): void;

@@ -6,6 +6,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../build/images/builder.js';
 import type { Nvrtc } from '../build/compilers/cuda-compiler.js';
+import { endBuildsWith } from '../build/system/leftovers.js';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
@@ -47,6 +48,7 @@ const CAPABILITIES: Partial<Record<ControlName, string>> = {
 
 const port = parentPort as MessagePort;
 const binding: Binding = loadBinding();
+endBuildsWith(binding);
 let device: ControlledDevice | undefined;
 
 /** The open device, seen from its control thread. */

@@ -52,11 +52,12 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     definitions: ['places', 'ir', 'language', 'source', 'analysis', 'lowering', 'emission', 'writing', 'cuda'],
   },
   build: {
+    system: [],
     base: [],
     text: ['base'],
     threads: ['base', 'text'],
-    compilers: ['base', 'text', 'threads'],
-    images: ['base', 'text', 'compilers'],
+    compilers: ['system', 'base', 'text', 'threads'],
+    images: ['system', 'base', 'text', 'compilers'],
   },
 };
 

@@ -1,9 +1,9 @@
 // What compilers say, as data that points into the user's source.
 //
 // Codes of this folder: K402 a wait that the CPU device cannot have, K701 no compiler, K702 rejected by the
-// compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more. The
-// worker has K705, a variable that the image has not.
-import type { BuildSpec } from '../../core/channel/build.js';
+// compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more, K707
+// what says nothing of the text (system/outside.ts). The worker has K705, a variable that the image has not.
+import type { BuildFacts, BuildSpec } from '../../core/channel/build.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
 import { locate } from './locate.js';
 
@@ -101,7 +101,7 @@ export function compileError(given: BuildSpec, summary: string, found: readonly 
 }
 
 /** What is being built, as messages call it. */
-export function titleOf({ name, isModule }: BuildSpec): string {
+export function titleOf({ name, isModule }: BuildFacts): string {
   return isModule ? `The module of kernels '${name}'` : `Kernel '${name}'`;
 }
 
@@ -111,6 +111,19 @@ export function rejectedBy(compiler: string, spec: BuildSpec, log: string): Comp
   const said = found[0]?.message ?? log.split('\n').find((line) => line.trim() !== '') ?? 'it gave no reason';
   const sentence = /[.!?]$/.test(said) ? said : `${said}.`;
   return compileError(spec, `${titleOf(spec)} does not compile with ${compiler}: ${sentence}`, found, log);
+}
+
+/** What compilers say when the machine fails them, or somebody kills what they started. */
+const OF_THE_MACHINE =
+  /(?:Killed|Terminated|Hangup|CPU time limit exceeded) signal terminated program|unable to execute command: (?:Killed|Terminated)|[Oo]ut of memory|memory exhausted|Cannot allocate memory|No space left on device|Disk quota exceeded|Too many open files|Resource temporarily unavailable|Read-only file system|Input\/output error|Stale file handle|cannot execute|error trying to exec/;
+
+/** Why a compiler failed that had no fault to find with the text; undefined: it found one, or nobody knows. */
+export function machineFault(log: string): string | undefined {
+  if (parseLog(log).some(({ file }) => file === undefined)) return undefined;
+  return log
+    .split('\n')
+    .find((line) => OF_THE_MACHINE.test(line))
+    ?.trim();
 }
 
 /** K704. */

@@ -1,17 +1,16 @@
 // CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
-import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
-import { InternalError, MillraceError } from '../../core/base/errors.js';
+import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import { compose, composeLanes, type ComposedText, type Exports, exportsOf, type ReadText } from './composed-text.js';
-import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
-import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun } from './run-compiler.js';
+import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { compileWith, outputOf } from './compile-with.js';
 import { hasIndices, looksAtTypes } from '../threads/indices.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
+import { leave, scratchFolder } from '../system/temporary.js';
 import { tokenize } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
@@ -176,7 +175,7 @@ export class CpuCompiler implements KernelCompiler {
 
   async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<Built> {
     // Not in the cache's directory: what is there has its final name or is about to.
-    const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
+    const scratch = scratchFolder();
     try {
       const [every, ofCut] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_CUT_FLAGS] : [GCC_FLAGS, GCC_CUT_FLAGS];
       const own = composed.isCut ? [...every, ...ofCut] : every;
@@ -186,12 +185,16 @@ export class CpuCompiler implements KernelCompiler {
         const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
         const dumps = [STACK_FLAG, ...(mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [])];
         const args = [...common, ...own, ...form, ...more, ...dumps, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await this.#run(spec, args, composed.text);
+        const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
         const tooLarge = largeFrame(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much of the stack.', dump: '' };
         // Not every compiler that calls itself g++ writes one.
-        return { image: await readFile(output), log: '', dump: mayTruncate ? await readFile(dump, 'utf8').catch(() => '') : '' };
+        return {
+          image: await outputOf(this.#tools, spec, output),
+          log: '',
+          dump: mayTruncate ? await readFile(dump, 'utf8').catch(() => '') : '',
+        };
       };
       const fast = await build('kernel', []);
       const truncations = hasTruncations(fast.dump);
@@ -199,7 +202,7 @@ export class CpuCompiler implements KernelCompiler {
       const exact = await build('exact', [EXACT_FLAG]);
       return exact.image === undefined || truncations === 'certainly' || hasRoundTrips(exact.dump) ? exact : fast;
     } finally {
-      rmSync(scratch, { recursive: true, force: true });
+      leave(scratch);
     }
   }
 
@@ -216,20 +219,12 @@ export class CpuCompiler implements KernelCompiler {
       return { given, isRead: true, seen: spec.source };
     // Without the shim, whose macros are to stay what they are.
     const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
-    const run = await this.#run(spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], input);
+    const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { input });
     // Its errors are left to the compiler.
     if (run.exitCode !== 0) return { given, isRead: false, seen: spec.source };
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
     return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, isRead: true, seen: run.stdout };
-  }
-
-  async #run(spec: BuildSpec, args: readonly string[], input: string): Promise<CompilerRun> {
-    const run = await runCompiler(this.#tools.command, [...this.#tools.prefix, ...args], { input }).catch((cause: unknown) => {
-      throw new MillraceError('ERR_MILLRACE_UNAVAILABLE', `The compiler ${this.#tools.command} cannot be started any more.`, { cause });
-    });
-    if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
-    return run;
   }
 }
 

@@ -1,12 +1,11 @@
 // CUDA C++ to a cubin: NVRTC in this process where it can be opened, else nvcc.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
-import { rejectedBy, TEXT_NAME, timedOut } from '../base/diagnostics.js';
-import { COMPILER_TIMEOUT_MS, runCompiler } from './run-compiler.js';
+import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { leave, scratchFolder } from '../system/temporary.js';
+import { compileWith, outputOf } from './compile-with.js';
 import { findDeviceRuntime } from './device-runtime.js';
 import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
 import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
@@ -89,25 +88,24 @@ export class NvccCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
-    const scratch = mkdtempSync(join(tmpdir(), 'millrace-build-'));
+    const scratch = scratchFolder();
     try {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
       await writeFile(input, spec.source);
-      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input]);
-      if (library === undefined) return await readFile(output);
+      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input], scratch);
+      if (library === undefined) return await outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;
-      await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt']);
-      return await readFile(linked);
+      await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt'], scratch);
+      return await outputOf(this.#tools, spec, linked);
     } finally {
-      rmSync(scratch, { recursive: true, force: true });
+      leave(scratch);
     }
   }
 
-  async #run(spec: BuildSpec, args: readonly string[]): Promise<void> {
-    const run = await runCompiler(this.#tools.command, [...this.#tools.prefix, ...args]);
-    if (run.isTimedOut) throw timedOut(this.label, spec, COMPILER_TIMEOUT_MS);
+  async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {
+    const run = await compileWith(this.#tools, spec, args, { temporary });
     // nvcc itself writes to stderr, some of what it starts to stdout.
     if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
   }

@@ -1,8 +1,15 @@
 // A compiler as a child process: never blocks the thread, never outlives its time.
+//
+// It leads a process group. That is killed with the thread and the process, however these end: a compiler whose output nobody
+// will take would use a core until its own end.
 import { spawn } from 'node:child_process';
+import { guard } from '../system/guard.js';
+import { endGroup, keepGroup } from '../system/leftovers.js';
 
 export interface CompilerRun {
+  /** Null when a signal ended it. */
   readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
   /** It was stopped because it took longer than `timeoutMs`. */
@@ -12,6 +19,8 @@ export interface CompilerRun {
 export interface RunOptions {
   readonly input?: string;
   readonly timeoutMs?: number;
+  /** Where it puts files of its own, which a compiler that is killed leaves there. */
+  readonly temporary?: string;
 }
 
 /** A kernel takes 0.1 s; a text that takes this long never ends (endless template recursion, a hung file system). */
@@ -29,36 +38,45 @@ function environment(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Rejects only when the program cannot be started. */
+/** Rejects only when the program cannot be started: with what the system says, or with Node's error for a NUL in an argument. */
 export function runCompiler(command: string, args: readonly string[], options: RunOptions = {}): Promise<CompilerRun> {
+  const env = { ...environment(), ...(options.temporary !== undefined && { TMPDIR: options.temporary }) };
   return new Promise((resolve, reject) => {
     // A group of its own: compiler drivers start other programs, which a signal to the driver alone would leave running.
-    const child = spawn(command, args, { env: environment(), detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(command, args, { env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+    child.once('error', reject);
+    const { pid } = child;
+    // Then 'error' follows. Where there was no descriptor left, there are no streams either.
+    if (pid === undefined) return;
+    follow(pid, true);
     let isTimedOut = false;
     const timer = setTimeout(() => {
       isTimedOut = true;
-      try {
-        process.kill(-child.pid!, 'SIGKILL');
-      } catch {
-        // It ended by itself this very moment.
-      }
+      endGroup(pid);
+      // A program that left the group may hold them.
+      child.stdout.destroy();
+      child.stderr.destroy();
     }, options.timeoutMs ?? COMPILER_TIMEOUT_MS);
     const output = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
       child[name].setEncoding('utf8').on('data', (text: string) => {
         output[name] += text.slice(0, MAX_OUTPUT_CHARS - output[name].length);
       });
+      // What cannot be read is missing from a message.
+      child[name].on('error', () => {});
     }
     // A program that does not read its input to the end is no failure of ours: its exit code tells.
     child.stdin.on('error', () => {});
     child.stdin.end(options.input ?? '');
-    child.once('error', (error) => {
+    child.once('exit', () => follow(pid, false));
+    child.once('close', (exitCode, signal) => {
       clearTimeout(timer);
-      reject(error);
-    });
-    child.once('close', (exitCode) => {
-      clearTimeout(timer);
-      resolve({ exitCode, ...output, isTimedOut });
+      resolve({ exitCode, signal, ...output, isTimedOut });
     });
   });
+}
+
+function follow(pid: number, isRunning: boolean): void {
+  keepGroup(pid, isRunning);
+  guard.group(pid, isRunning);
 }

@@ -3,6 +3,7 @@ import { accessSync, closeSync, constants, openSync, readSync, realpathSync, sta
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 import { stampOf, type Facts } from '../base/stamp.js';
+import { isPassing, outside } from '../system/outside.js';
 import { runCompiler } from './run-compiler.js';
 
 export interface Toolchain {
@@ -98,7 +99,9 @@ async function firstThatRuns(
       if (run.exitCode !== 0) continue;
       if (stamp !== undefined) await facts!.remember('compiler', stamp, run.stdout);
       return { command, prefix, ...describe(run.stdout) };
-    } catch {
+    } catch (error) {
+      // Says nothing of the program.
+      if (isPassing(error)) throw outside(`The compiler ${command} cannot be asked what it is`, error);
       // Not a program of this machine: the next one may be.
     }
   }

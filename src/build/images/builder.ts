@@ -3,15 +3,18 @@
 // Thread: the device's worker, one builder for a device. Nothing here blocks it: compilers are child processes, or run
 // on threads of the addon. Two builds of one text at once become one.
 import { createHash } from 'node:crypto';
-import type { Build, BuildSpec, UnwrittenBuild } from '../../core/channel/build.js';
+import type { Build, BuildSpec } from '../../core/channel/build.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
-import { KernelCache } from './cache.js';
+import { type CachedFile, KernelCache } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/identity.js';
 import { CachedFacts } from './cached-facts.js';
-import type { WantedLanes } from '../../compiler/writing/write.js';
+import { type WantedLanes, written } from '../../compiler/writing/write.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
+import { titleOf } from '../base/diagnostics.js';
+import { isOfSystem, outside } from '../system/outside.js';
+import { inTurn } from '../system/turns.js';
 import { isSelfContained, refuseEndlessIncludes } from '../text/includes.js';
 import { refuseGone, refuseOnCpu } from '../text/surface.js';
 import { tokenize } from '../text/text.js';
@@ -45,8 +48,20 @@ export class KernelBuilder {
     this.#facts = new CachedFacts(this.#cache);
   }
 
-  /** Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache). */
+  /**
+   * Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache, no folder, no descriptors, a
+   * compiler that was killed).
+   */
   async build(spec: Build): Promise<BuildResult> {
+    try {
+      return await this.#shared(spec);
+    } catch (error) {
+      throw isOfSystem(error) ? outside(`${titleOf(spec)} was not built`, error) : error;
+    }
+  }
+
+  /** Two builds of one text at once are one. */
+  async #shared(spec: Build): Promise<BuildResult> {
     const startMs = performance.now();
     // A text of the package's own has neither.
     if (isWritten(spec) && spec.identity === undefined) {
@@ -85,19 +100,14 @@ export class KernelBuilder {
     }
     const name = `${key}-${digest(compiler.identity)}.${extension}`;
     if (isWritten(build) && !isSelfContained(build, compiler.hasFolders)) {
-      const built = await this.#cache.addUnshared(name, await compiler.compile(build));
-      return { image: this.#image(built), compiler: compiler.label, fromCache: false };
+      const image = await inTurn(() => compiler.compile(build));
+      const placed = this.#target.backend === 'cpu' ? this.#image(await this.#cache.addUnshared(name, image)) : image;
+      return { image: placed, compiler: compiler.label, fromCache: false };
     }
     const found = await this.#cache.find(name);
     if (found) return { image: this.#image(found), compiler: compiler.label, fromCache: true };
-    const built = await this.#cache.add(name, await compiler.compile(isWritten(build) ? build : await this.#written(build)));
-    return { image: this.#image(built), compiler: compiler.label, fromCache: false };
-  }
-
-  /** Who finds everything built has no need of those who write. */
-  async #written(build: UnwrittenBuild): Promise<BuildSpec> {
-    const { written } = await import('../../compiler/writing/write.js');
-    return written(build, this.#wantedLanes());
+    const image = await inTurn(() => compiler.compile(isWritten(build) ? build : written(build, this.#wantedLanes())));
+    return { image: await this.#kept(name, image), compiler: compiler.label, fromCache: false };
   }
 
   /** Looked for once; again after a failure, for the user may install one meanwhile. */
@@ -115,7 +125,17 @@ export class KernelBuilder {
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
 
-  #image(file: { readonly path: string; readonly content: Buffer }): Uint8Array {
+  /** Only the CPU device loads files: for the others a folder that cannot be had costs time. */
+  async #kept(name: string, image: Uint8Array): Promise<Uint8Array> {
+    try {
+      return this.#image(await this.#cache.add(name, image));
+    } catch (error) {
+      if (this.#target.backend === 'cpu') throw error;
+      return image;
+    }
+  }
+
+  #image(file: CachedFile): Uint8Array {
     return this.#target.backend === 'cpu' ? Buffer.from(file.path) : file.content;
   }
 

@@ -1,15 +1,17 @@
 // Built kernels on disk. A file is named by what it was built from, written under another name and renamed, and ends
 // with a digest of itself: a reader sees a whole, right file or none, whoever else writes, crashes or fills the disk.
 //
-// Images of the CPU device are loaded from here, so the directory has to belong to this user alone, or another user
-// could put code into this process. Where no such directory can be had (read-only, mounted noexec, foreign), a
-// temporary one of this process stands in, and nothing is remembered between runs.
+// Where no folder of this user alone can be had (read-only, mounted noexec, foreign, open to others), a temporary one of this
+// thread stands in, and nothing is remembered between runs.
 import { createHash, randomBytes } from 'node:crypto';
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
-import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync, utimesSync } from 'node:fs';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import envPaths from 'env-paths';
+import { UnavailableError } from '../../core/base/errors.js';
+import { outside, reasonOf } from '../system/outside.js';
+import { temporaryFolder } from '../system/temporary.js';
+import { type Folder, isStillPrivate, openFolder, readOwnFile } from './cache-folder.js';
 
 export interface CachedFile {
   readonly path: string;
@@ -27,7 +29,7 @@ const MIN_AGE_MS = 24 * 3600_000;
 export class KernelCache {
   /** Undefined: nothing is kept. */
   readonly #wanted: string | undefined;
-  #directory: Promise<string> | undefined;
+  #folder: Folder | undefined;
   #isPruned = false;
 
   /** `MILLRACE_CACHE=off` keeps nothing; `MILLRACE_CACHE_DIR` names another directory. */
@@ -48,21 +50,16 @@ export class KernelCache {
     return this.#wanted !== undefined && existsSync(this.#wanted);
   }
 
-  /** The directory in use. */
-  directory(): Promise<string> {
-    return (this.#directory ??= this.#choose());
-  }
-
   /** The file of this name, if it is there and whole. A damaged one is removed. */
   async find(name: string): Promise<CachedFile | undefined> {
-    if (this.#wanted === undefined) return undefined;
-    return readWhole(join(await this.directory(), name));
+    const directory = this.#directory();
+    return directory === undefined ? undefined : readWhole(join(directory, name));
   }
 
   /** Any whole file whose name begins so: for machines that have no compiler to complete the name with. */
   async findAny(prefix: string): Promise<CachedFile | undefined> {
-    if (this.#wanted === undefined) return undefined;
-    const names = await readdir(await this.directory()).catch(() => []);
+    const directory = this.#directory();
+    const names = directory === undefined ? [] : await readdir(directory).catch(() => []);
     for (const name of names) {
       const found = name.startsWith(prefix) && !name.endsWith('.new') ? await this.find(name) : undefined;
       if (found) return found;
@@ -70,50 +67,95 @@ export class KernelCache {
     return undefined;
   }
 
+  /** Rejects with an UnavailableError that says why where there is no place for it. */
   async add(name: string, content: Uint8Array): Promise<CachedFile> {
     if (this.#wanted === undefined) return this.addUnshared(name, content);
+    const folder = this.#open();
+    let reason = 'reason' in folder ? folder.reason : '';
+    if ('path' in folder) {
+      try {
+        const file = await write(folder.path, name, content);
+        await this.#prune(folder.path);
+        return file;
+      } catch (error) {
+        // The disk filled up or turned read-only since the folder was chosen.
+        reason = reasonOf(error);
+      }
+    }
     try {
-      return await this.#write(name, content);
-    } catch {
-      // The disk filled up or turned read-only since the directory was chosen.
-      this.#directory = temporaryDirectory();
-      return await this.#write(name, content);
+      return await write(temporaryFolder(), name, content);
+    } catch (error) {
+      const places = `${this.#wanted} (${reason}); ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
+      throw outside('There is no place for built kernels', places, [
+        'Set MILLRACE_CACHE_DIR to a folder that this user can write to, and nobody else.',
+      ]);
     }
   }
 
   /** A file that `find` will not find: two of one name may be loaded at once, and the loader goes by the path. */
   async addUnshared(name: string, content: Uint8Array): Promise<CachedFile> {
-    return write(await temporaryDirectory(), `${randomBytes(8).toString('hex')}-${name}`, content);
-  }
-
-  async #write(name: string, content: Uint8Array): Promise<CachedFile> {
-    const directory = await this.directory();
-    const file = await write(directory, name, content);
-    if (!this.#isPruned) {
-      this.#isPruned = true;
-      await prune(directory).catch(() => {});
+    const directory = temporaryFolder();
+    try {
+      return await write(directory, `${randomBytes(8).toString('hex')}-${name}`, content);
+    } catch (error) {
+      throw outside('A built kernel cannot be written', error);
     }
-    return file;
   }
 
-  async #choose(): Promise<string> {
-    const own = this.#wanted === undefined ? undefined : usableDirectory(this.#wanted);
-    return own ?? temporaryDirectory();
+  /** Where files are looked for: what stands in for the folder has those of this thread. Undefined: nowhere. */
+  #directory(): string | undefined {
+    if (this.#wanted === undefined) return undefined;
+    const folder = this.#open();
+    try {
+      return 'path' in folder ? folder.path : temporaryFolder();
+    } catch {
+      // Who adds something is told why.
+      return undefined;
+    }
+  }
+
+  /** Tried again where the reason may have passed, and where somebody opened the folder to others meanwhile. */
+  #open(): Folder {
+    let folder = this.#folder;
+    if (folder === undefined || ('path' in folder ? !isStillPrivate(folder.path) : folder.isPassing)) {
+      folder = this.#folder = openFolder(this.#wanted!);
+      if ('reason' in folder && folder.isUnsafe) warnOnce(this.#wanted!, folder.reason);
+    }
+    return folder;
+  }
+
+  async #prune(directory: string): Promise<void> {
+    if (this.#isPruned) return;
+    this.#isPruned = true;
+    await prune(directory).catch(() => {});
   }
 }
 
-/** At once: a small file takes far less than a way through other threads and back for each of its steps. */
+const warned: Set<string> = new Set();
+
+/** Otherwise nothing would show why each process builds its kernels again. */
+function warnOnce(wanted: string, reason: string): void {
+  if (warned.has(wanted)) return;
+  warned.add(wanted);
+  process.emitWarning(`Built kernels are not kept in ${wanted}, because others could put code there: ${reason}.`, {
+    type: 'MillraceWarning',
+    code: 'ERR_MILLRACE_UNAVAILABLE',
+  });
+}
+
 function readWhole(path: string): CachedFile | undefined {
   let content: Buffer | undefined;
   try {
-    content = withoutFooter(readFileSync(path));
-  } catch {
-    return undefined;
+    const bytes = readOwnFile(path, MAX_TOTAL_BYTES);
+    content = bytes && withoutFooter(bytes);
+  } catch (error) {
+    // A link, a socket: what is there is no file. Otherwise there is none, or none that can be read now.
+    if (!['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
   }
   try {
     const now = new Date();
     if (content) utimesSync(path, now, now);
-    else rmSync(path, { force: true });
+    else rmSync(path, { recursive: true, force: true });
   } catch {
     // Not ours to touch: it is there all the same.
   }
@@ -143,44 +185,6 @@ function withoutFooter(bytes: Buffer): Buffer | undefined {
   if (length < 0 || !bytes.subarray(length + DIGEST_BYTES).equals(MAGIC)) return undefined;
   const content = bytes.subarray(0, length);
   return digest(content).equals(bytes.subarray(length, length + DIGEST_BYTES)) ? content : undefined;
-}
-
-/** Where the path leads, if that is ours, nobody else's to write, and code in it may run. */
-function usableDirectory(path: string): string | undefined {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    // Resolved once: a link that somebody turns elsewhere later does no harm.
-    const directory = realpathSync(path);
-    const facts = statSync(directory);
-    if (facts.uid !== process.getuid?.()) return undefined;
-    if ((facts.mode & 0o077) !== 0) chmodSync(directory, 0o700);
-    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
-    return isNoExec(directory) ? undefined : directory;
-  } catch {
-    return undefined;
-  }
-}
-
-/** From the longest mount point that contains the directory. */
-function isNoExec(directory: string): boolean {
-  let best = '';
-  let options = '';
-  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
-    const [, , , , point = '', mountOptions = ''] = line.split(' ');
-    const isInside = directory === point || directory.startsWith(point.endsWith('/') ? point : `${point}/`);
-    if (point !== '' && isInside && point.length >= best.length) [best, options] = [point, mountOptions];
-  }
-  return options.split(',').includes('noexec');
-}
-
-let temporary: Promise<string> | undefined;
-
-/** One for the thread, removed when it ends. A loaded image survives the removal of its file. */
-function temporaryDirectory(): Promise<string> {
-  return (temporary ??= mkdtemp(join(tmpdir(), 'millrace-')).then((directory) => {
-    process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
-    return directory;
-  }));
 }
 
 async function prune(directory: string): Promise<void> {

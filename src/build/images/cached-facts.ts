@@ -18,7 +18,7 @@ export class CachedFacts implements Facts {
 
   /** A cache that cannot be written to keeps nothing, which costs time. */
   async remember(what: string, from: string, found: string): Promise<void> {
-    if (this.#cache.isKept) await this.#cache.add(nameOf(what, from), Buffer.from(found));
+    if (this.#cache.isKept) await this.#cache.add(nameOf(what, from), Buffer.from(found)).catch(() => {});
   }
 }
 

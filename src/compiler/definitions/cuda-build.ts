@@ -23,6 +23,10 @@ export function kernelSpec(given: GivenText, name: string): BuildSpec {
 export function checkedOptions(options: readonly string[]): readonly string[] {
   if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
     refuseArgument('options must be an array of strings.', 'options', options);
+  for (const option of options) {
+    // A compiler is given it as a C string, which would end there.
+    if (option.includes('\0')) refuseArgument(`The option (${shortened(option).replaceAll('\0', '\\0')}) has a NUL.`, 'options', options);
+  }
   return Object.freeze([...options]);
 }
 

@@ -1,4 +1,8 @@
 // The addon's functions called as the workers and the core call them, on the CPU device and from one thread.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
 import type { Binding } from '../../../src/native/binding.js';
@@ -176,6 +180,69 @@ describe('control', () => {
     expect(thrown(() => binding.openMark(channel, handle(HandleKind.MARK), ipc))).toEqual(failing(Status.UNSUPPORTED));
     expect(thrown(() => binding.openMemory(channel, handle(HandleKind.MEMORY), ipc, 16))).toEqual(failing(Status.UNSUPPORTED));
     expect(thrown(() => binding.exportMemory(channel, handle(HandleKind.MEMORY)))).toEqual(failing(Status.STATE));
+  });
+
+  test('a shared object that does not load says what the loader said', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-loading-'));
+    const build = (name: string, text: string): string => {
+      const path = join(folder, name);
+      execFileSync('g++', ['-shared', '-fPIC', '-x', 'c++', '-o', path, '-'], { input: text });
+      return path;
+    };
+    writeFileSync(join(folder, 'text.so'), 'not an image');
+    const failures: readonly (readonly [path: string, message: RegExp])[] = [
+      [join(folder, 'absent.so'), /copying the shared object of a kernel: .*absent\.so.*: No such file or directory/],
+      [join(folder, 'text.so'), /loading the shared object of a kernel: .*(?:invalid ELF header|file too short)/],
+      [
+        build('lacking.so', 'int lacking(); int k() { return lacking(); }'),
+        /loading the shared object of a kernel: .*undefined symbol: .*lacking/,
+      ],
+      [build('other.so', 'int other() { return 1; }'), /finding a kernel's entry in its shared object: .*undefined symbol: mr_entry_k/],
+    ];
+    try {
+      for (const [path, message] of failures) {
+        const install = { image: Buffer.from(path), entry: 'k', isBounded: false, isLaunching: false, isChecked: false };
+        expect(() => binding.installKernel(channel, handle(HandleKind.KERNEL), install)).toThrow(message);
+        if (!message.source.includes('entry')) expect(() => binding.loadModule(channel, 1, Buffer.from(path))).toThrow(message);
+      }
+      // What was said of one failure is not said of another.
+      expect(() => binding.setReleaseThreshold(channel + 1000, 1)).toThrow(/setReleaseThreshold(?!.*symbol)/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('turns are no more than the limit, and are granted in order', async () => {
+    let granted = 0;
+    let hear = (): void => {};
+    binding.openTurns(() => {
+      granted += binding.grantedTurns();
+      hear();
+    });
+    const heard = (): Promise<void> =>
+      new Promise((resolve) => {
+        hear = resolve;
+      });
+    expect([binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2)]).toEqual([true, true, false, false]);
+    // It is unreferenced: the runner keeps this thread.
+    const first = heard();
+    binding.giveTurn();
+    await first;
+    expect(granted).toBe(1);
+    binding.giveTurn();
+    binding.giveTurn();
+    binding.giveTurn();
+    // Beyond what is held nothing is given.
+    binding.giveTurn();
+    expect([binding.takeTurn(1), binding.takeTurn(1)]).toEqual([true, false]);
+    const last = heard();
+    binding.giveTurn();
+    await last;
+    binding.giveTurn();
+    expect(granted + binding.grantedTurns()).toBe(3);
+    expect(() => binding.takeTurn(0)).toThrow('takeTurn: wrong arguments');
+    expect(() => binding.keepGroup(1, true)).toThrow('keepGroup: wrong arguments');
+    expect(() => binding.keepFolder('relative', true)).toThrow('keepFolder: wrong arguments');
   });
 
   test('wrong arguments and devices of other threads are refused', () => {

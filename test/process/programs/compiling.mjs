@@ -1,0 +1,70 @@
+// Ends while a compiler runs that never ends, in the way asked for. The compiler writes its process number and that of what
+// it started to PIDS.
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { Worker, isMainThread, parentPort } from 'node:worker_threads';
+import { fileURLToPath } from 'node:url';
+import { i32, openDevice, output, cudaKernel } from 'millrace';
+
+const [how] = process.argv.slice(2);
+const { PIDS: pids, TMPDIR: temporary } = process.env;
+
+async function compile() {
+  const device = await openDevice('cpu');
+  const y = device.empty(4, 'i32');
+  const k = cudaKernel('k', { y: output(i32) }, 'extern "C" __global__ void k(int* y) { y[threadIdx.x] = 1; }');
+  const launched = device.stream.launch(k, 4, { y });
+  // Written in one piece.
+  while (!existsSync(pids)) await new Promise((resolve) => setTimeout(resolve, 5));
+  return { device, launched };
+}
+
+function isGone(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').startsWith('Z');
+  } catch {
+    return true;
+  }
+}
+/** What is left of the children of this process, ended ones that nobody waited for included, and in its folder. */
+function left() {
+  const running = readFileSync(pids, 'utf8')
+    .trim()
+    .split('\n')
+    .filter((pid) => !isGone(pid));
+  const children = readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').split(' ')[1] === String(process.pid);
+    } catch {
+      return false;
+    }
+  });
+  return JSON.stringify({ running, children, folders: readdirSync(temporary) });
+}
+
+const ways = {
+  exit: () => process.exit(7),
+  throw() {
+    setImmediate(() => {
+      throw new Error('on purpose');
+    });
+  },
+  wait: () => setInterval(() => {}, 1000),
+};
+
+if (!isMainThread) {
+  await compile();
+  parentPort.postMessage('compiling');
+} else if (how === 'terminate') {
+  const worker = new Worker(fileURLToPath(import.meta.url), { argv: [how] });
+  await new Promise((resolve) => worker.once('message', resolve));
+  await worker.terminate();
+  console.log(left());
+} else {
+  const { device, launched } = await compile();
+  console.log('compiling');
+  if (how === 'destroy') {
+    launched.done.catch((error) => console.log(error.code));
+    await device.destroy();
+    console.log(left());
+  } else ways[how]();
+}
