@@ -15,6 +15,7 @@ Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelIn
   if (!kernel.ok()) return kernel.status();
   const hal::KernelLimits limits = kernel.value()->limits();
   Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
+    if (kernels_.IsOver(handle)) return;
     KernelEntry& entry = kernels_.FindOrBind(handle);
     entry.state = ResourceState::kReady;
     entry.kernel = loaded;
@@ -26,6 +27,8 @@ Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelIn
 
 void Channel::FailKernel(uint32_t handle, Status why) {
   Post([this, handle, why] {
+    // An owner that heard of it gives the index to another kernel, whose launch may have come here first.
+    if (kernels_.IsOver(handle)) return;
     KernelEntry& entry = kernels_.FindOrBind(handle);
     entry.state = ResourceState::kFailed;
     entry.failure = why;

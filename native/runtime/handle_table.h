@@ -64,6 +64,9 @@ class HandleTable {
     return ahead != 0 && ahead < kGenerations / 2;
   }
 
+  /// A later generation has its place, or had it.
+  [[nodiscard]] bool IsOver(uint32_t handle) { return Find(handle) == nullptr && !MayBeBoundLater(handle); }
+
   template <typename Visit>
   void ForEach(Visit visit) {
     for (Entry& entry : entries_) {

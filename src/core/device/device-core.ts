@@ -19,6 +19,7 @@ import { Helpers } from './helpers.js';
 import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
 import { OrderBook, type Submitter } from './order.js';
+import { SpentHandles } from './spent-handles.js';
 import { StreamSlots } from './stream-slots.js';
 import { Visitors } from './visitors.js';
 
@@ -81,7 +82,7 @@ export class DeviceCore implements Submitter {
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
     this.memory = table(HandleKind.MEMORY);
     this.#kernels = table(HandleKind.KERNEL);
-    this.plans = new PlanBook(name, channel, () => this.#kernels.take());
+    this.plans = new PlanBook(name, channel, new SpentHandles(this.#kernels, this.timelines));
     this.#hostMemory = table(HandleKind.HOST);
     this.marks = table(HandleKind.MARK);
     this.#slots = new StreamSlots(() => channel.reserveStream());

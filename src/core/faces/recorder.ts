@@ -77,7 +77,7 @@ export abstract class Recorder extends ArrayFactory {
    */
   launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
     this.checkOpen();
-    if (this.#kernel !== kernel || this.#plan === undefined) {
+    if (this.#kernel !== kernel || this.#plan === undefined || this.#plan.isGivenUp) {
       this.#plan = this.core.plans.of(kernel);
       this.#kernel = kernel;
     }

@@ -39,6 +39,8 @@ export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;
   readonly built: Promise<BuildReport>;
+  /** Its build failed for a reason that may pass: the next launch has a plan of its own. */
+  isGivenUp: boolean = false;
   readonly params: readonly PlanParam[];
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];

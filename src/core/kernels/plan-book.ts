@@ -1,25 +1,40 @@
 // The kernels and modules of one device: each is built once, at its first launch there or by `device.compile`.
+//
+// One whose build failed for a reason outside its text (no compiler, no memory, a signal) is given up, and built again under
+// another handle when it is asked for again. Launches until then fail of the first build.
 // Thread: owner.
 import { buildsChannel } from '../base/trace.js';
+import { CompileError, DeviceLostError, InternalError, UnsupportedError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
 import type { Kernel } from './kernel.js';
 import { ModulePlan } from './module-plan.js';
 import type { ModuleText } from './module.js';
 
+/** Plans that were given up and are known by their handle still, for the errors of their launches. */
+const KEPT = 1024;
+
+/** Kernel handles. */
+export interface PlanHandles {
+  take(): number;
+  /** No launch names it from now on. */
+  giveUp(handle: number): void;
+}
+
 export class PlanBook {
   readonly #device: string;
   readonly #channel: Channel;
-  readonly #takeHandle: () => number;
+  readonly #handles: PlanHandles;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #byHandle: Map<number, KernelPlan> = new Map();
   readonly #modules: WeakMap<ModuleText, ModulePlan> = new WeakMap();
+  readonly #givenUp: number[] = [];
   #lastModule = 0;
 
-  constructor(device: string, channel: Channel, takeHandle: () => number) {
+  constructor(device: string, channel: Channel, handles: PlanHandles) {
     this.#device = device;
     this.#channel = channel;
-    this.#takeHandle = takeHandle;
+    this.#handles = handles;
   }
 
   /** Throws ArgumentError for what is no kernel, and for one with more arguments than a launch can have. */
@@ -35,7 +50,9 @@ export class PlanBook {
       plan = new ModulePlan(text, number, this.#channel.loadModule(number, text.build));
       this.#modules.set(text, plan);
       // Its kernels and variables tell.
-      plan.loaded.catch(() => undefined);
+      plan.loaded.catch((error: unknown) => {
+        if (mayPass(error)) this.#modules.delete(text);
+      });
     }
     return plan;
   }
@@ -47,7 +64,7 @@ export class PlanBook {
 
   #make(kernel: Kernel): KernelPlan {
     checkKernel(kernel);
-    const handle = this.#takeHandle();
+    const handle = this.#handles.take();
     const { info } = this.#channel;
     const module = kernel.module && this.module(kernel.module);
     const built = this.#channel.build(handle, kernel.build, module?.number);
@@ -58,10 +75,27 @@ export class PlanBook {
         plan.learn(report.limits);
         if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
       },
-      () => undefined,
+      (error: unknown) => {
+        if (mayPass(error)) this.#giveUp(kernel, plan);
+      },
     );
     this.#plans.set(kernel, plan);
     this.#byHandle.set(handle, plan);
     return plan;
   }
+
+  #giveUp(kernel: Kernel, plan: KernelPlan): void {
+    plan.isGivenUp = true;
+    this.#plans.delete(kernel);
+    this.#handles.giveUp(plan.handle);
+    this.#givenUp.push(plan.handle);
+    if (this.#givenUp.length > KEPT) this.#byHandle.delete(this.#givenUp.shift()!);
+  }
+}
+
+/** Whether the same build may succeed another time. */
+function mayPass(error: unknown): boolean {
+  // Another time the same text may be compiled within the time that it has.
+  if (error instanceof CompileError) return error.diagnostics.some(({ code }) => code === 'K704');
+  return !(error instanceof UnsupportedError || error instanceof InternalError || error instanceof DeviceLostError);
 }
