@@ -21,7 +21,7 @@ CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, Disorder* di
 void CooperativeGrid::RunBlock(uint32_t number) {
   if (disorder_ != nullptr) disorder_->Pause();
   const uint32_t block = order_[number];
-  call_.RunBlocks(block, block + 1, &barrier_);
+  call_.RunBlocks(block, block + 1, fault_, &barrier_);
   barrier_.Leave();
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   pool_->Schedule(std::exchange(stream_, nullptr));

@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cpu/grid_barrier.h"
@@ -35,6 +36,8 @@ class CooperativeGrid {
 
   [[nodiscard]] uint32_t block_count() const { return static_cast<uint32_t>(order_.size()); }
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
+  /// Why it failed, once it is finished. Its outputs are valid as long as this.
+  [[nodiscard]] std::optional<hal::KernelFailure> Failure() const { return call_.FailureOf(fault_); }
 
  private:
   friend class BlockThreads;
@@ -46,6 +49,7 @@ class CooperativeGrid {
   Disorder* const disorder_;
   std::vector<uint32_t> order_;
   GridBarrier barrier_;
+  LaunchFault fault_;
   std::atomic<uint32_t> unfinished_;
 
   uint32_t begun_ = 0;  // Guarded by BlockThreads::mutex_.

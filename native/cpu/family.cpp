@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/kernel_run.h"
+
 namespace millrace::cpu {
 namespace {
 
@@ -38,7 +40,10 @@ class FamilyGrid::Launcher : public CpuLauncher {
 
  private:
   static unsigned long long MakeStream(CpuLauncher* self) { return static_cast<Launcher*>(self)->grid_.NewStream(); }
-  static void Launch(CpuLauncher* self, const CpuChild* child) { static_cast<Launcher*>(self)->LaunchOne(*child); }
+  static void Launch(CpuLauncher* self, const CpuChild* child) {
+    const KernelPause pause;
+    static_cast<Launcher*>(self)->LaunchOne(*child);
+  }
 
   void LaunchOne(const CpuChild& child) {
     const GridLimits& limits = grid_.family_->limits();
@@ -94,7 +99,7 @@ bool FamilyGrid::IsOver(std::shared_ptr<Runnable> stream) {
 
 void FamilyGrid::RunBlocks(uint64_t first, uint64_t end) {
   Launcher launcher(*this);
-  call().RunBlocks(first, end, nullptr, &launcher);
+  call().RunBlocks(first, end, family_->fault(), nullptr, &launcher);
   launcher.ReportRefused();
   family_->Adopt(std::static_pointer_cast<FamilyGrid>(shared_from_this()), launcher.TakeLaunched(),
                  end == block_count() ? 1 : 0);

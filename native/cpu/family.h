@@ -45,6 +45,8 @@ class Family final : public Runnable, public std::enable_shared_from_this<Family
   [[nodiscard]] bool Count();
   void Report(const CpuRefused& refused);
   [[nodiscard]] const GridLimits& limits() const { return limits_; }
+  /// Of all its grids.
+  [[nodiscard]] LaunchFault& fault() { return fault_; }
 
  private:
   class Ending;
@@ -65,6 +67,7 @@ class Family final : public Runnable, public std::enable_shared_from_this<Family
   protocol::FaultSlot* const slot_;
   uint32_t* const fault_word_;
   std::atomic<uint32_t> pending_{0};
+  LaunchFault fault_;
 
   std::mutex mutex_;
   // Guarded by mutex_.
@@ -92,6 +95,7 @@ class FamilyGrid final : public Grid {
   class Launcher;
 
   void RunBlocks(uint64_t first, uint64_t end) override;
+  [[nodiscard]] const LaunchFault& fault() const override { return family_->fault(); }
 
   const std::shared_ptr<Family> family_;
   const bool is_launched_ = false;  // By a kernel.

@@ -21,15 +21,19 @@ class Grid : public Spread {
   Grid(const hal::LaunchRequest& request, int32_t priority);
 
   [[nodiscard]] bool IsLight() const override;
+  [[nodiscard]] std::optional<hal::KernelFailure> Failure() const final { return call_.FailureOf(fault()); }
 
  protected:
   Grid(GridCall call, int32_t priority) : Spread(call.block_count(), priority), call_(std::move(call)) {}
   [[nodiscard]] const GridCall& call() const { return call_; }
+  /// Of the launch that this grid belongs to.
+  [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }
 
  private:
-  void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end); }
+  void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end, fault_); }
 
   const GridCall call_;
+  LaunchFault fault_;
 };
 
 }  // namespace millrace::cpu

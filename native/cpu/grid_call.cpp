@@ -1,8 +1,11 @@
 #include "cpu/grid_call.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include "cpu/kernel_run.h"
 
 namespace millrace::cpu {
 namespace {
@@ -34,7 +37,11 @@ uint64_t Product(const unsigned (&dim)[3]) {
   return uint64_t{dim[0]} * dim[1] * dim[2];
 }
 
+// A coroutine of a thread that waits holds what the thread has in local memory, of which CUDA gives it so much at most.
+constexpr uint64_t kLocalBytes = 512 << 10;
+
 void WaitForGrid(void* barrier) {
+  const KernelPause pause;
   static_cast<GridBarrier*>(barrier)->Wait();
 }
 
@@ -44,8 +51,11 @@ GridCall::GridCall(const hal::LaunchRequest& request)
     : image_(static_cast<const CpuKernel*>(request.kernel)->image()),
       function_(static_cast<const CpuKernel*>(request.kernel)->function()),
       is_bounded_(static_cast<const CpuKernel*>(request.kernel)->is_bounded()),
-      values_(request.params.size()),
+      kernel_(request.kernel_id),
+      values_(request.params.size() + request.outputs.size()),
+      output_count_(request.outputs.size()),
       params_(request.params.size()) {
+  std::copy(request.outputs.begin(), request.outputs.end(), values_.end() - static_cast<ptrdiff_t>(output_count_));
   const std::vector<uint32_t>& sizes = static_cast<const CpuKernel*>(request.kernel)->param_bytes();
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::memcpy(&values_[i], request.params[i], sizes[i]);
@@ -58,11 +68,15 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .dynamic_shared = nullptr,
              .wait_for_grid = nullptr,
              .grid_barrier = nullptr,
-             .launcher = nullptr};
+             .launcher = nullptr,
+             .take_memory = &KernelRun::TakeMemory,
+             .run = nullptr,
+             .block_now = 0,
+             .blocks_now = 1};
 }
 
 GridCall::GridCall(const GridCall& parent, const CpuChild& child)
-    : image_(parent.image_), function_(child.entry), is_bounded_(false), params_(child.count) {
+    : image_(parent.image_), function_(child.entry), is_bounded_(false), kernel_(parent.kernel_), params_(child.count) {
   constexpr size_t kWord = sizeof(uint64_t);
   size_t words = 0;
   for (unsigned i = 0; i < child.count; ++i) words += (child.sizes[i] + kWord - 1) / kWord;
@@ -80,18 +94,43 @@ GridCall::GridCall(const GridCall& parent, const CpuChild& child)
              .dynamic_shared = nullptr,
              .wait_for_grid = nullptr,
              .grid_barrier = nullptr,
-             .launcher = nullptr};
+             .launcher = nullptr,
+             .take_memory = &KernelRun::TakeMemory,
+             .run = nullptr,
+             .block_now = 0,
+             .blocks_now = 1};
 }
 
-void GridCall::RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier, CpuLauncher* launcher) const {
+void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, GridBarrier* barrier,
+                         CpuLauncher* launcher) const {
+  if (fault.IsNoted()) return;
+  KernelRun run(kLocalBytes * block_threads());
   CpuLaunch launch = launch_;
+  launch.run = &run;
+  launch.block_now = first;
   launch.launcher = launcher;
   launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
   if (barrier != nullptr) {
     launch.wait_for_grid = &WaitForGrid;
     launch.grid_barrier = barrier;
   }
-  function_(&launch, first, end);
+  const KernelExit exit = run.Call(function_, launch, first, end);
+  if (exit.fault == KernelFault::kNone) return;
+  const uint64_t block = launch.block_now;
+  const auto [columns, rows, layers] = launch.grid;
+  fault.Note(exit,
+             {static_cast<uint32_t>(block % columns), static_cast<uint32_t>(block / columns % rows),
+              static_cast<uint32_t>(block / columns / rows % layers)},
+             launch.blocks_now);
+}
+
+std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) const {
+  if (!fault.IsNoted()) return std::nullopt;
+  const Status status = LosesDevice(fault.fault())
+                            ? Status(StatusCode::kDeviceLost, "a kernel used memory that is not its own")
+                            : Status(StatusCode::kLaunchFailed, "a kernel needed too much memory");
+  return hal::KernelFailure{
+      .status = status, .kernel = kernel_, .report = fault.Report(), .outputs = std::span(values_).last(output_count_)};
 }
 
 uint64_t GridCall::block_count() const {

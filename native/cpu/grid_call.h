@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cpu/grid_barrier.h"
+#include "cpu/kernel_fault.h"
 #include "cpu/module.h"
 #include "hal/hal.h"
 
@@ -13,7 +15,7 @@ namespace millrace::cpu {
 
 class GridCall {
  public:
-  /// Copies the parameters. `request.params` has as many entries as the kernel takes.
+  /// Copies the parameters and outputs. `request.params` has as many entries as the kernel takes.
   explicit GridCall(const hal::LaunchRequest& request);
   /// What a kernel of `parent` launches: of the same image.
   GridCall(const GridCall& parent, const CpuChild& child);
@@ -21,8 +23,12 @@ class GridCall {
   GridCall(GridCall&&) = default;
 
   /// Runs the blocks [first, end), which wait for the rest of the grid at `barrier`; null where they cannot. Thread:
-  /// any, several at a time. `launcher` hears of what they launch; null where they cannot.
-  void RunBlocks(uint64_t first, uint64_t end, GridBarrier* barrier = nullptr, CpuLauncher* launcher = nullptr) const;
+  /// any, several at a time. `launcher` hears of what they launch; null where they cannot. A kernel that cannot go on
+  /// is noted in `fault`, and none of the blocks run when one was noted before.
+  void RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, GridBarrier* barrier = nullptr,
+                 CpuLauncher* launcher = nullptr) const;
+  /// What the stream says of the launch when all of its blocks are over.
+  [[nodiscard]] std::optional<hal::KernelFailure> FailureOf(const LaunchFault& fault) const;
 
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   [[nodiscard]] uint64_t block_count() const;
@@ -33,7 +39,9 @@ class GridCall {
   const std::shared_ptr<Image> image_;  // Stays loaded while its code runs.
   const EntryFunction function_;
   const bool is_bounded_;
-  std::vector<uint64_t> values_;  // Each parameter begins a word.
+  const uint32_t kernel_;
+  std::vector<uint64_t> values_;  // Each parameter begins a word; behind them the outputs.
+  size_t output_count_ = 0;
   std::vector<void*> params_;
   CpuLaunch launch_;
 };

@@ -32,6 +32,12 @@ struct CpuLaunch {
   void* grid_barrier;
   /// Null where the image launches no kernels.
   CpuLauncher* launcher;
+  /// Memory of at least so many bytes until the call of the entry ends. It does not return where there is none.
+  void* (*take_memory)(void* run, unsigned long long bytes);
+  void* run;
+  /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
+  mutable volatile unsigned long long block_now;
+  mutable volatile unsigned long long blocks_now;
 };
 
 /// Largest parameter: what an entry of a launch record can carry.

@@ -28,6 +28,9 @@ constexpr std::chrono::microseconds kSpinTime{50};
 // For the variables of kernels (src/build/compilers/stack.ts counts on it), whatever the process's own limit is. Memory
 // is taken as it is touched.
 constexpr size_t kStackBytes = size_t{8} << 20;
+// Larger than any frame that is let through (src/build/compilers/stack.ts), so that no function of a kernel steps over
+// it. Address space, of which no page is ever made.
+constexpr size_t kGuardBytes = size_t{8} << 20;
 
 }  // namespace
 
@@ -41,6 +44,7 @@ int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*),
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
+    if (error == 0) error = pthread_attr_setguardsize(&attributes, kGuardBytes);
     if (error == 0) error = CreateThread(name, thread, &attributes, entry, argument);
     pthread_attr_destroy(&attributes);
   }

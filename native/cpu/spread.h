@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "cpu/pool.h"
+#include "hal/hal.h"
 
 namespace millrace::cpu {
 
@@ -25,6 +27,9 @@ class Spread : public Runnable, public std::enable_shared_from_this<Spread> {
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Whether what the blocks began is over as well, once they are. False: `stream` is run by the thread that ends it.
   [[nodiscard]] virtual bool IsOver(std::shared_ptr<Runnable>) { return true; }
+
+  /// Why it failed, once it is over. Its outputs are valid as long as this.
+  [[nodiscard]] virtual std::optional<hal::KernelFailure> Failure() const { return std::nullopt; }
 
   /// Runs every block on the calling thread. Thread: any.
   void RunHere() { RunBlocks(0, block_count_); }

@@ -184,15 +184,25 @@ bool StreamCore::RunParts(Driver driver) {
       return false;
     }
   }
-  return parts->IsOver(shared_from_this());
+  if (!parts->IsOver(shared_from_this())) return false;
+  TellFailure(parts->Failure());
+  return true;
 }
 
 // The thread of the last block passes the stream on to the pool, which comes here again.
 bool StreamCore::RunTogether() {
   const Together together = std::get<Together>(current_.work);
-  if (together.grid->IsFinished()) return true;
+  if (together.grid->IsFinished()) {
+    TellFailure(together.grid->Failure());
+    return true;
+  }
   together.threads->Run(together.grid, *pool_, shared_from_this());
   return false;
+}
+
+// Before the ticket counts as completed.
+void StreamCore::TellFailure(const std::optional<hal::KernelFailure>& failure) {
+  if (failure) sink_->Failed(current_.ticket, *failure);
 }
 
 // The item's effects are published by the word, before anybody is told.

@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -95,6 +96,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool RunWait(const Wait& wait);
   [[nodiscard]] bool RunParts(Driver driver);
   [[nodiscard]] bool RunTogether();
+  void TellFailure(const std::optional<hal::KernelFailure>& failure);
   void Report();
   [[nodiscard]] bool TakeNext(Cores& released);
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);

@@ -24,6 +24,8 @@
 //  8. A checked launch that leaves an array's bounds writes its FaultSlot and then sets the timeline slot's `fault`
 //     word, both before its ticket counts as completed. The device lives on. A copy that was not made because its host
 //     memory was withdrawn reports in the same way.
+//     A backend that runs kernels on threads of this process (the CPU) calls `ProgressSink::Failed` for a launch whose
+//     kernel could not go on: it overflowed its stack, used memory that is not mapped, or reached a trap.
 //  9. A device fault is *lost*: `Resolve` and every submitting call return kDeviceLost from then on.
 // 10. Objects own what they depend on (shared ownership inside them), so destruction order needs no discipline. The
 //     channel drains a stream before it destroys it.
@@ -47,10 +49,21 @@ namespace millrace::hal {
 
 using Ticket = uint64_t;
 
+/// A launch whose kernel could not go on.
+struct KernelFailure {
+  Status status;  // kLaunchFailed; or kDeviceLost, when the device is not to be trusted any more.
+  uint32_t kernel = 0;
+  protocol::FaultSlot report{};
+  /// As the LaunchRequest had them. Valid during the call only.
+  std::span<const uint64_t> outputs;
+};
+
 /// Told when a stream advanced. Thread: any. Must not block and must not call back into the stream's device.
 class ProgressSink {
  public:
   virtual void Progress(Ticket completed) noexcept = 0;
+  /// Before `ticket` counts as completed.
+  virtual void Failed(Ticket ticket, const KernelFailure& failure) noexcept = 0;
 
  protected:
   ~ProgressSink() = default;
@@ -118,6 +131,9 @@ struct LaunchRequest {
   std::span<void* const> params;
   /// All blocks run at once and may wait for each other. There are no more than Kernel::BlocksTogether.
   bool is_cooperative = false;
+  /// The runtime's names of the kernel and of what it writes, for ProgressSink::Failed. Valid during the call only.
+  uint32_t kernel_id = 0;
+  std::span<const uint64_t> outputs;
 };
 
 struct StreamRequest {

@@ -81,7 +81,7 @@ int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
     StreamState* stream = streams_[index].load(std::memory_order_relaxed);
     if (stream != nullptr && stream->is_reserved) continue;
     if (stream == nullptr) {
-      stream = new StreamState(index, timeline_[index]);
+      stream = new StreamState(index, timeline_[index], *this);
       streams_[index].store(stream, std::memory_order_release);
       stream_count_.store(std::max(stream_count_.load(), index + 1), std::memory_order_release);
     }

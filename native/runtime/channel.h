@@ -61,7 +61,7 @@ struct ChannelStats {
   std::vector<ParkedStream> parked;
 };
 
-class Channel final : public StreamWaker, public std::enable_shared_from_this<Channel> {
+class Channel final : public StreamWaker, public KernelFailures, public std::enable_shared_from_this<Channel> {
  public:
   struct Opening {
     uint32_t ordinal = 0;
@@ -149,6 +149,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
 
   // ── Other channels and the watcher. Thread: any. ──
   void WakeStream(uint32_t stream) noexcept override;
+  void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept override;
   /// Held while somebody else uses this channel's backend streams, and by this channel while it makes or destroys one.
   [[nodiscard]] std::mutex& access_mutex() { return access_mutex_; }
   /// Null once the device is closed. `access_mutex` is held.
@@ -326,6 +327,7 @@ class Channel final : public StreamWaker, public std::enable_shared_from_this<Ch
   std::vector<StreamState*> recent_;  // Signalled last.
   FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
+  std::vector<uint64_t> output_names_scratch_;   // Of the same, their handles; then with their versions above them.
   std::vector<MemoryRef*> overwritten_scratch_;  // Of these, those it does not read.
   bool is_draining_ = false;                     // It has seen that it is to stop.
 

@@ -64,6 +64,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
   uint32_t cause = 0;
   outputs_scratch_.clear();
   overwritten_scratch_.clear();
+  output_names_scratch_.clear();
   for (uint32_t n = 0; n < record.arg_count; ++n) {
     protocol::LaunchArg arg;
     if (!reader.Read(arg)) return FailMalformed(stream, ticket);
@@ -77,7 +78,10 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     MemoryRef* entry = memory_.Find(arg.handle);
     if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
     if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
-    if (Writes(arg.access)) outputs_scratch_.push_back(entry);
+    if (Writes(arg.access)) {
+      outputs_scratch_.push_back(entry);
+      if (!needs_polling_) output_names_scratch_.push_back(arg.handle);
+    }
     const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
     if (cause == 0 && is_needed) cause = (*entry)->spoil.by();
     if (!is_needed) overwritten_scratch_.push_back(entry);
@@ -104,6 +108,10 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     params[count + 1] = &values[count + 1];
     count += 2;
   }
+  for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
+  for (size_t n = 0; n < output_names_scratch_.size(); ++n) {
+    output_names_scratch_[n] |= uint64_t{(*outputs_scratch_[n])->spoil.version()} << 32;
+  }
   const hal::LaunchRequest request{
       .kernel = kernel.kernel.get(),
       .grid = {record.grid_x, record.grid_y, record.grid_z},
@@ -111,8 +119,9 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       .shared_bytes = record.shared_bytes,
       .params = {params, count},
       .is_cooperative = IsCooperative(record),
+      .kernel_id = record.kernel,
+      .outputs = output_names_scratch_,
   };
-  for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
   // Watched before it can run: a report may come while the backend still returns.
   if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_scratch_);
   const Status status = stream.backend->Launch(ticket, request);
@@ -122,6 +131,23 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
 
 Status Channel::NoSlot() {
   return Status(StatusCode::kOutOfMemory, "no memory for fault reports");
+}
+
+// Called by a thread that runs kernels, which holds no lock.
+void Channel::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) noexcept {
+  const Failure failure{.id = next_failure_.fetch_add(1),
+                        .first = ticket,
+                        .last = ticket,
+                        .status = failed.status,
+                        .kernel = failed.kernel,
+                        .has_fault = true,
+                        .fault = failed.report};
+  const uint32_t id = stream.failures.Add(failure, stream.slot());
+  for (const uint64_t output : failed.outputs) {
+    const std::optional<MemoryRef> found = memory_.Look(static_cast<uint32_t>(output));
+    if (found) (*found)->spoil.SetIf(static_cast<uint32_t>(output >> 32), id);
+  }
+  if (failed.status.code() == StatusCode::kDeviceLost) MarkLost(failed.status);
 }
 
 protocol::FaultSlot* Channel::TakeFaultSlot(StreamState& stream) {

@@ -50,9 +50,21 @@ enum class ParkReason : uint8_t {
 };
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);
 
+class StreamState;
+
+/// Whose streams they are. Thread: any.
+class KernelFailures {
+ public:
+  virtual void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept = 0;
+
+ protected:
+  ~KernelFailures() = default;
+};
+
 class StreamState final : public hal::ProgressSink {
  public:
-  StreamState(uint32_t index, protocol::TimelineSlot& slot) : index_(index), slot_(slot) {}
+  StreamState(uint32_t index, protocol::TimelineSlot& slot, KernelFailures& kernel_failures)
+      : index_(index), slot_(slot), kernel_failures_(kernel_failures) {}
 
   [[nodiscard]] uint32_t index() const { return index_; }
   [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
@@ -98,6 +110,9 @@ class StreamState final : public hal::ProgressSink {
   void CompleteOnHost(Ticket ticket);
   /// hal::ProgressSink: wakes the owner and the channels that wait for no more than `completed`.
   void Progress(Ticket completed) noexcept override;
+  void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
+    kernel_failures_.KernelFailed(*this, ticket, failure);
+  }
 
   /// Rings the owner once `ticket` is completed; false when it already is, and then nothing is asked for. Earlier
   /// calls for other tickets stay in force. Thread: owner.
@@ -143,6 +158,7 @@ class StreamState final : public hal::ProgressSink {
 
   const uint32_t index_;
   protocol::TimelineSlot& slot_;
+  KernelFailures& kernel_failures_;                            // Has the stream.
   std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
   // Lowest ticket of a waiter of each kind, 0 when there is none.

@@ -18,6 +18,7 @@ import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { hostFunctions } from './host-functions.js';
 import { hostLimits } from './host-limits.js';
+import { kernelFaults } from './kernel-faults.js';
 import { kernelLimits } from './kernel-limits.js';
 import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
@@ -77,6 +78,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   hostFunctions,
   badArguments,
   failures,
+  kernelFaults,
   limits,
   lifecycle,
   observation,

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "cpu/device.h"
 #include "testing.h"
@@ -35,6 +37,10 @@ struct MrCpuLaunch {
   void (*wait_for_grid)(void*);
   void* grid_barrier;
   MrLauncher* launcher;
+  void* (*take_memory)(void*, unsigned long long);
+  void* run;
+  mutable volatile unsigned long long block_now;
+  mutable volatile unsigned long long blocks_now;
 };
 struct MrChild {
   void (*entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);
@@ -203,6 +209,43 @@ KERNEL(flood, 3, 8, 8, 4) {
     }
   }
 }
+// Never comes back: each call has its own stack.
+__attribute__((noinline)) int deeper(volatile int* word, int depth) {
+  volatile int own[100];
+  own[depth % 100] = *word;
+  return depth < 0 ? 0 : deeper(word, depth + 1) + own[(depth + 1) % 100];
+}
+// In block `number`, each counted before.
+KERNEL(overflow, 2, 8, 4) {
+  for (auto block = first; block < end; ++block) {
+    launch->block_now = block;
+    Param<Flag>(launch, 0)[block].fetch_add(1);
+    if (block == Param<uint32_t>(launch, 1)) deeper(Param<int*>(launch, 0), 0);
+  }
+}
+KERNEL(stray, 1, 8) {
+  *Param<volatile int*>(launch, 0) = 1;
+}
+KERNEL(trap, 0) {
+  __builtin_trap();
+}
+// Takes memory without end, and writes to it.
+KERNEL(greedy, 1, 8) {
+  while (true) {
+    *static_cast<volatile char*>(launch->take_memory(launch->run, 1 << 20)) = 1;
+    Param<Flag>(launch, 0)->fetch_add(1);
+  }
+}
+KERNEL(quotient, 3, 8, 4, 4) {
+  const volatile int dividend = Param<int>(launch, 1), divisor = Param<int>(launch, 2);
+  Param<int*>(launch, 0)[0] = dividend / divisor;
+  Param<int*>(launch, 0)[1] = dividend % divisor;
+}
+// Launches a grid that overflows, and one that is behind it.
+KERNEL(ruinous, 3, 8, 8, 4) {
+  Launch(launch, 0, mr_entry_overflow, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
+  Launch(launch, 0, mr_entry_tree, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
+}
 extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
 )";
 
@@ -247,6 +290,23 @@ class Sink final : public hal::ProgressSink {
     if (std::atomic_ref(slot_.device_word).load() < completed) ++disorders_;
     last_thread_.store(gettid());
   }
+  void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
+    if (last_.load() >= ticket || std::atomic_ref(slot_.device_word).load() >= ticket) ++disorders_;
+    std::lock_guard lock(mutex_);
+    failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.report,
+                         std::vector<uint64_t>(failure.outputs.begin(), failure.outputs.end())});
+  }
+  struct Failure {
+    Ticket ticket;
+    StatusCode code;
+    uint32_t kernel;
+    protocol::FaultSlot report;
+    std::vector<uint64_t> outputs;
+  };
+  [[nodiscard]] std::vector<Failure> failures() {
+    std::lock_guard lock(mutex_);
+    return failures_;
+  }
   [[nodiscard]] Ticket last() const { return last_.load(); }
   [[nodiscard]] int disorders() const { return disorders_.load(); }
   [[nodiscard]] pid_t last_thread() const { return last_thread_.load(); }
@@ -257,6 +317,8 @@ class Sink final : public hal::ProgressSink {
   std::atomic<Ticket> last_{0};
   std::atomic<int> disorders_{0};
   std::atomic<pid_t> last_thread_{0};
+  std::mutex mutex_;
+  std::vector<Failure> failures_;  // Guarded by mutex_.
 };
 
 // A stream with its sink, and tickets that count themselves.

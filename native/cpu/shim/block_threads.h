@@ -78,6 +78,7 @@ static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long 
                                 mr_index(static_cast<int>(block / columns % rows)),
                                 mr_index(static_cast<int>(block / columns / rows))};
     blockIdx = block_index;
+    launch->block_now = block;
     for (unsigned number = 0; number < count; ++number) {
       mr_thread& thread = threads[number];
       const int n = static_cast<int>(number);

@@ -205,6 +205,7 @@ MR_INLINE unsigned mr_printable(mr_product value) {
 }
 template <class... Values>
 MR_INLINE int printf(const char* format, Values... values) {
+  mr_need_stack();
   return mr_dprintf(1, format, mr_printable(values)...);
 }
 

@@ -94,6 +94,7 @@ struct mr_launcher {
                         {blockIdx.x, blockIdx.y, blockIdx.z},
                         {threadIdx.x, threadIdx.y, threadIdx.z}};
     MrLauncher* launcher = mr_launch_of_block->launcher;
+    mr_need_stack();
     launcher->launch(launcher, &child);
   }
 };

@@ -1,15 +1,11 @@
 // Memory for the coroutine frames of the blocks that one pool thread runs.
 //
 // Frames come and go by the million and have few sizes, so they are cut from chunks and kept in a list for each size
-// when they are done with: what is held is what was alive at once. Everything is given back when the run of blocks
-// ends.
+// when they are done with: what is held is what was alive at once. The chunks are the device's, which gives them back
+// when the run of blocks ends, however it ends.
 #pragma once
 
-#include "types.h"
-
-extern "C" void* mr_malloc(size_t bytes) __asm__("malloc");
-extern "C" void mr_free(void* address) __asm__("free");
-extern "C" [[noreturn]] void mr_abort() __asm__("abort");
+#include "launch.h"
 
 struct mr_frames {
   /// Frames start on a cache line, which also suits every alignment that a vector type asks for.
@@ -23,26 +19,13 @@ struct mr_frames {
     Free* next;
     size_t granules;
   };
-  struct Chunk {
-    Chunk* next;
-    char padding[granule - sizeof(Chunk*)];
-  };
-
   Free* free_lists[listed + 1] = {};
-  Chunk* chunks = nullptr;
   char* next = nullptr;
   char* end = nullptr;
   size_t chunk_bytes = first_chunk_bytes;
 
   mr_frames() = default;
   mr_frames(const mr_frames&) = delete;
-  ~mr_frames() {
-    while (chunks != nullptr) {
-      Chunk* after = chunks->next;
-      mr_free(chunks);
-      chunks = after;
-    }
-  }
 
   void* take(size_t bytes) {
     const size_t granules = (bytes + granule - 1) / granule;
@@ -74,14 +57,9 @@ struct mr_frames {
   }
 
   void grow(size_t bytes) {
-    while (chunk_bytes < bytes + 2 * granule) chunk_bytes *= 2;
-    Chunk* chunk = static_cast<Chunk*>(mr_malloc(chunk_bytes));
-    if (chunk == nullptr) mr_abort();  // As everywhere below the runtime: a process that has no memory left ends.
-    chunk->next = chunks;
-    chunks = chunk;
-    const auto start = reinterpret_cast<uintptr_t>(chunk + 1);
-    next = reinterpret_cast<char*>((start + granule - 1) / granule * granule);
-    end = reinterpret_cast<char*>(chunk) + chunk_bytes;
+    while (chunk_bytes < bytes) chunk_bytes *= 2;
+    next = static_cast<char*>(mr_take_memory(chunk_bytes));
+    end = next + chunk_bytes;
     if (chunk_bytes < last_chunk_bytes) chunk_bytes *= 2;
   }
 };

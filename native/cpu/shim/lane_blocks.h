@@ -32,6 +32,8 @@ static MR_INLINE void mr_run_together(const MrCpuLaunch* launch, unsigned long l
     if (left < static_cast<unsigned>(count)) count = static_cast<int>(left);
     const unsigned long long behind = block + static_cast<unsigned>(count);
     if (block < alone) count = 1;
+    launch->block_now = block;
+    launch->blocks_now = static_cast<unsigned>(count);
     if (Kernel(mr_index3{}, block_index, block_dim, grid_dim, mr_blocks{count}, args...)) {
       block += static_cast<unsigned>(count);
     } else {

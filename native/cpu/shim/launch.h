@@ -34,14 +34,33 @@ struct MrCpuLaunch {
   void* grid_barrier;
   /// Null where the text launches no kernels.
   MrLauncher* launcher;
+  /// Memory of at least so many bytes until the entry returns. Where there is none, it does not return: the launch
+  /// fails.
+  void* (*take_memory)(void* run, unsigned long long bytes);
+  void* run;
+  /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
+  mutable volatile unsigned long long block_now;
+  mutable volatile unsigned long long blocks_now;
 };
 
 /// The launch of the blocks that this thread runs.
 static thread_local const MrCpuLaunch* mr_launch_of_block;
 
+/// Memory on a cache line that is the kernel's until the entry returns.
+static __attribute__((noinline)) void* mr_take_memory(size_t bytes) {
+  mr_need_stack();
+  return mr_launch_of_block->take_memory(mr_launch_of_block->run, bytes);
+}
+
+/// Fails the launch for want of memory.
+static inline void mr_lack_memory() {
+  mr_take_memory(~size_t{0} >> 1);
+}
+
 /// Of a cooperative launch: returns when all blocks that have not ended are here. The call is of code that the compiler
 /// does not see, so that no memory is carried across.
 static inline void mr_wait_for_grid() {
+  mr_need_stack();
   mr_launch_of_block->wait_for_grid(mr_launch_of_block->grid_barrier);
 }
 
@@ -72,6 +91,7 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   for (unsigned long long block = first; block < end; ++block) {
     const mr_index3 block_index{mr_index(column), mr_index(row), mr_index(layer)};
     blockIdx = block_index;
+    launch->block_now = block;
     if constexpr (IsOfBlocks) {
       if constexpr (IsPassedIndices) {
         Kernel(mr_index3{}, block_index, block_dim, grid_dim, mr_block{}, args...);

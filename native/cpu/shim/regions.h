@@ -110,7 +110,7 @@ struct mr_thread_memory {
   T* const address;
   MR_INLINE explicit mr_thread_memory(size_t threads)
       : address(static_cast<T*>(__builtin_malloc(threads * sizeof(T)))) {
-    if (address == nullptr) __builtin_trap();
+    if (address == nullptr) mr_lack_memory();
   }
   MR_INLINE ~mr_thread_memory() { __builtin_free(address); }
 };

@@ -46,6 +46,8 @@ static MR_INLINE void mr_run_rows(const MrCpuLaunch* launch, unsigned long long 
     const int count = !IsOfGrid                                        ? 1
                       : left < static_cast<unsigned>(columns - column) ? static_cast<int>(left)
                                                                        : columns - column;
+    launch->block_now = block;
+    launch->blocks_now = static_cast<unsigned>(count);
     const mr_row row = IsOfGrid ? mr_row{column * width, (column + count) * width} : mr_row{0, width};
     for (int z = 0; z < depth; ++z) {
       for (int y = 0; y < height; ++y) {

@@ -90,3 +90,9 @@ inline constexpr bool mr_is_integral =
     mr_is_same<T, short> || mr_is_same<T, unsigned short> || mr_is_same<T, int> || mr_is_same<T, unsigned> ||
     mr_is_same<T, long> || mr_is_same<T, unsigned long> || mr_is_same<T, long long> ||
     mr_is_same<T, unsigned long long>;
+
+/// Before a call out of the kernel: a stack that is too full for it overflows here, where nothing is left half done.
+static __attribute__((noinline)) void mr_need_stack() {
+  volatile char lowest[65536];
+  lowest[0] = 0;
+}

@@ -25,6 +25,7 @@ static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned lo
                                 mr_index(static_cast<int>(block / columns % rows)),
                                 mr_index(static_cast<int>(block / columns / rows))};
     blockIdx = block_index;
+    launch->block_now = block;
     Kernel(block_index, block_dim, grid_dim, args...);
   }
 }

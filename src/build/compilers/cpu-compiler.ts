@@ -39,8 +39,11 @@ const FLAGS: readonly string[] = [
   // Columns of messages count characters.
   '-ftabstop=1',
 ];
-/** -fwhole-program: what is not exported is private, so that globals stay in registers (index.h of the shim says why). */
-const GCC_FLAGS: readonly string[] = ['-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
+/**
+ * A division by zero has a result on a GPU, and here (native/cpu/division.h): without the first flag g++ makes a trap of one that it
+ * sees. -fwhole-program: what is not exported is private, so that globals stay in registers (index.h of the shim says why).
+ */
+const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference', '-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
 /**
  * Of kernels that are cut, whose loops over threads are in the order that they should be in: not the loop along x outside, because a
  * block may have rows. What a row copies to shared memory is too short for a call of memcpy (a reduction over 16M: 3.2 ms, not 11.8).

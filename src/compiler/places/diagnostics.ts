@@ -36,9 +36,10 @@ const STACK_PLACE = /\(?((?:file:\/\/)?[^\s()]+):(\d+):\d+\)?$/;
 export function callSite(entry: (...args: never[]) => unknown): CallSite {
   const holder: { stack?: string } = {};
   const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 1;
+  // `node --frozen-intrinsics` refuses it: then the stack has more frames, of which the first counts.
+  Reflect.set(Error, 'stackTraceLimit', 1);
   Error.captureStackTrace(holder, entry);
-  Error.stackTraceLimit = limit;
+  Reflect.set(Error, 'stackTraceLimit', limit);
   const caller = String(holder.stack)
     .split('\n')
     .find((line) => line.trimStart().startsWith('at '));

@@ -21,8 +21,12 @@ interface Place {
   readonly text: string;
 }
 
+/** `node --frozen-intrinsics`: nobody may set how many frames a stack has, or who writes them. */
+const isErrorFrozen = Object.isFrozen(Error);
+
 /** 'file:line:column', or 'unknown'. */
 export function callSite(): string {
+  if (isErrorFrozen) return siteOfText();
   const place = findPlace(NEAR) ?? findPlace(DEPTH);
   if (place === undefined) return UNKNOWN;
   const known = texts.get(place.text);
@@ -49,6 +53,19 @@ function findPlace(depth: number): Place | undefined {
   }
 }
 
+/** Of the stack as Node writes it, which has ten frames unless the command line says otherwise. */
+function siteOfText(): string {
+  const holder: { stack?: string } = {};
+  Error.captureStackTrace(holder, callSite);
+  const places = (holder.stack ?? '').split('\n').map(placeIn);
+  return places.find((place) => place !== '' && !place.startsWith('node:') && !place.startsWith(libraryPath)) ?? UNKNOWN;
+}
+
+/** The place in a line of a stack, or ''. */
+function placeIn(line: string): string {
+  return pathOf(/^\s+at (?:.*\(|(?:async )?)([^()]+:\d+:\d+)\)?$/.exec(line)?.[1] ?? '');
+}
+
 function pick(_: Error, frames: readonly NodeJS.CallSite[]): Place | undefined {
   for (const [at, frame] of frames.entries()) {
     const file = frame.getFileName();
@@ -67,8 +84,7 @@ function written({ at, text }: Place): string {
   const { stack } = holder;
   Error.stackTraceLimit = stackTraceLimit;
   const frames = typeof stack === 'string' ? stack.split('\n').filter((line) => /^\s+at /.test(line)) : [];
-  const found = /(?:\(|at (?:async )?)([^()]+:\d+:\d+)\)?$/.exec(frames[at] ?? '');
-  return found === null ? text : pathOf(found[1] as string);
+  return placeIn(frames[at] ?? '') || text;
 }
 
 function pathOf(file: string): string {

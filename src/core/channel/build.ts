@@ -14,6 +14,21 @@ export const REFUSED_LAUNCH: readonly string[] = [
   'bytes of dynamic shared memory',
 ];
 
+/**
+ * What a fault report names in place of an array when a kernel could not go on; its dimension is then one of KERNEL_FAULTS, its index
+ * the address, or the limit in bytes.
+ */
+export const KERNEL_FAULT_PARAMETER = 0xffff_fffd;
+/** What the kernel did, in the order of `KernelFault` in native/cpu/kernel_fault.h; `#` stands for the index. */
+export const KERNEL_FAULTS: readonly string[] = [
+  'stopped',
+  'overflowed the stack of its thread (# bytes)',
+  'needed more memory for the calls of its waiting threads than there is (# bytes)',
+  'used an address where it has no memory (0x#)',
+  'used an address that no memory can have',
+  'reached a trap',
+];
+
 /** Where a line of the generated or given text comes from, so that compiler messages can point into the user's source. */
 export interface SourceMapping {
   /** Name shown in messages: the user's file, or the kernel's name when it is not known. */

@@ -6,7 +6,7 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { ASSERTION_PARAMETER, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
+import { ASSERTION_PARAMETER, KERNEL_FAULTS, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -307,8 +307,17 @@ export class FailureBook {
       case Status.BOUNDS:
         return faultError(record, kernel, where, facts);
       case Status.DEVICE_LOST:
-        return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${this.#device} is lost${note}.`, 'fault', facts);
+        return new DeviceLostError(
+          'ERR_MILLRACE_LOST',
+          `Device ${this.#device} is lost${record.fault === undefined ? note : `: ${kernelFault(record.fault, kernel, where)}`}.`,
+          'fault',
+          facts,
+        );
       case Status.LAUNCH_FAILED:
+        if (record.fault !== undefined) {
+          const message = kernelFault(record.fault, kernel, where);
+          return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);
+        }
         if (record.requested > record.limit) {
           const of = `exceed the limit of kernel ${kernel?.name ?? 'unknown'} (${record.limit})`;
           return new LaunchError(
@@ -347,6 +356,17 @@ function withoutParts({ id, kind, label, bytes, stream, device }: FailingOperati
 
 function forgottenCause(device: string): MillraceError {
   return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
+}
+
+/** Why a kernel could not go on. */
+function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined, where: string): string {
+  const isAddress = KERNEL_FAULTS[fault.dimension]?.includes('0x') ?? false;
+  const detail = isAddress ? BigInt.asUintN(64, BigInt(fault.index)).toString(16) : String(fault.index);
+  const what = (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
+  const [x, y, z] = fault.block;
+  const block =
+    fault.limit > 1 ? `one of the blocks (${x}, ${y}, ${z}) to (${x + fault.limit - 1}, ${y}, ${z})` : `block (${x}, ${y}, ${z})`;
+  return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what} in ${block}`;
 }
 
 /** What a checked kernel reported. */

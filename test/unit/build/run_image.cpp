@@ -23,6 +23,13 @@ struct MrCpuLaunch {
   char* dynamic_shared;
   void (*wait_for_grid)(void*) = nullptr;
   void* grid_barrier = nullptr;
+  void* launcher = nullptr;
+  void* (*take_memory)(void*, unsigned long long) = [](void*, unsigned long long bytes) {
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);  // The process ends soon.
+  };
+  void* run = nullptr;
+  mutable volatile unsigned long long block_now = 0;
+  mutable volatile unsigned long long blocks_now = 0;
 };
 using Entry = void (*)(const MrCpuLaunch*, unsigned long long, unsigned long long);
 

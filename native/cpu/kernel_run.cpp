@@ -1,0 +1,233 @@
+#include "cpu/kernel_run.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+
+#include "cpu/division.h"
+#include "cpu/host.h"
+#include "hal/status.h"
+
+namespace millrace::cpu {
+
+/// What the handler has to know of a thread that runs kernels. Made at the first kernel, gone with the thread.
+class KernelThread {
+ public:
+  KernelThread();
+  ~KernelThread();
+  KernelThread(const KernelThread&) = delete;
+  KernelThread& operator=(const KernelThread&) = delete;
+
+  static KernelThread& Here();
+  /// Null on threads that run no kernels. Safe in a signal handler.
+  static KernelThread* Find() { return static_cast<KernelThread*>(pthread_getspecific(key)); }
+  static void OnSignal(int signal, siginfo_t* info, void* context);
+
+  KernelRun* volatile run = nullptr;
+
+ private:
+  static void Install();
+  static void PassOn(int signal, siginfo_t* info, void* context);
+  [[nodiscard]] bool IsBelowStack(uintptr_t address) const;
+  void LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const;
+
+  static pthread_key_t key;
+  uintptr_t stack_low_ = 0;
+  uint64_t stack_bytes_ = 0;
+  uint64_t guard_bytes_ = 0;
+  void* signal_stack_ = nullptr;  // Null: the thread had one.
+  size_t signal_stack_bytes_ = 0;
+};
+
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+struct sigaction previous[std::size(kSignals)];
+
+// For a handler that was there before ours and is called from it.
+constexpr size_t kSignalStackBytes = size_t{64} << 10;
+constexpr size_t kCacheLine = 64;
+
+// All runs together, of what the machine, or the container, has: kernels whose threads wait in deep calls must not be
+// what its memory runs out for.
+constexpr uint64_t kPartOfMemory = 4;
+std::atomic<uint64_t> bytes_of_all_runs{0};
+
+uint64_t MostBytesOfAllRuns() {
+  static const uint64_t most = MemoryBytes() / kPartOfMemory;
+  return most;
+}
+
+}  // namespace
+
+pthread_key_t KernelThread::key;
+
+KernelThread& KernelThread::Here() {
+  static std::once_flag installed;
+  std::call_once(installed, &Install);
+  thread_local KernelThread thread;
+  return thread;
+}
+
+void KernelThread::Install() {
+  MR_CHECK(pthread_key_create(&key, nullptr) == 0);
+  for (size_t n = 0; n < std::size(kSignals); ++n) {
+    struct sigaction ours {};
+    ours.sa_sigaction = &OnSignal;
+    sigemptyset(&ours.sa_mask);
+    // Not deferred: the handler leaves by a jump, which would leave the signal blocked.
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    MR_CHECK(sigaction(kSignals[n], nullptr, &previous[n]) == 0);
+    MR_CHECK(sigaction(kSignals[n], &ours, nullptr) == 0);
+  }
+}
+
+KernelThread::KernelThread() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    void* low = nullptr;
+    size_t bytes = 0;
+    size_t guard = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_getguardsize(&attributes, &guard);
+    pthread_attr_destroy(&attributes);
+    stack_low_ = reinterpret_cast<uintptr_t>(low);
+    stack_bytes_ = bytes;
+    guard_bytes_ = guard;
+  }
+  // On a stack that overflowed no handler can run.
+  stack_t present{};
+  sigaltstack(nullptr, &present);
+  if ((present.ss_flags & SS_DISABLE) != 0) {
+    signal_stack_bytes_ = std::max(kSignalStackBytes, static_cast<size_t>(std::max(0L, sysconf(_SC_MINSIGSTKSZ))) * 4);
+    void* made =
+        mmap(nullptr, signal_stack_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (made != MAP_FAILED) {
+      signal_stack_ = made;
+      stack_t stack{};
+      stack.ss_sp = made;
+      stack.ss_size = signal_stack_bytes_;
+      sigaltstack(&stack, nullptr);
+    }
+  }
+  // A signal that an instruction raises while it is blocked ends the process.
+  sigset_t raised;
+  sigemptyset(&raised);
+  for (const int signal : kSignals) sigaddset(&raised, signal);
+  pthread_sigmask(SIG_UNBLOCK, &raised, nullptr);
+  pthread_setspecific(key, this);
+}
+
+KernelThread::~KernelThread() {
+  pthread_setspecific(key, nullptr);
+  if (signal_stack_ == nullptr) return;
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  sigaltstack(&none, nullptr);
+  munmap(signal_stack_, signal_stack_bytes_);
+}
+
+// Runs in signal handlers, as all it calls.
+void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  // Codes above 0: an instruction of this thread raised it, and not another process or kill().
+  if (KernelThread* thread = Find(); thread != nullptr && info->si_code > 0) {
+    KernelRun* run = thread->run;
+    if (run != nullptr && !run->is_paused_) {
+      if (signal != SIGFPE) thread->LeaveRun(*run, signal, *info);
+      if (SkipDivision(*static_cast<ucontext_t*>(context))) {
+        errno = error;
+        return;
+      }
+    }
+  }
+  PassOn(signal, info, context);
+  errno = error;
+}
+
+void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const {
+  const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
+  if (signal == SIGILL) left.Leave(KernelFault::kInstruction, address);
+  if (signal == SIGSEGV && IsBelowStack(address)) left.Leave(KernelFault::kStack, stack_bytes_);
+  left.Leave(info.si_code == SI_KERNEL ? KernelFault::kNoAddress : KernelFault::kAddress, address);
+}
+
+// Whether the guard counts as part of the stack depends on the C library; what is mapped there does not fault.
+bool KernelThread::IsBelowStack(uintptr_t address) const {
+  return address >= stack_low_ - guard_bytes_ && address < stack_low_ + guard_bytes_;
+}
+
+// As if this library had no handler.
+void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
+  const auto index = static_cast<size_t>(std::find(kSignals, std::end(kSignals), signal) - kSignals);
+  const struct sigaction& before = previous[index];
+  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
+  const bool is_raised = info->si_code > 0;
+  if (before.sa_handler == SIG_IGN && !is_raised) return;
+  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
+  // The instruction is run again and ends the process; so does the signal that was sent.
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  sigaction(signal, &none, nullptr);
+  if (!is_raised) raise(signal);
+}
+
+KernelExit KernelRun::Call(EntryFunction entry, const CpuLaunch& launch, uint64_t first, uint64_t end) {
+  KernelThread& thread = KernelThread::Here();
+  if (sigsetjmp(place_, 0) == 0) {
+    thread.run = this;
+    entry(&launch, first, end);
+  }
+  thread.run = nullptr;
+  return exit_;
+}
+
+void KernelRun::Leave(KernelFault fault, uint64_t detail) {
+  exit_ = {fault, detail};
+  is_paused_ = false;
+  siglongjmp(place_, 1);
+}
+
+KernelRun::~KernelRun() {
+  while (chunks_ != nullptr) {
+    Chunk* const next = chunks_->next;
+    bytes_of_all_runs.fetch_sub(chunks_->bytes, std::memory_order_relaxed);
+    std::free(chunks_);
+    chunks_ = next;
+  }
+}
+
+void* KernelRun::TakeMemory(void* run, unsigned long long bytes) {
+  auto& self = *static_cast<KernelRun*>(run);
+  self.is_paused_ = true;
+  const uint64_t wanted = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine;
+  const uint64_t most = std::min(self.most_bytes_, MostBytesOfAllRuns());
+  if (wanted > most - std::min(most, self.bytes_)) self.Leave(KernelFault::kMemory, most);
+  const uint64_t others = bytes_of_all_runs.fetch_add(wanted, std::memory_order_relaxed);
+  void* const made = others + wanted > MostBytesOfAllRuns() ? nullptr : std::aligned_alloc(kCacheLine, wanted);
+  if (made == nullptr) {
+    bytes_of_all_runs.fetch_sub(wanted, std::memory_order_relaxed);
+    self.Leave(KernelFault::kMemory, self.bytes_);
+  }
+  self.bytes_ += wanted;
+  self.chunks_ = new (made) Chunk{self.chunks_, wanted};
+  self.is_paused_ = false;
+  return static_cast<char*>(made) + kCacheLine;
+}
+
+KernelPause::KernelPause() : run_(KernelThread::Here().run) {
+  if (run_ != nullptr) run_->is_paused_ = true;
+}
+
+KernelPause::~KernelPause() {
+  if (run_ != nullptr) run_->is_paused_ = false;
+}
+
+}  // namespace millrace::cpu

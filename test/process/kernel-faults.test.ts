@@ -1,0 +1,42 @@
+// CUDA texts that cannot go on cost their launch or their device, and never the process.
+import { describe, expect, test } from 'vitest';
+import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+const TWO = { MILLRACE_CPU_DEVICES: '2' };
+/** Which of them lose the CPU device; a GPU is lost by each. */
+const LOSING = ['no memory', 'no address', 'trap'];
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  const run = testOn(absent);
+  for (const which of ['stack', 'stack while it prints', 'calls of threads that wait', ...LOSING]) {
+    run(`a kernel that cannot go on (${which}) ends alone`, async () => {
+      const ending = await runProgram('kernel-faults', [spec, which], { env: TWO });
+      expect(ending).toMatchObject({ code: 0, signal: null });
+      const isLost = spec !== 'cpu' || LOSING.includes(which);
+      const after = isLost ? [] : ['1 1 1 1 1 1 1 1'];
+      expect(linesOf(ending)).toEqual([isLost ? 'DeviceLostError fault' : 'LaunchError ', '2 2 2 2 2 2 2 2', ...after, 'closed']);
+      if (spec === 'cpu') expect(ending.stderr).toContain(which.startsWith('stack') ? 'in block (2, 0, 0)' : 'in block (0, 0, 0)');
+      if (spec === 'cpu') expect(ending.stderr).toContain('ernel k on stream');
+    });
+  }
+});
+
+test('traps of WebAssembly are still its own after kernels have run', async () => {
+  const ending = await runProgram('handlers', ['wasm']);
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ending)).toEqual(['divided 5', '0', 'RuntimeError', 'closed']);
+});
+
+test('a handler that the program had before it opened a device is called for signals that are no kernel’s', async () => {
+  const ending = await runProgram('handlers', ['own handler']);
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ending)).toEqual(['divided 5', 'heard', 'closed']);
+});
+
+for (const signal of ['SIGSEGV', 'SIGFPE']) {
+  test(`${signal} of another cause still ends the process`, async () => {
+    const ending = await runProgram('handlers', [signal]);
+    expect(ending).toMatchObject({ code: null, signal });
+    expect(linesOf(ending)).toEqual(['divided 5']);
+  });
+}
