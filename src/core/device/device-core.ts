@@ -169,7 +169,7 @@ export class DeviceCore implements Submitter {
     const hasWorkerEnded = status === Status.STATE;
     const message = hasWorkerEnded
       ? `The worker of device ${this.name} ended.`
-      : `Device ${this.name} is lost (status ${status}). It can be opened again only in a new process.`;
+      : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
     this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name }));
   }
 
