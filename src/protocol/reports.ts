@@ -40,6 +40,8 @@ export interface FailureRecord {
   readonly note: string;
   /** UPSTREAM: the id of the failure that spoiled the memory, which other streams, of any device, may have had; else 0. */
   readonly cause: number;
+  /** DEVICE_LOST: the channel of the device that is gone, which is another one; 0 where that is not known. */
+  readonly lostDevice: number;
   /** OUT_OF_MEMORY. */
   readonly requestedBytes: number;
   readonly freeBytes: number;

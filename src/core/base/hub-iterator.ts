@@ -14,19 +14,25 @@ export interface Limits {
   readonly overflow: 'error' | 'drop-oldest' | 'drop-silently';
 }
 
-/** Begins to listen at once. `name` is what messages call the source. */
+/**
+ * Begins to listen at once. `name` is what messages call the source. While a reader waits, what is on its way to it keeps the process
+ * alive.
+ */
 export class HubIterator<T> implements ObservedIterator<T> {
   readonly #name: string;
   readonly #limits: Limits;
+  readonly #source: Observed<T>;
   readonly #remove: () => void;
   #buffer: T[] = [];
   #readers: { resolve(result: IteratorResult<T>): void; reject(error: unknown): void }[] = [];
   #ending: { readonly error?: unknown } | undefined = undefined;
   #dropped = 0;
+  #expected: (() => void) | undefined = undefined;
 
   constructor(source: Observed<T>, name: string, limits: Limits) {
     this.#name = name;
     this.#limits = limits;
+    this.#source = source;
     this.#remove = source.add({
       next: (value) => this.#push(value),
       error: (error) => this.#end({ error }),
@@ -40,7 +46,10 @@ export class HubIterator<T> implements ObservedIterator<T> {
 
   next(): Promise<IteratorResult<T>> {
     if (this.#buffer.length > 0) return Promise.resolve({ done: false, value: this.#buffer.shift() as T });
-    if (this.#ending === undefined) return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+    if (this.#ending === undefined) {
+      this.#expected ??= this.#source.expect();
+      return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+    }
     const { error } = this.#ending;
     this.#ending = {};
     return error === undefined ? Promise.resolve({ done: true, value: undefined }) : Promise.reject(error);
@@ -65,6 +74,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
   #push(value: T): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) {
+      if (this.#readers.length === 0) this.#expectNothing();
       reader.resolve({ done: false, value });
       return;
     }
@@ -82,6 +92,11 @@ export class HubIterator<T> implements ObservedIterator<T> {
     process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_DROPPED' });
   }
 
+  #expectNothing(): void {
+    this.#expected?.();
+    this.#expected = undefined;
+  }
+
   #tooSlow(): MillraceError {
     const { buffered } = this.#limits;
     return new MillraceError(
@@ -94,6 +109,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
     if (this.#ending !== undefined) return;
     const readers = this.#readers;
     this.#readers = [];
+    this.#expectNothing();
     // The first reader hears the error, the others that it is over.
     this.#ending = readers.length > 0 ? {} : ending;
     for (const [at, reader] of readers.entries()) {

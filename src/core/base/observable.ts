@@ -24,6 +24,8 @@ export interface Observed<T> {
   readonly observed: boolean;
   /** Returns what removes it. */
   add(listener: Listener<T>): () => void;
+  /** Somebody awaits the next value, until the returned function is called: what is on its way keeps the process alive as long. */
+  expect(): () => void;
 }
 
 type Ending = { readonly kind: 'complete' } | { readonly kind: 'error'; readonly error: unknown };
@@ -33,15 +35,24 @@ export class Hub<T> implements Observed<T> {
   // Replaced, never changed in place, so that a listener may add or remove listeners while it is told.
   #listeners: readonly Listener<T>[] = [];
   #ending: Ending | undefined;
-  readonly #onObserved: ((observed: boolean) => void) | undefined;
-
-  /** `onObserved` hears of the first listener coming and the last one going. */
-  constructor(onObserved?: (observed: boolean) => void) {
-    this.#onObserved = onObserved;
-  }
+  #expecting = 0;
+  /** Hears when `isAwaited` changes. */
+  onAwaited: (() => void) | undefined = undefined;
 
   get observed(): boolean {
     return this.#listeners.length > 0;
+  }
+
+  /** Does anybody await the next value? */
+  get isAwaited(): boolean {
+    return this.#expecting > 0;
+  }
+
+  expect(): () => void {
+    if (this.#expecting++ === 0) this.onAwaited?.();
+    return () => {
+      if (--this.#expecting === 0) this.onAwaited?.();
+    };
   }
 
   add(listener: Listener<T>): () => void {
@@ -56,7 +67,6 @@ export class Hub<T> implements Observed<T> {
       complete: () => listener.complete?.(),
     };
     this.#listeners = [...this.#listeners, entry];
-    if (this.#listeners.length === 1) this.#onObserved?.(true);
     return () => this.#remove(entry);
   }
 
@@ -78,13 +88,10 @@ export class Hub<T> implements Observed<T> {
     const listeners = this.#listeners;
     this.#listeners = [];
     for (const listener of listeners) end(listener, ending);
-    if (listeners.length > 0) this.#onObserved?.(false);
   }
 
   #remove(entry: Listener<T>): void {
-    if (!this.#listeners.includes(entry)) return;
     this.#listeners = this.#listeners.filter((other) => other !== entry);
-    if (this.#listeners.length === 0) this.#onObserved?.(false);
   }
 }
 

@@ -128,7 +128,7 @@ export class Relay {
   }
 
   #reached({ core, timeline }: StreamSite, ticket: number): Point {
-    this.parts.push({ failures: core.failures, timeline, ticket });
+    this.parts.push({ failures: core.failures, timeline, ticket, page: timeline.failurePage(ticket) });
     this.#last = { timeline, ticket };
     return this.#last;
   }

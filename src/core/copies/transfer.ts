@@ -68,6 +68,7 @@ function submitPlan(site: StreamSite, plan: CopyPlan): Omit<Transfer, 'byteLengt
 /** Brings the bytes to an ordinary array when they are there, whether or not somebody waits for it. */
 function land({ core, timeline }: StreamSite, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): Landing {
   const landing = new Landing(ticket);
+  const page = timeline.failurePage(ticket);
   core.landings.expect(timeline, landing);
   const finish = (error?: Error): void => {
     stage.giveBack();
@@ -78,7 +79,7 @@ function land({ core, timeline }: StreamSite, stage: HostStage, into: Uint8Array
     holdsLoop: false,
     // The operation failed: there is nothing to land, and who waits for it is told by its ticket.
     settle: () => {
-      if (timeline.failureAt(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
+      if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
       else core.landings.land(stage.bytes, into, finish);
     },
     lose: () => finish(),

@@ -93,6 +93,9 @@ export class DeviceCore implements Submitter {
     this.failures = new FailureBook(name, this.errors, this.timelines, {
       kernel: (handle) => this.plans.byHandle(handle),
       holdLoop: (reason) => void channel.holdLoop(reason),
+      channel: channel.id,
+      settle: () => void progress.drain(),
+      lost: () => this.#end(),
     });
     this.waits = new PointWaits(name, channel, progress, this.failures, this.landings);
     this.lost = new Promise((resolve) => {
@@ -162,15 +165,27 @@ export class DeviceCore implements Submitter {
 
   /** Looks whether the device died; cheap enough for every wake. */
   checkLost(): void {
-    if (this.isGone) return;
+    const error = this.isGone ? undefined : this.#loss();
+    if (error !== undefined) this.lose(error);
+  }
+
+  /** What became of it, for those who find it gone. */
+  #end(): DeviceLostError {
+    const { name, lostError } = this;
+    const loss = lostError ?? (this.isGone ? undefined : this.#loss());
+    return loss ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${name} is closed.`, 'closed', { device: name });
+  }
+
+  /** What its channel says that it died of. */
+  #loss(): DeviceLostError | undefined {
     const status = this.channel.lostStatus();
-    if (status === 0) return;
+    if (status === 0) return undefined;
     // The device itself is well, but the thread that had it open is gone: this may be known before its exit is.
     const hasWorkerEnded = status === Status.STATE;
     const message = hasWorkerEnded
       ? `The worker of device ${this.name} ended.`
       : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
-    this.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name }));
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name });
   }
 
   lose(error: DeviceLostError): void {
@@ -180,6 +195,8 @@ export class DeviceCore implements Submitter {
     this.waits.lose(error);
     if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
     clearTimeout(this.#check);
+    // What has finished is heard first.
+    this.progress.drain();
     this.onLost?.(error);
     for (const timeline of this.timelines) {
       this.failures.note(timeline);

@@ -83,6 +83,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       leave(this);
       aborter.abort(error);
     };
+    this.hub.onAwaited = () => {
+      for (const stream of this.#streams.values()) stream.holdLoop();
+    };
     core.isChecked = owner.ordering === 'checked';
     this.defaultStream = this.#makeStream('default', { priority: 0, ordering: owner.ordering, timing: false });
     this.pool = new MemoryPool(core);
@@ -236,7 +239,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return inspectDevice(this, this.#streams.keys());
   }
 
-  /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes on close. */
+  /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes when all is told that was submitted before `close`. */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.hub);
     return this.#operations;
@@ -327,6 +330,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       // A device that is lost meanwhile has nothing left to wait for.
       await this.synchronize().catch(() => undefined);
       await core.visitors.left();
+      await Promise.all(Array.from(this.#streams.values(), (stream) => stream.told()));
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       leave(this);

@@ -8,7 +8,7 @@ import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/ob
 import type { Ordering } from '../device/stream-site.js';
 import { OperationTimer } from '../events/operation-timer.js';
 import { ActivityFeed } from '../operations/activity.js';
-import { follow, isWatched } from '../operations/follow.js';
+import { Followers } from '../operations/follow.js';
 import { iterate } from '../operations/iterate.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
@@ -30,6 +30,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal */
   readonly hub: Hub<Operation> = new Hub();
   readonly #activity: ActivityFeed = new ActivityFeed();
+  readonly #followers: Followers = new Followers(this, this.#activity);
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
@@ -45,6 +46,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   ) {
     super(device, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
     this.priority = opts.priority;
+    this.hub.onAwaited = () => this.holdLoop();
   }
 
   /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
@@ -117,7 +119,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     else see(this.timeline.at(last - below + 1));
   }
 
-  /** Hot and shared: one per finished or failed operation, in order. A late subscriber misses the past; errors only when the device is lost. */
+  /**
+   * Hot and shared: one per finished or failed operation, in order. A late subscriber misses the past. Completes when the stream is closed,
+   * after all that was submitted while somebody watched; errors only with the DeviceLostError. A subscription keeps no process alive.
+   */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.hub);
     return this.#operations;
@@ -134,7 +139,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     return `stream ${this.label} of device ${this.core.name}`;
   }
 
-  /** Finished operations from now on; a reader that falls behind by 1024 loses the oldest and is warned. */
+  /**
+   * Finished operations from now on; a reader that falls behind by 1024 loses the oldest and is warned. Ends when the stream is closed. A
+   * reader that waits keeps the process alive while operations are pending.
+   */
   [Symbol.asyncIterator](): ObservedIterator<Operation> {
     return iterate(this.hub, this.hubName);
   }
@@ -182,9 +190,20 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     if (this.#state === 'open') this.#state = 'closing';
   }
 
+  /** @internal Resolves when all that was submitted while somebody watched has been told. After it has finished. */
+  told(): Promise<void> {
+    return this.#followers.told();
+  }
+
+  /** @internal Keeps the process alive while somebody awaits an operation that is pending. */
+  holdLoop(): void {
+    this.#followers.holdLoop();
+  }
+
   /** @internal The device's end is this stream's. */
-  finish(error?: Error): void {
+  finish(error?: DeviceLostError): void {
     this.#state = 'closed';
+    if (error !== undefined) this.#followers.lose(error);
     this.#activity.end(error);
     if (error === undefined) this.hub.complete();
     else this.hub.error(error);
@@ -192,12 +211,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** @internal */
   protected override get isWatched(): boolean {
-    return isWatched(this, this.#activity);
+    return this.#followers.isWatched;
   }
 
   /** @internal */
   protected override tell(operation: Operation, ticket: number): void {
-    follow(this, this.#activity, operation, ticket);
+    this.#followers.follow(operation, ticket);
   }
 
   /** @internal */
@@ -250,6 +269,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
         throw error;
       }
     }
+    await this.told();
     // What a lost device left unfinished stays so.
     if (core.lostError === undefined) core.closeTimeline(timeline);
     this.device.forget(this);

@@ -5,7 +5,7 @@ import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport } from '../channel/channel.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
-import type { KernelFacts } from '../timeline/failures.js';
+import type { KernelFacts } from '../timeline/failure-errors.js';
 import { type Kernel, MADE, type Param } from './kernel.js';
 import type { ModulePlan } from './module-plan.js';
 

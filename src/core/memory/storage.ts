@@ -72,7 +72,7 @@ export class Storage {
     this.history.visit(start, end, ({ writes }) => {
       for (const { timeline, ticket, access } of writes) {
         const isKnown = points.some((point) => timeline === point.timeline && ticket === point.ticket);
-        if (!isKnown) points.push({ timeline, ticket, clock: access.clock });
+        if (!isKnown) points.push({ timeline, ticket, clock: access.clock, page: timeline.failurePage(ticket) });
       }
     });
     return points;
@@ -99,15 +99,17 @@ export class Storage {
     if (history.isLong) history.forget((use, isWrite) => this.#isOver(use, isWrite));
   }
 
-  /** Finished, and if it is a write it went well: late reports of a failure come before the words move. */
+  /**
+   * Finished, and of a write it is known whether it failed: late reports of a failure come before the words move. Once they are noted the
+   * device has marked the bytes as spoiled, and tells that to whoever reads them.
+   */
   #isOver(use: Use, isWrite: boolean): boolean {
     if (!isFinished(use)) return false;
     if (!isWrite) return true;
-    const { timeline, ticket } = use;
+    const { timeline } = use;
     // The failures of another device's stream are that device's to notice; those of a closed one have been.
     if (this.core.timelines.has(timeline)) this.core.failures.note(timeline);
-    else if (!timeline.isRetired) return false;
-    return timeline.failureAt(ticket) === undefined;
+    return this.core.timelines.has(timeline) || timeline.isRetired;
   }
 }
 

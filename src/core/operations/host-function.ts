@@ -9,6 +9,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
 import { isPromiseLike, promiseOf } from '../base/promise-like.js';
 import type { StreamSite } from '../device/stream-site.js';
+import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { onAbort } from '../waits/abort-listeners.js';
 import { Landing } from '../waits/landing.js';
@@ -52,6 +53,7 @@ export class HostCall extends Landing {
   protected readonly signal: AbortSignal | undefined;
   protected operation: Operation | undefined = undefined;
   readonly #fn: () => unknown;
+  readonly #page: FailurePage | undefined;
   /** What has finished when it is called, and the program knows by that. */
   readonly #before: Point;
   readonly #cancel: AbortController | undefined;
@@ -64,6 +66,7 @@ export class HostCall extends Landing {
     this.#before = before;
     this.signal = signal;
     this.#fn = fn;
+    this.#page = site.timeline.failurePage(ticket);
     // Aborts only what has not been called, and only as long: the caller's signal goes on.
     this.#cancel = signal && new AbortController();
     this.givenUp = this.#cancel?.signal;
@@ -96,7 +99,8 @@ export class HostCall extends Landing {
 
   /** The device will not come to it: what it was submitted for is told by its ticket. */
   protected isPassed(timeline: Timeline): boolean {
-    return timeline.failureAt(this.ticket) !== undefined;
+    timeline.book?.note(timeline);
+    return this.#page?.at(this.ticket) !== undefined;
   }
 
   protected expect(wait: (ticket: number, settle: () => void) => void): void {

@@ -6,6 +6,7 @@ import type { OperationInfo, OperationKind } from '../base/snapshots.js';
 import type { StreamSite } from '../device/stream-site.js';
 import type { Span } from '../events/operation-timer.js';
 import type { Clock } from '../timeline/clock.js';
+import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { FailingPart } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
 import { refuseHeld } from '../waits/held.js';
@@ -47,6 +48,8 @@ export class Operation implements OperationInfo {
   readonly #site: StreamSite;
   readonly #ticket: number;
   readonly #clock: Clock | undefined;
+  /** @internal Where a failure of its ticket is found, as long as somebody may ask. */
+  readonly page: FailurePage | undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
   #landing: Landing | undefined = undefined;
@@ -65,6 +68,7 @@ export class Operation implements OperationInfo {
     this.#site = site;
     this.#ticket = ticket;
     this.#clock = site.timeline.hand.clock;
+    this.page = site.timeline.failurePage(ticket);
   }
 
   /** The stream's label. */

@@ -6,27 +6,22 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { ASSERTION_PARAMETER, KERNEL_FAULTS, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
-import {
-  BoundsError,
-  DeviceLostError,
-  InternalError,
-  LaunchError,
-  MillraceError,
-  OutOfMemoryError,
-  UnsupportedError,
-  UpstreamError,
-} from '../base/errors.js';
+import { type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
+import type { FailurePage } from './failed-tickets.js';
+import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { Point, Timeline } from './timeline.js';
+import { type Untold, UntoldFailures } from './untold.js';
 
-/** Failures kept for those who fail because of them; older ones lose their text, not their effect. */
+/** Failures that were told and are kept as the causes of others, those asked for last; older ones lose their text, not their effect. */
 const KEPT = 4096;
 
 /** An operation as those who ask for its failure name it. */
 export interface FailingOperation extends OperationInfo {
+  /** Where a failure of its ticket is found. */
+  readonly page?: FailurePage | undefined;
   /** The last writes to what a copy reads. */
   readonly sources?: readonly Point[];
   /** What it consists of, if that is more than its ticket. */
@@ -38,43 +33,25 @@ export interface FailingPart extends Point {
   readonly failures: FailureBook;
 }
 
-/** What an error needs to know of a kernel. */
-export interface KernelFacts {
-  readonly name: string;
-  /** Parameter names, in order. */
-  readonly parameters: readonly string[];
-  /** Arrays that it declares. */
-  readonly arrays: readonly string[];
-  /** The conditions that it asserts. */
-  readonly assertions: readonly string[];
-  /** Settles when the build does. */
-  readonly built: Promise<unknown>;
-}
-
 /** What the book asks of its device. */
 export interface FailureContext {
+  /** The id by which failures on other devices name this one. */
+  readonly channel: number;
   readonly kernel: (handle: number) => KernelFacts | undefined;
   /** Keeps the process alive until a failure's reason, which is under way, has been told. */
   readonly holdLoop: (reason: Promise<void>) => void;
+  /** Settles the promises whose tickets have been reached. */
+  readonly settle: () => void;
+  /** What became of a device that others find gone. */
+  readonly lost: () => DeviceLostError;
 }
 
-interface Entry {
+interface Entry extends Untold {
   record: FailureRecord;
   /** Undefined: it is no record's. */
   readonly timeline: Timeline | undefined;
-  /** Everything submitted when it was noticed: of its stream, or of all. */
-  until: readonly Point[];
-  isTold: boolean;
+  isHeard: boolean;
   error: MillraceError | Promise<MillraceError> | undefined;
-}
-
-/** What a function of the program threw. */
-interface Thrown {
-  readonly timeline: Timeline;
-  /** Everything submitted when it threw. */
-  readonly untilTicket: number;
-  readonly error: MillraceError;
-  readonly isAwaited: () => boolean;
 }
 
 const NO_RECORD: FailureRecord = {
@@ -90,6 +67,7 @@ const NO_RECORD: FailureRecord = {
   requested: 0,
   limit: 0,
   kernel: 0,
+  lostDevice: 0,
 };
 
 /** A failure, and whose book its numbers are in. */
@@ -107,8 +85,9 @@ export class FailureBook {
   readonly #timelines: Iterable<Timeline>;
   readonly #context: FailureContext;
   readonly #entries: Map<number, Entry> = new Map();
-  readonly #untold: Set<Entry> = new Set();
-  readonly #thrown: Set<Thrown> = new Set();
+  /** Of the entries, those that were told, those asked for last at the end. */
+  readonly #told: Set<Entry> = new Set();
+  readonly #untold: UntoldFailures = new UntoldFailures();
   #hasWarned = false;
   #isTelling = false;
 
@@ -123,12 +102,17 @@ export class FailureBook {
   }
 
   get hasUntold(): boolean {
-    return this.#untold.size > 0 || this.#thrown.size > 0;
+    return !this.#untold.isEmpty;
   }
 
   /** A function of the program failed; it is told as the device's failures are, unless `isAwaited` by then. */
   threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
-    this.#thrown.add({ timeline, untilTicket: timeline.last, error, isAwaited });
+    this.#untold.add(timeline, {
+      get isHeard() {
+        return isAwaited();
+      },
+      tell: () => this.#tell(error),
+    });
     this.noteAndTell(timeline);
   }
 
@@ -140,25 +124,24 @@ export class FailureBook {
         known.record = record;
         continue;
       }
-      const entry: Entry = { record, timeline, until: [{ timeline, ticket: timeline.last }], isTold: false, error: undefined };
-      this.#entries.set(record.id, entry);
-      this.#untold.add(entry);
-      if (this.#entries.size > KEPT) this.#dropOldest();
+      const entry = this.#enter(record, timeline, undefined);
+      this.#untold.add(timeline, entry);
     }
   }
 
   /** A failure that is no record's, by its id; `reason` resolves to it, or to nothing when there is none. */
   expect(id: number, reason: Promise<MillraceError | undefined>): void {
     const error = reason.then((settled) => settled ?? forgottenCause(this.#device));
-    const entry: Entry = { record: { ...NO_RECORD, id }, timeline: undefined, until: [], isTold: false, error };
-    this.#entries.set(id, entry);
+    const entry = this.#enter({ ...NO_RECORD, id }, undefined, error);
     void reason.then((settled) => {
       if (settled === undefined) this.#entries.delete(id);
-      if (settled === undefined || entry.isTold) return;
+      if (settled === undefined || entry.isHeard) return;
       entry.error = settled;
       // What uses it fails of it, and is heard first.
-      entry.until = Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last }));
-      this.#untold.add(entry);
+      this.#untold.addFor(
+        Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last })),
+        entry,
+      );
       this.#tellSoon();
     });
   }
@@ -181,42 +164,36 @@ export class FailureBook {
   /** The error of a failed operation, for those who only watch. */
   peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
     for (const part of operation.parts ?? []) {
-      if (hasFailed(part)) return part.failures.peek(part.timeline, part.ticket, withoutParts(operation));
+      if (hasFailed(part)) return part.failures.peek(part.timeline, part.ticket, ofPart(part, operation));
     }
-    const found = this.#find(timeline, ticket, operation.sources);
+    const found = this.#find(ticket, operation);
     return found && this.#describe(found, timeline.label, operation);
   }
 
   /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
-    const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, withoutParts(operation)));
-    const found = this.#find(timeline, ticket, operation.sources);
+    const failed = operation.parts
+      ?.filter(hasFailed)
+      .map((part) => part.failures.at(part.timeline, part.ticket, ofPart(part, operation)));
+    const found = this.#find(ticket, operation);
     if (found !== undefined) {
-      this.#markTold(found.record.id);
-      for (const id of [found.record.id, found.record.cause]) found.book.#markTold(id);
+      this.#markHeard(found.record.id);
+      for (const id of [found.record.id, found.record.cause]) found.book.#markHeard(id);
     }
     return failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
   }
 
   /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
   tellRest(isFinal: boolean): void {
-    for (const entry of this.#untold) {
-      if (!isFinal && !entry.until.every(({ timeline, ticket }) => timeline.hasReached(ticket))) continue;
-      this.#untold.delete(entry);
-      entry.isTold = true;
-      const error = this.#errorOf(entry);
-      if (error instanceof Promise) this.#context.holdLoop(error.then((settled) => this.#tell(settled)));
-      else this.#tell(error);
-    }
-    for (const thrown of this.#thrown) {
-      if (!isFinal && !thrown.timeline.hasReached(thrown.untilTicket)) continue;
-      this.#thrown.delete(thrown);
-      if (!thrown.isAwaited()) this.#tell(thrown.error);
-    }
+    const due = this.#untold.take(isFinal);
+    if (due.length === 0) return;
+    // The device may have finished an operation that somebody waits for, and its promise not have been settled yet.
+    this.#context.settle();
+    for (const untold of due) if (!untold.isHeard) untold.tell();
   }
 
-  #find(timeline: Timeline, ticket: number, sources: readonly Point[] = []): Found | undefined {
-    const own = timeline.failureAt(ticket);
+  #find(ticket: number, { page, sources = NOWHERE }: FailingOperation): Found | undefined {
+    const own = page?.at(ticket);
     if (own !== undefined && own.cause === 0) return { record: own, book: this };
     const book = own && this.#bookOf(own.cause);
     if (own !== undefined && book !== undefined) return { record: own, book };
@@ -235,10 +212,10 @@ export class FailureBook {
 
   /** A kernel's fault is reported when it has run: a copy issued before that took what the kernel left. */
   #findSource(sources: readonly Point[]): Found | undefined {
-    for (const { timeline, ticket } of sources) {
+    for (const { timeline, ticket, page } of sources) {
       const book = timeline.book ?? this;
       book.note(timeline);
-      const first = timeline.failureAt(ticket);
+      const first = page?.at(ticket);
       if (first === undefined) continue;
       const record = { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
       return { record, book: book.#bookOf(record.cause) ?? book };
@@ -257,137 +234,73 @@ export class FailureBook {
     }
   }
 
+  #enter(record: FailureRecord, timeline: Timeline | undefined, error: Entry['error']): Entry {
+    const entry: Entry = { record, timeline, error, isHeard: false, tell: () => this.#tellEntry(entry) };
+    this.#entries.set(record.id, entry);
+    return entry;
+  }
+
+  #tellEntry(entry: Entry): void {
+    this.#keep(entry);
+    const error = this.#errorOf(entry);
+    if (error instanceof Promise) this.#context.holdLoop(error.then((settled) => this.#tell(settled)));
+    else this.#tell(error);
+  }
+
   /** One error per failure, for those who have it as their cause. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
     entry.error ??= this.#describe({ record: entry.record, book: this }, entry.timeline?.label ?? '', undefined);
+    if (this.#told.delete(entry)) this.#told.add(entry);
     return entry.error;
   }
 
-  #markTold(id: number): void {
-    for (let entry = this.#entries.get(id); entry !== undefined && !entry.isTold; entry = this.#entries.get(entry.record.cause)) {
-      entry.isTold = true;
-      this.#untold.delete(entry);
-    }
+  #markHeard(id: number): void {
+    for (let entry = this.#entries.get(id); entry !== undefined && !entry.isHeard; entry = this.#entries.get(entry.record.cause))
+      this.#keep(entry);
   }
 
-  #dropOldest(): void {
-    for (const [id, entry] of this.#entries) {
-      if (this.#untold.has(entry)) continue;
-      this.#entries.delete(id);
-      return;
-    }
+  /** It is told, and from now on only a cause of others. */
+  #keep(entry: Entry): void {
+    entry.isHeard = true;
+    this.#told.add(entry);
+    if (this.#told.size <= KEPT) return;
+    const [oldest] = this.#told;
+    this.#told.delete(oldest as Entry);
+    this.#entries.delete((oldest as Entry).record.id);
   }
 
   #describe({ record, book }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
-    const facts = { device: this.#device, stream, operation, driverStatus: record.driverStatus };
-    const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
-    const where = `on stream ${stream} of device ${this.#device}`;
-    const note = record.note === '' ? '' : `: ${record.note}`;
-    const kernel = this.#context.kernel(record.kernel);
-    switch (record.status) {
-      case Status.OUT_OF_MEMORY: {
-        const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${this.#device} (${record.freeBytes} bytes)`;
-        return new OutOfMemoryError(
-          'ERR_MILLRACE_MEMORY',
-          `The bytes asked for ${numbers}.`,
-          record.requestedBytes,
-          record.freeBytes,
-          facts,
-        );
-      }
-      case Status.UPSTREAM: {
+    return describeFailure(record, {
+      device: this.#device,
+      stream,
+      operation,
+      kernel: this.#context.kernel(record.kernel),
+      cause: () => {
         const entry = book.#entries.get(record.cause);
-        const cause = entry === undefined ? forgottenCause(book.#device) : book.#errorOf(entry);
-        const upstream = (first: MillraceError): MillraceError => {
-          const message = `${what} ${where} reads memory that an earlier failure spoiled: ${first.message.split('\n', 1)[0]}`;
-          return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });
-        };
-        return cause instanceof Promise ? cause.then(upstream) : upstream(cause);
-      }
-      case Status.BOUNDS:
-        return faultError(record, kernel, where, facts);
-      case Status.DEVICE_LOST:
-        return new DeviceLostError(
-          'ERR_MILLRACE_LOST',
-          `Device ${this.#device} is lost${record.fault === undefined ? note : `: ${kernelFault(record.fault, kernel, where)}`}.`,
-          'fault',
-          facts,
-        );
-      case Status.LAUNCH_FAILED:
-        if (record.fault !== undefined) {
-          const message = kernelFault(record.fault, kernel, where);
-          return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);
-        }
-        if (record.requested > record.limit) {
-          const of = `exceed the limit of kernel ${kernel?.name ?? 'unknown'} (${record.limit})`;
-          return new LaunchError(
-            'ERR_MILLRACE_LAUNCH',
-            `${what} ${where} was refused: the ${record.note} (${record.requested}) ${of}.`,
-            facts,
-          );
-        }
-        return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
-      case Status.UNSUPPORTED:
-        return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);
-      default:
-        // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
-        if (kernel !== undefined && record.kernel !== 0) {
-          return kernel.built.then(
-            () =>
-              new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed although kernel ${kernel.name} was built${note}.`, facts),
-            (error: unknown) => (error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error), facts)),
-          );
-        }
-        return new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed (status ${record.status})${note}.`, facts);
-    }
+        return entry === undefined ? forgottenCause(book.#device) : book.#errorOf(entry);
+      },
+      lost: () => {
+        const open = [...books].map((each) => each.deref());
+        const other = open.find((each) => each !== undefined && each.#context.channel === record.lostDevice);
+        return other && { device: other.#device, error: other.#context.lost() };
+      },
+    });
   }
 }
 
 /** After the stream has reached it. */
-export function hasFailed({ failures, timeline, ticket }: FailingPart): boolean {
+export function hasFailed({ failures, timeline, ticket, page }: FailingPart): boolean {
   failures.note(timeline);
-  return timeline.failureAt(ticket) !== undefined;
+  return page?.at(ticket) !== undefined;
 }
 
-/** For messages; its parts are looked at one by one. */
-function withoutParts({ id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {
-  return { id, kind, label, bytes, stream, device };
+const NOWHERE: readonly Point[] = [];
+
+/** For messages; the parts are looked at one by one. */
+function ofPart({ page }: FailingPart, { id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {
+  return { id, kind, label, bytes, stream, device, page };
 }
 
 function forgottenCause(device: string): MillraceError {
   return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
-}
-
-/** Why a kernel could not go on. */
-function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined, where: string): string {
-  const isAddress = KERNEL_FAULTS[fault.dimension]?.includes('0x') ?? false;
-  const detail = isAddress ? BigInt.asUintN(64, BigInt(fault.index)).toString(16) : String(fault.index);
-  const what = (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
-  const [x, y, z] = fault.block;
-  const block =
-    fault.limit > 1 ? `one of the blocks (${x}, ${y}, ${z}) to (${x + fault.limit - 1}, ${y}, ${z})` : `block (${x}, ${y}, ${z})`;
-  return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what} in ${block}`;
-}
-
-/** What a checked kernel reported. */
-function faultError(record: FailureRecord, kernel: KernelFacts | undefined, where: string, facts: object): MillraceError {
-  const name = kernel?.name ?? 'unknown';
-  const { fault } = record;
-  if (fault === undefined) {
-    return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} left the bounds of an array.`, facts);
-  }
-  const thread = `in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')})`;
-  if (fault.parameter === ASSERTION_PARAMETER) {
-    const condition = kernel?.assertions[fault.index] ?? `number ${fault.index}`;
-    return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
-  }
-  if (fault.parameter === LAUNCH_PARAMETER) {
-    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) are beyond what the device allows (${fault.limit})`;
-    return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${beyond}.`, facts);
-  }
-  const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
-  const message =
-    `Kernel ${name} ${where} used index ${fault.index} of dimension ${fault.dimension} of ${array}, ` +
-    `outside its bounds (0 to ${fault.limit - 1}), ${thread}.`;
-  return new BoundsError('ERR_MILLRACE_BOUNDS', message, { array, ...fault }, facts);
 }

@@ -9,6 +9,7 @@ import type { FailureRecord } from '../../protocol/reports.js';
 import { InternalError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { type Clock, Hand } from './clock.js';
+import { FailedTickets, type FailurePage } from './failed-tickets.js';
 import type { FailureBook } from './failures.js';
 import { OperationLog } from './operation-log.js';
 
@@ -19,6 +20,7 @@ const FAILURES = TimelineSlot.FAILURES >> 2;
 const FAULT = TimelineSlot.FAULT >> 2;
 
 const NO_WORDS = new Int32Array(0);
+const NO_FAILURES: readonly FailureRecord[] = [];
 
 /** A place in a stream: everything up to `ticket`. */
 export interface Point {
@@ -26,6 +28,8 @@ export interface Point {
   readonly ticket: number;
   /** What that comes after; undefined before clocks are kept, and where it is not known. */
   readonly clock?: Clock | undefined;
+  /** Where a failure of the ticket is found, for those who will ask. */
+  readonly page?: FailurePage | undefined;
 }
 
 export class Timeline {
@@ -46,8 +50,7 @@ export class Timeline {
   readonly #base: number;
   /** The last ticket of the streams that had the slot before. */
   readonly #origin: number;
-  readonly #failed: FailureRecord[] = [];
-  #lastFailed = 0;
+  readonly #failed: FailedTickets;
   #floor = 0;
   #failureVersion: number;
   #isEnding = false;
@@ -60,6 +63,7 @@ export class Timeline {
     this.log = new OperationLog(this, `${channel.backend}:${channel.info.ordinal}`);
     this.last = channel.lastTicket(slot);
     this.#origin = this.last;
+    this.#failed = new FailedTickets(this.last);
     this.#words = new Int32Array(channel.timeline, 0, channel.timeline.byteLength >> 2);
     this.#base = (slot * TimelineSlot.BYTE_SIZE) >> 2;
     this.#failureVersion = Atomics.load(this.#words, this.#base + FAILURES);
@@ -129,6 +133,7 @@ export class Timeline {
     this.#channel = undefined;
     this.book = undefined;
     this.#words = NO_WORDS;
+    this.#failed.settle(this.last);
     this.hand.end();
     this.log.clear();
   }
@@ -138,33 +143,26 @@ export class Timeline {
   }
 
   /**
-   * Failures added or grown since the last call; to be asked after `completed`, which they precede. The slot's word is a
-   * version; the newest interval may still grow, so it is asked for again.
+   * Failures added or grown since the last call; they precede the completion of their tickets. The slot's word is a version; the newest
+   * interval may still grow, so it is asked for again.
    */
   newFailures(): readonly FailureRecord[] {
-    if (this.#isRetired) return [];
+    if (this.#isRetired) return NO_FAILURES;
+    const { completed } = this;
     const version = Atomics.load(this.#words, this.#base + FAILURES);
+    let fresh = NO_FAILURES;
     // A faulted kernel raises a flag of its own; asking turns its report into a failure.
-    if (version === this.#failureVersion && Atomics.load(this.#words, this.#base + FAULT) === 0) return [];
-    this.#failureVersion = version;
-    const fresh: FailureRecord[] = [];
-    for (const failure of this.channel.failures(this.slot, Math.max(0, this.#failed.length - 1))) {
-      // The slot's previous stream may have left some.
-      if (failure.last <= this.#origin) continue;
-      const known = this.#failed.findLastIndex((other) => other.id === failure.id);
-      if (known < 0) this.#failed.push(failure);
-      else if (this.#failed[known]?.last === failure.last) continue;
-      else this.#failed[known] = failure;
-      fresh.push(failure);
-      this.#lastFailed = Math.max(this.#lastFailed, failure.last);
+    if (version !== this.#failureVersion || Atomics.load(this.#words, this.#base + FAULT) !== 0) {
+      this.#failureVersion = version;
+      fresh = this.#failed.add(this.channel.failures(this.slot, this.#failed.from), this.#origin);
     }
+    this.#failed.settle(completed);
     return fresh;
   }
 
-  /** The failure that covers a ticket, among those noticed. */
-  failureAt(ticket: number): FailureRecord | undefined {
-    if (ticket > this.#lastFailed) return undefined;
-    return this.#failed.findLast((failure) => ticket >= failure.first && ticket <= failure.last);
+  /** Where a failure of the ticket is found when it has been noticed. To be asked for when the ticket is submitted: later it may be gone. */
+  failurePage(ticket: number): FailurePage | undefined {
+    return this.#failed.pageOf(ticket);
   }
 
   #wide(at: number): number {

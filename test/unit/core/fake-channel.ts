@@ -230,6 +230,7 @@ export class FakeChannel implements Channel {
       requested: 0,
       limit: 0,
       kernel: 0,
+      lostDevice: 0,
       ...failure,
     };
     const known = list.findIndex(({ id }) => id === failure.id);

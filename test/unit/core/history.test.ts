@@ -6,7 +6,7 @@ import type { DeviceArray } from '../../../src/core/faces/array.js';
 import type { Stream } from '../../../src/core/faces/stream.js';
 import { uses as collector } from '../../../src/core/memory/uses.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
-import { fixture, type FakeChannel } from './fake-channel.js';
+import { FakeChannel, fixture } from './fake-channel.js';
 
 const BYTES = 12;
 const STREAMS = 4;
@@ -274,19 +274,19 @@ describe('byte intervals', () => {
     expect(x.storage.history.size).toBeLessThan(300);
   });
 
-  test('what failed is remembered, however many stretches there are', () => {
-    const { channel, core, device } = fixture();
-    core.errors.add({ next: () => undefined });
-    const a = device.createStream();
-    const x = a.empty([4096], 'u8');
-    a.fill(x.subarray(7, 8), 1);
-    const { slot, last } = a.timeline;
-    channel.fail(slot, { id: 1, first: last, last, status: 6 });
+  test('the writes of another device, whose failures it has to note, are remembered, however many stretches there are', () => {
+    const { channel, device, progress } = fixture();
+    const away = fixture(new FakeChannel(2), progress, 'cpu:1');
+    const [a, b] = [device.createStream(), away.device.createStream()];
+    const [x, y] = [a.empty([4096], 'u8'), b.empty([1], 'u8')];
+    b.copy(x.subarray(7, 8), y);
+    const ticket = b.timeline.last;
     for (let at = 8; at < 4096; at++) {
       a.fill(x.subarray(at, at + 1), 1);
       channel.completeAll();
+      away.channel.completeAll();
     }
     expect(x.storage.history.size).toBeLessThan(300);
-    expect(x.storage.lastWrites(7, 8)).toEqual([{ timeline: a.timeline, ticket: last }]);
+    expect(x.storage.lastWrites(7, 8)).toMatchObject([{ timeline: b.timeline, ticket }]);
   });
 });

@@ -1,0 +1,148 @@
+// The record of a failure as the error that a promise rejects with.
+// Thread: owner.
+import { Status } from '../../protocol/protocol.gen.js';
+import type { FailureRecord } from '../../protocol/reports.js';
+import { ASSERTION_PARAMETER, KERNEL_FAULTS, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
+import {
+  BoundsError,
+  DeviceLostError,
+  InternalError,
+  LaunchError,
+  MillraceError,
+  OutOfMemoryError,
+  UnsupportedError,
+  UpstreamError,
+} from '../base/errors.js';
+import type { OperationInfo } from '../base/snapshots.js';
+
+/** What an error needs to know of a kernel. */
+export interface KernelFacts {
+  readonly name: string;
+  /** Parameter names, in order. */
+  readonly parameters: readonly string[];
+  /** Arrays that it declares. */
+  readonly arrays: readonly string[];
+  /** The conditions that it asserts. */
+  readonly assertions: readonly string[];
+  /** Settles when the build does. */
+  readonly built: Promise<unknown>;
+}
+
+/** Where a failure happened, and what the error needs of others. */
+export interface FailureScene {
+  /** The device of the operation that failed. */
+  readonly device: string;
+  /** The label of its stream. */
+  readonly stream: string;
+  readonly operation: OperationInfo | undefined;
+  readonly kernel: KernelFacts | undefined;
+  /** UPSTREAM: the error of the first failure. */
+  readonly cause: () => MillraceError | Promise<MillraceError>;
+  /** DEVICE_LOST: the device that the record names, which is another one, and what became of it. */
+  readonly lost: () => { readonly device: string; readonly error: DeviceLostError } | undefined;
+}
+
+/** A promise where the reason is still on its way. */
+export function describeFailure(record: FailureRecord, scene: FailureScene): MillraceError | Promise<MillraceError> {
+  const { device, stream, operation, kernel } = scene;
+  const facts = { device, stream, operation, driverStatus: record.driverStatus };
+  const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
+  const where = `on stream ${stream} of device ${device}`;
+  const note = record.note === '' ? '' : `: ${record.note}`;
+  switch (record.status) {
+    case Status.OUT_OF_MEMORY: {
+      const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${device} (${record.freeBytes} bytes)`;
+      return new OutOfMemoryError(
+        'ERR_MILLRACE_MEMORY',
+        `The bytes asked for ${numbers}.`,
+        record.requestedBytes,
+        record.freeBytes,
+        facts,
+      );
+    }
+    case Status.UPSTREAM: {
+      const cause = scene.cause();
+      const upstream = (first: MillraceError): MillraceError => {
+        const message = `${what} ${where} reads memory that an earlier failure spoiled: ${first.message.split('\n', 1)[0]}`;
+        return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });
+      };
+      return cause instanceof Promise ? cause.then(upstream) : upstream(cause);
+    }
+    case Status.BOUNDS:
+      return faultError(record, kernel, where, facts);
+    case Status.DEVICE_LOST:
+      if (record.fault !== undefined) {
+        const message = `Device ${device} is lost: ${kernelFault(record.fault, kernel, where)}.`;
+        return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', facts);
+      }
+      return lostError(`${what} ${where}`, note, scene.lost(), facts);
+    case Status.LAUNCH_FAILED:
+      if (record.fault !== undefined) {
+        const message = kernelFault(record.fault, kernel, where);
+        return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);
+      }
+      if (record.requested > record.limit) {
+        const of = `exceed the limit of kernel ${kernel?.name ?? 'unknown'} (${record.limit})`;
+        return new LaunchError(
+          'ERR_MILLRACE_LAUNCH',
+          `${what} ${where} was refused: the ${record.note} (${record.requested}) ${of}.`,
+          facts,
+        );
+      }
+      return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
+    case Status.UNSUPPORTED:
+      return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);
+    default:
+      // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
+      if (kernel !== undefined && record.kernel !== 0) {
+        return kernel.built.then(
+          () =>
+            new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed although kernel ${kernel.name} was built${note}.`, facts),
+          (error: unknown) => (error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error), facts)),
+        );
+      }
+      return new InternalError('ERR_MILLRACE_INTERNAL', `${what} ${where} failed (status ${record.status})${note}.`, facts);
+  }
+}
+
+/** A stream's own device fails it in another way: it waited for a device that is gone, or used its memory. */
+function lostError(what: string, note: string, lost: ReturnType<FailureScene['lost']>, facts: object): DeviceLostError {
+  if (lost === undefined) return new DeviceLostError('ERR_MILLRACE_LOST', `${what} failed${note}.`, 'closed', facts);
+  const { device, error } = lost;
+  const message = `${what} waits for device ${device} or uses its memory: ${error.message}`;
+  return new DeviceLostError('ERR_MILLRACE_LOST', message, error.reason, { ...facts, device, cause: error });
+}
+
+/** Why a kernel could not go on. */
+function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined, where: string): string {
+  const isAddress = KERNEL_FAULTS[fault.dimension]?.includes('0x') ?? false;
+  const detail = isAddress ? BigInt.asUintN(64, BigInt(fault.index)).toString(16) : String(fault.index);
+  const what = (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
+  const [x, y, z] = fault.block;
+  const block =
+    fault.limit > 1 ? `one of the blocks (${x}, ${y}, ${z}) to (${x + fault.limit - 1}, ${y}, ${z})` : `block (${x}, ${y}, ${z})`;
+  return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what} in ${block}`;
+}
+
+/** What a checked kernel reported. */
+function faultError(record: FailureRecord, kernel: KernelFacts | undefined, where: string, facts: object): MillraceError {
+  const name = kernel?.name ?? 'unknown';
+  const { fault } = record;
+  if (fault === undefined) {
+    return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} left the bounds of an array.`, facts);
+  }
+  const thread = `in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')})`;
+  if (fault.parameter === ASSERTION_PARAMETER) {
+    const condition = kernel?.assertions[fault.index] ?? `number ${fault.index}`;
+    return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
+  }
+  if (fault.parameter === LAUNCH_PARAMETER) {
+    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) are beyond what the device allows (${fault.limit})`;
+    return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${beyond}.`, facts);
+  }
+  const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
+  const message =
+    `Kernel ${name} ${where} used index ${fault.index} of dimension ${fault.dimension} of ${array}, ` +
+    `outside its bounds (0 to ${fault.limit - 1}), ${thread}.`;
+  return new BoundsError('ERR_MILLRACE_BOUNDS', message, { array, ...fault }, facts);
+}

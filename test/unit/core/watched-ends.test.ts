@@ -1,0 +1,266 @@
+// What watchers of a stream or device are shown when it ends right after its work: all that was submitted, then the end.
+import { describe, expect, test, vi } from 'vitest';
+import { CompileError, DeviceLostError } from '../../../src/core/base/errors.js';
+import { type Hub, installObservableFactory } from '../../../src/core/base/observable.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { Stream } from '../../../src/core/faces/stream.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { operationsOf, type OperationSource } from '../../../src/core/operations/iterate.js';
+import type { Activity, Operation } from '../../../src/core/operations/operation.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake-channel.js';
+
+installObservableFactory((source) => source as never);
+
+/** The ids that a source shows, and how it ends. */
+function watch(source: OperationSource): (number | string)[] {
+  const seen: (number | string)[] = [];
+  (source.operations$ as unknown as Hub<Operation>).add({
+    next: ({ id }) => void seen.push(id),
+    complete: () => void seen.push('complete'),
+    error: (error) => void seen.push((error as Error).name),
+  });
+  return seen;
+}
+
+async function read(operations: AsyncIterable<Operation>): Promise<(number | string)[]> {
+  const seen: (number | string)[] = [];
+  try {
+    for await (const { id } of operations) seen.push(id);
+    seen.push('complete');
+  } catch (error) {
+    seen.push((error as Error).name);
+  }
+  return seen;
+}
+
+interface Watched extends Fixture {
+  readonly stream: Stream;
+  readonly x: DeviceArray;
+  readonly ids: number[];
+  /** Of all the ways to watch, what they have shown. */
+  ends(): Promise<unknown[]>;
+}
+
+/** Three operations of a stream that is watched in every way, and an array made before. */
+function watched(): Watched {
+  const all = fixture();
+  const { device } = all;
+  const stream = device.createStream();
+  const x = device.zeros(4);
+  const observed = [watch(stream), watch(device)];
+  const readers = [stream, operationsOf(stream, { every: 99 }), operationsOf(device, { every: 99 })].map(read);
+  const ids = [1, 2, 3].map((value) => stream.fill(x, value).id);
+  return { ...all, stream, x, ids, ends: async () => [...observed, ...(await Promise.all(readers))] };
+}
+
+/** The device finishes each record as soon as it has it, so that whoever looks finds it done, and nobody has to be woken. */
+async function closeQuietly({ channel }: Fixture, close: () => Promise<void>): Promise<void> {
+  channel.completeAll();
+  const submit = channel.submit.bind(channel);
+  vi.spyOn(channel, 'submit').mockImplementation((bytes) => {
+    const ticket = submit(bytes);
+    channel.completeAll();
+    return ticket;
+  });
+  await close();
+}
+
+/** The device finishes everything, and says so, until the promise has settled. */
+async function finishUntil(all: Fixture, end: Promise<void>): Promise<void> {
+  let isOver = false;
+  void end.then(() => (isOver = true));
+  while (!isOver) {
+    finish(all);
+    await turn();
+  }
+}
+
+describe('a close right after the work', () => {
+  test('of the device shows all of it, by every way to watch', async () => {
+    const all = watched();
+    all.channel.completeAll();
+    await closeQuietly(all, () => all.device.close());
+    for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, 'complete']);
+  });
+
+  test('of the device before the work is done shows it too', async () => {
+    const all = watched();
+    await finishUntil(all, all.device.close());
+    for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, 'complete']);
+  });
+
+  test('of the stream shows all of it, also when the last was awaited', async () => {
+    const all = watched();
+    const { stream, device, channel, x } = all;
+    const last = stream.fill(x, 9);
+    channel.completeAll();
+    await last.done;
+    await closeQuietly(all, () => stream.close());
+    await device.close();
+    for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, last.id, 'complete']);
+  });
+
+  test('waits for bytes that are on their way into an ordinary array', async () => {
+    const all = fixture();
+    const { device, core } = all;
+    const stream = device.createStream();
+    const x = device.zeros(4);
+    const seen = watch(stream);
+    let land = (): void => undefined;
+    vi.spyOn(core.landings, 'land').mockImplementation((_from, _into, done) => (land = done));
+    const copy = stream.copy(new Float32Array(4), x);
+    const fill = stream.fill(x, 1);
+    const closing = stream.close();
+    for (let n = 0; n < 5; n++) {
+      finish(all);
+      await turn();
+    }
+    expect(seen).toEqual([]);
+    land();
+    await finishUntil(all, closing);
+    expect(seen).toEqual([copy.id, fill.id, 'complete']);
+  });
+
+  test('waits for the reason of a failure that activity$ will tell', async () => {
+    const all = fixture();
+    const { device, channel } = all;
+    const stream = device.createStream();
+    const y = device.zeros(4);
+    const phases: string[] = [];
+    (stream.activity$ as unknown as Hub<Activity>).add({
+      next: ({ phase, operation, error }) => void (phase !== 'submitted' && phases.push(`${operation.kind} ${phase} ${error?.name}`)),
+      complete: () => void phases.push('complete'),
+    });
+    const kernel = shiftKernel(inout(f32));
+    stream.launch(kernel, 4, { y });
+    const { slot, last } = stream.timeline;
+    const handle = channel.records.at(-1)!.view.getUint32(16, true);
+    channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: handle });
+    stream.fill(y, 2);
+    const closing = stream.close();
+    for (let n = 0; n < 5; n++) {
+      finish(all);
+      await turn();
+    }
+    // The fill behind it has finished, and waits its turn.
+    expect(phases).toEqual([]);
+    channel.builds.get(handle)!.reject(new CompileError('K702', 'It does not compile.', '', []));
+    await finishUntil(all, closing);
+    expect(phases).toEqual(['launch failed CompileError', 'fill finished undefined', 'complete']);
+  });
+});
+
+describe('when the device is lost', () => {
+  test('what has finished is shown, then the error', async () => {
+    const all = watched();
+    const { channel, core, stream, ids } = all;
+    channel.complete(stream.timeline.slot, stream.timeline.last - 1);
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+    for (const seen of await all.ends()) expect(seen).toEqual([...ids.slice(0, 2), 'DeviceLostError']);
+  });
+
+  test('activity$ shows the rest as failed', async () => {
+    const all = fixture();
+    const { channel, core, device } = all;
+    const stream = device.createStream();
+    const heard: string[] = [];
+    (stream.activity$ as unknown as Hub<Activity>).add({
+      next: ({ phase, error }) => void heard.push(error === undefined ? phase : `${phase} ${error.message}`),
+      error: () => void heard.push('error'),
+    });
+    const x = device.zeros(4);
+    stream.fill(x, 1);
+    stream.fill(x, 2);
+    const lastFill = stream.timeline.last;
+    channel.complete(stream.timeline.slot, lastFill - 1);
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+    expect(heard.filter((phase) => phase !== 'submitted')).toEqual([...heard.filter((phase) => phase === 'finished'), 'failed Gone.', 'error']);
+    expect(heard).toContain('finished');
+  });
+
+  test('while a close waits for its watchers, that ends too', async () => {
+    const all = fixture();
+    const { channel, core, device } = all;
+    const stream = device.createStream();
+    const seen = watch(stream);
+    (stream.activity$ as unknown as Hub<Activity>).add({ next: () => undefined });
+    const y = device.zeros(4);
+    stream.launch(shiftKernel(inout(f32)), 4, { y });
+    const { slot, last } = stream.timeline;
+    // Its reason never comes.
+    channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: channel.records.at(-1)!.view.getUint32(16, true) });
+    const closing = stream.close();
+    for (let n = 0; n < 5; n++) {
+      finish(all);
+      await turn();
+    }
+    expect(seen).toEqual([]);
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+    await closing;
+    expect(seen).toEqual(['DeviceLostError']);
+  });
+});
+
+describe('a reader that waits', () => {
+  function held(): Fixture & { readonly isHeld: () => boolean } {
+    const all = fixture();
+    let holds = 0;
+    vi.spyOn(all.channel, 'holdLoop').mockImplementation(async (promise) => {
+      holds++;
+      return promise.finally(() => holds--);
+    });
+    return { ...all, isHeld: () => holds > 0 };
+  }
+
+  test.each(['stream', 'device'] as const)('for an operation of a %s holds the loop until it has come', async (of) => {
+    const all = held();
+    const { device, isHeld } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const iterator = operationsOf(of === 'stream' ? stream : device, { every: 9 })[Symbol.asyncIterator]();
+    const first = iterator.next();
+    await settle(all.progress);
+    // Nothing is pending: nobody but this thread could give the stream an operation.
+    expect(isHeld()).toBe(false);
+    stream.fill(x, 1);
+    expect(isHeld()).toBe(true);
+    stream.fill(x, 2);
+    finish(all);
+    expect((await first).done).toBe(false);
+    await settle(all.progress);
+    expect(isHeld()).toBe(false);
+    // What is pending holds nothing while nobody waits for it.
+    stream.fill(x, 3);
+    expect(isHeld()).toBe(false);
+    await iterator.next();
+    const third = iterator.next();
+    expect(isHeld()).toBe(true);
+    await iterator.return?.();
+    await third;
+    await turn();
+    expect(isHeld()).toBe(false);
+  });
+
+  test('and a subscription that is beside it: only the reader holds', () => {
+    const { device, isHeld } = held();
+    const stream = device.createStream();
+    watch(stream);
+    stream.zeros(4);
+    expect(isHeld()).toBe(false);
+  });
+
+  test('lets the loop go when the device is lost', async () => {
+    const all = held();
+    const { device, core, isHeld } = all;
+    const next = device.stream[Symbol.asyncIterator]().next();
+    device.zeros(4);
+    expect(isHeld()).toBe(true);
+    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
+    await expect(next).rejects.toThrow('Gone.');
+    await turn();
+    expect(isHeld()).toBe(false);
+  });
+});
