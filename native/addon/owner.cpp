@@ -162,6 +162,7 @@ napi_value Failures(napi_env env, napi_callback_info info) {
         .Set("driverStatus", failure.status.driver_code())
         .Set("note", failure.status.note())
         .Set("cause", failure.cause)
+        .Set("lostDevice", failure.lost_device)
         .Set("requestedBytes", static_cast<double>(failure.requested_bytes))
         .Set("freeBytes", static_cast<double>(failure.free_bytes))
         .Set("requested", static_cast<double>(failure.requested))

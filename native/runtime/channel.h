@@ -248,11 +248,12 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.
-  Outcome Doom(StreamState& stream, Ticket ticket);
+  Outcome Doom(StreamState& stream, Ticket ticket, uint32_t device);
   Outcome FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
   void RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed.
-  Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs);
+  /// `device`: the channel of the one that is gone, or 0.
+  Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);
   static Status Gone();
   /// Parks for something that `other` will do, unless it never will.
   Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);

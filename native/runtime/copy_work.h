@@ -17,6 +17,7 @@ class Channel;
 
 struct CopyEnd {
   Channel* home = nullptr;  // Null when its device is lost or closed.
+  uint32_t device = 0;      // The id of its channel.
   uint16_t space = 0;
   uint32_t handle = 0;
   uint64_t offset = 0;

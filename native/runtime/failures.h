@@ -20,6 +20,8 @@ struct Failure {
   hal::Ticket last = 0;
   Status status;
   uint32_t cause = 0;  // kUpstream: the id of the failure that came first.
+  /// kDeviceLost: the channel of the device that is gone, which is another one; 0 where that is not known.
+  uint32_t lost_device = 0;
   uint64_t requested_bytes = 0;
   uint64_t free_bytes = 0;
   /// kLaunchFailed: what the status's note names and the launch asked for too much of, and the most there can be.
@@ -65,8 +67,9 @@ class FailureLog {
  private:
   static bool CanGrow(const Failure& last, const Failure& next) {
     return last.last + 1 == next.first && last.status.code() == next.status.code() && last.cause == next.cause &&
-           last.kernel == next.kernel && last.requested == next.requested && last.limit == next.limit &&
-           !last.has_fault && !next.has_fault && next.status.code() != StatusCode::kOutOfMemory;
+           last.kernel == next.kernel && last.lost_device == next.lost_device && last.requested == next.requested &&
+           last.limit == next.limit && !last.has_fault && !next.has_fault &&
+           next.status.code() != StatusCode::kOutOfMemory;
   }
 
   std::mutex mutex_;

@@ -103,7 +103,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     stream.backend.reset();
   }
   stream.Forget();
-  stream.doomed_by = 0;
+  stream.doomed_by = stream.doomed_device = 0;
   stream.CompleteOnHost(ticket);
   std::lock_guard lock(ring_.producer_mutex());
   stream.is_reserved = false;
@@ -131,7 +131,7 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (is_lost) return Doom(stream, ticket);
+  if (is_lost) return Doom(stream, ticket, record.device);
   if (target->Issued() < record.ticket && target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) {
     return ParkFor(stream, *other, ParkReason::kPoint);
   }
@@ -142,7 +142,7 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     if (other->device() == nullptr || target->backend == nullptr) return LookAgain(stream);
     if (can_run && &other->backend() == &backend_) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
-      if (status.code() == StatusCode::kUpstream) return Doom(stream, ticket);
+      if (status.code() == StatusCode::kUpstream) return Doom(stream, ticket, record.device);
       return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
     }
   }
@@ -165,10 +165,11 @@ Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, Par
   return Park(stream, reason);
 }
 
-Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket) {
+Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket, uint32_t device) {
   if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
   const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
-  stream.doomed_by = RecordFailure(stream, ticket, {.status = status}, {});
+  stream.doomed_device = device;
+  stream.doomed_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
@@ -181,7 +182,8 @@ Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, const O
 
 void Channel::RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
-  RecordFailure(stream, ticket, {.status = status, .cause = stream.doomed_by}, outputs);
+  RecordFailure(stream, ticket, {.status = status, .cause = stream.doomed_by, .lost_device = stream.doomed_device},
+                outputs);
 }
 
 // ── Outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -25,8 +25,16 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
   if (stream.pumped != nullptr && !stream.pumped->is_staging) return EndPumpedCopy(stream, ticket);
   if (stream.pumped != nullptr && !stream.pumped->is_done) return Park(stream, ParkReason::kPeer);
   CopyWork copy{.bytes = record.bytes, .flags = record.flags};
-  copy.dst = {.home = this, .space = record.dst_space, .handle = record.dst_handle, .offset = record.dst_offset};
-  copy.src = {.home = this, .space = record.src_space, .handle = record.src_handle, .offset = record.src_offset};
+  copy.dst = {.home = this,
+              .device = record.dst_device,
+              .space = record.dst_space,
+              .handle = record.dst_handle,
+              .offset = record.dst_offset};
+  copy.src = {.home = this,
+              .device = record.src_device,
+              .space = record.src_space,
+              .handle = record.src_handle,
+              .offset = record.src_offset};
   if (record.dst_device == id_ && record.src_device == id_) return CopyBetween(stream, ticket, copy);
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
@@ -98,7 +106,8 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   }
   const auto& [bytes, flags, dst, src] = copy;
   const Outputs outputs = copy.Writes();
-  if (dst.home == nullptr || src.home == nullptr) return FailGone(stream, ticket, outputs);
+  for (const CopyEnd* end : {&dst, &src})
+    if (end->home == nullptr) return FailGone(stream, ticket, outputs, end->device);
   if (const auto failed = FailUnready(stream, ticket, copy.Cause(), outputs)) return *failed;
 
   const bool is_of_device = dst.entry != nullptr && src.entry != nullptr;
@@ -131,7 +140,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
                                                                 .bytes = bytes,
                                                                 .route = *route})
                             : stream.backend->Copy(ticket, dst.address, src.address, bytes, host);
-  if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
+  if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs, 0);
   if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
   NoteForeignUse(stream, ticket, copy);
   return Outcome::kIssued;
@@ -147,8 +156,8 @@ Status Channel::Gone() {
   return Status(StatusCode::kDeviceLost, "a device whose memory the copy names is lost or closed");
 }
 
-Channel::Outcome Channel::FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs) {
-  return Fail(stream, ticket, {.status = Gone()}, outputs);
+Channel::Outcome Channel::FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device) {
+  return Fail(stream, ticket, {.status = Gone(), .lost_device = device}, outputs);
 }
 
 // ── By axes ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -88,7 +88,11 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
   MemoryRef* outputs[] = {&entry};
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
   RecordFailure(stream, ticket,
-                {.status = why, .cause = stream.doomed_by, .requested_bytes = record.bytes, .free_bytes = free_bytes},
+                {.status = why,
+                 .cause = stream.doomed_by,
+                 .lost_device = stream.doomed_device,
+                 .requested_bytes = record.bytes,
+                 .free_bytes = free_bytes},
                 {.memory = outputs});
   memory_.Bind(record.handle, std::move(entry));
   CloseTicket(stream, ticket);

@@ -85,7 +85,7 @@ Channel::Outcome Channel::EndPumpedCopy(StreamState& stream, Ticket ticket) {
   MemoryRef* const written[] = {&pumped->written};
   Outputs outputs{.staging = pumped->staged};
   if (pumped->written != nullptr) outputs.memory = written;
-  if (pumped->status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs);
+  if (pumped->status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs, 0);
   if (!pumped->status.ok()) return FailDriver(stream, ticket, pumped->status, 0, outputs);
   if (pumped->is_whole) pumped->written->spoil.Overwrite();
   pumped->staged.Overwrite();

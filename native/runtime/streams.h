@@ -80,6 +80,7 @@ class StreamState final : public hal::ProgressSink {
   Ticket accepted = 0;              // Issued, and not merely dropped because the device was lost or given up.
   bool is_dirty = false;            // Issued since the last Signal.
   uint32_t doomed_by = 0;           // It waited for a lost device: the failure that every later record repeats.
+  uint32_t doomed_device = 0;       // The channel of that device.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
   std::shared_ptr<PumpedRecord> pumped;  // What the pump does for the first deferred record, if anything.

@@ -1,6 +1,7 @@
 // Chapter 6, where two devices are needed: what a failure on one spoils on the other, and what it leaves alone.
 import { describe, expect } from 'vitest';
 import { BoundsError, f32, i32, input, kernel, output, UpstreamError } from 'millrace';
+import { runChild } from '../support/child.js';
 import { chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf } from '../support/wait.js';
@@ -94,6 +95,28 @@ export function failuresOfTwo(target: Target): void {
       expect([device.state, other.state]).toEqual(['open', 'open']);
       expect(await there.read()).toEqual(new Float32Array([9, 9, 9, 9]));
       await waiting.close();
+    });
+
+    rule('S613', 'what uses a lost device names that device, why it is gone, and goes on', async () => {
+      const lines = `import { openDevice } from 'millrace';
+        const device = await openDevice(${JSON.stringify(target.spec)});
+        const other = await openDevice('cpu:1');
+        const stream = device.createStream();
+        const x = stream.zeros(4), y = other.zeros(4);
+        await Promise.all([device.synchronize(), other.synchronize()]);
+        let release;
+        stream.hold(() => new Promise((resolve) => (release = resolve)), { timeoutMs: 60000 });
+        const copy = stream.copy(x, y).done.catch((error) => error);
+        await other.destroy('enough');
+        while (release === undefined) await new Promise((resolve) => setImmediate(resolve));
+        release();
+        const { name, reason, device: lost, cause } = await copy;
+        await device.stream.fill(device.zeros(1), 1).done;
+        console.log(JSON.stringify([name, reason, lost, cause?.name, device.state]));
+        process.exit();`;
+      const ended = await runChild(lines, { MILLRACE_CPU_DEVICES: '2' });
+      expect(ended.stderr).toBe('');
+      expect(JSON.parse(ended.stdout)).toEqual(['DeviceLostError', 'closed', 'cpu:1', 'DeviceLostError', 'open']);
     });
   });
 }

@@ -276,5 +276,19 @@ export function failures(target: Target): void {
       },
       { unless: !target.supports.memoryLimit && 'allocations of this device only fail when the whole machine is out of memory' },
     );
+
+    rule('S614', 'an operation rejects with its own failure however late its done is read', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.ones(4);
+      using y = device.zeros(4);
+      await device.compile(shifted);
+      const early = stream.launch(shifted, 4, { x, y, by: 1 });
+      await stream.synchronize();
+      for (let n = 0; n < 200; n++) await rejectionOf(stream.launch(shifted, 4, { x, y, by: 2 + n }).done);
+      expect(await rejectionOf(early.done)).toMatchObject({ name: 'BoundsError', array: 'x', index: 4 });
+      await stream.close();
+      expect(await rejectionOf(early.done)).toMatchObject({ name: 'BoundsError', index: 4 });
+    });
   });
 }

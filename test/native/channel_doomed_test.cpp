@@ -28,6 +28,7 @@ MR_TEST(a_stream_that_waits_for_a_lost_device_fails_and_holds_nobody_up) {
   const auto failures = second.Failures(b);
   MR_EXPECT(failures.size() == 2 && failures[1].first == filled && failures[1].last == allocated);
   MR_EXPECT(failures[1].status.code() == StatusCode::kDeviceLost && failures[1].cause == failures[0].id);
+  for (const Failure& failure : failures) MR_EXPECT(failure.lost_device == first.channel->id());
   // What it would have written is spoiled for others too.
   const Ticket read = second.Copy(c, Handle(0), Handle(0), 16);
   MR_EXPECT(second.Completes(c, read));

@@ -52,13 +52,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   switch (record.status) {
     case Status.OUT_OF_MEMORY: {
       const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${device} (${record.freeBytes} bytes)`;
-      return new OutOfMemoryError(
-        'ERR_MILLRACE_MEMORY',
-        `The bytes asked for ${numbers}.`,
-        record.requestedBytes,
-        record.freeBytes,
-        facts,
-      );
+      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `The bytes asked for ${numbers}.`, record.requestedBytes, record.freeBytes, facts);
     }
     case Status.UPSTREAM: {
       const cause = scene.cause();

@@ -172,9 +172,7 @@ export class FailureBook {
 
   /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
-    const failed = operation.parts
-      ?.filter(hasFailed)
-      .map((part) => part.failures.at(part.timeline, part.ticket, ofPart(part, operation)));
+    const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, ofPart(part, operation)));
     const found = this.#find(ticket, operation);
     if (found !== undefined) {
       this.#markHeard(found.record.id);

@@ -157,35 +157,33 @@ test('failures are told in the order of their stream, and a cause that is asked 
     await expect(reader.done).rejects.toMatchObject({ cause: { message: expect.stringContaining('the first') } });
   }
   const notes = told.map(({ message }) => /number (\d+)/.exec(message)?.[1]).filter((id) => id !== undefined);
-  expect(notes).toEqual([...notes].sort((a, b) => Number(a) - Number(b)));
+  expect(notes).toEqual(notes.toSorted((a, b) => Number(a) - Number(b)));
 });
 
 const MANY = 200_000;
 const PART = 20_000;
 
-test(
-  `of ${MANY} failures the last ${PART} cost at most twice what the first did, and leave no memory behind`,
-  { timeout: 300_000 },
-  async () => {
-    const all = fixture(new ForgettingChannel());
-    // Of the fake: neither what was submitted nor what failed is kept.
-    const { channel } = all;
-    channel.records.push = () => 0;
-    let heard = 0;
-    const ask = (operation: Operation): void => void operation.done.catch(() => heard++);
-    const part = async (): Promise<{ readonly cpuMs: number; readonly heap: number }> => {
-      const before = process.cpuUsage();
-      await fail(all, PART, ask);
-      const { user } = process.cpuUsage(before);
-      gc!();
-      return { cpuMs: user / 1000, heap: process.memoryUsage().heapUsed };
-    };
+test(`of ${MANY} failures the last ${PART} cost at most twice what the first did, and leave no memory behind`, {
+  timeout: 300_000,
+}, async () => {
+  const all = fixture(new ForgettingChannel());
+  // Of the fake: neither what was submitted nor what failed is kept.
+  const { channel } = all;
+  channel.records.push = () => 0;
+  let heard = 0;
+  const ask = (operation: Operation): void => void operation.done.catch(() => heard++);
+  const part = async (): Promise<{ readonly cpuMs: number; readonly heap: number }> => {
+    const before = process.cpuUsage();
     await fail(all, PART, ask);
-    const parts = [];
-    for (let n = 1; n < MANY / PART; n++) parts.push(await part());
-    const [first, last] = [parts[0]!, parts.at(-1)!];
-    expect(heard).toBe(MANY);
-    expect(last.cpuMs).toBeLessThan(2 * first.cpuMs);
-    expect((last.heap - first.heap) / (MANY - 2 * PART)).toBeLessThan(40);
-  },
-);
+    const { user } = process.cpuUsage(before);
+    gc!();
+    return { cpuMs: user / 1000, heap: process.memoryUsage().heapUsed };
+  };
+  await fail(all, PART, ask);
+  const parts = [];
+  for (let n = 1; n < MANY / PART; n++) parts.push(await part());
+  const [first, last] = [parts[0]!, parts.at(-1)!];
+  expect(heard).toBe(MANY);
+  expect(last.cpuMs).toBeLessThan(2 * first.cpuMs);
+  expect((last.heap - first.heap) / (MANY - 2 * PART)).toBeLessThan(40);
+});

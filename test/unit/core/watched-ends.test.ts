@@ -69,12 +69,9 @@ async function closeQuietly({ channel }: Fixture, close: () => Promise<void>): P
 
 /** The device finishes everything, and says so, until the promise has settled. */
 async function finishUntil(all: Fixture, end: Promise<void>): Promise<void> {
-  let isOver = false;
-  void end.then(() => (isOver = true));
-  while (!isOver) {
-    finish(all);
-    await turn();
-  }
+  const settled = end.then(() => true);
+  do finish(all);
+  while (!(await Promise.race([settled, turn().then(() => false)])));
 }
 
 describe('a close right after the work', () => {
@@ -176,7 +173,11 @@ describe('when the device is lost', () => {
     const lastFill = stream.timeline.last;
     channel.complete(stream.timeline.slot, lastFill - 1);
     core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
-    expect(heard.filter((phase) => phase !== 'submitted')).toEqual([...heard.filter((phase) => phase === 'finished'), 'failed Gone.', 'error']);
+    expect(heard.filter((phase) => phase !== 'submitted')).toEqual([
+      ...heard.filter((phase) => phase === 'finished'),
+      'failed Gone.',
+      'error',
+    ]);
     expect(heard).toContain('finished');
   });
 

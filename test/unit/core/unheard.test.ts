@@ -1,0 +1,99 @@
+// Failures whose promise somebody has, while the loop has not come to settle it: they are not told to the rest of the world.
+import { describe, expect, test, vi } from 'vitest';
+import type { MillraceError } from '../../../src/core/base/errors.js';
+import type { Operation } from '../../../src/core/operations/operation.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { type Fixture, fixture, turn } from './fake-channel.js';
+
+interface Failing extends Fixture {
+  /** Awaited by somebody. */
+  readonly caught: Operation;
+  readonly told: MillraceError[];
+  /** How often the promise was heard to reject. */
+  readonly heard: () => number;
+  /** The operation fails, and the device goes on. */
+  fail(): void;
+}
+
+/** An operation that somebody awaits and whose wake is under way. */
+async function failing(): Promise<Failing> {
+  const all = fixture();
+  const { channel, core, device } = all;
+  const told: MillraceError[] = [];
+  core.errors.add({ next: (error) => void told.push(error) });
+  const x = device.zeros(1);
+  const caught = device.stream.fill(x, 1);
+  const { slot, last } = device.stream.timeline;
+  let heard = 0;
+  caught.done.catch(() => heard++);
+  // The poll is over when the wake was asked for.
+  while (channel.armed.length === 0) await turn();
+  const fail = (): void => {
+    channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'ours' });
+    channel.complete(slot, last);
+  };
+  return { ...all, caught, told, heard: () => heard, fail };
+}
+
+describe('a failure that somebody awaits is not told although the wake has not come', () => {
+  test('when another promise of the stream is read', async () => {
+    const { device, told, heard, fail } = await failing();
+    fail();
+    // Reached already: its reading looks for failures, and tells in the next turn.
+    await device.stream.synchronize();
+    for (let n = 0; n < 3; n++) await turn();
+    expect(heard()).toBe(1);
+    expect(told).toEqual([]);
+  });
+
+  test('when the device looks after what nobody waits for', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { channel, core, device, told, heard, fail } = await failing();
+      // Starts the clock again if it had run out.
+      device.zeros(1);
+      fail();
+      channel.completeAll();
+      vi.advanceTimersByTime(200);
+      for (let n = 0; n < 3; n++) await turn();
+      expect(core.failures.hasUntold).toBe(false);
+      expect(heard()).toBe(1);
+      expect(told).toEqual([]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('when nothing is left to run in this thread', async () => {
+    const { core, told, heard, fail } = await failing();
+    fail();
+    core.tellUnasked();
+    await turn();
+    expect(heard()).toBe(1);
+    expect(told).toEqual([]);
+  });
+
+  test('when the device is closed', async () => {
+    const { channel, core, told, heard, fail } = await failing();
+    fail();
+    channel.completeAll();
+    core.finish();
+    await turn();
+    expect(heard()).toBe(1);
+    expect(told).toEqual([]);
+  });
+});
+
+test('a failure that nobody awaits is told all the same', async () => {
+  const { core, device, channel, progress } = fixture();
+  const told: MillraceError[] = [];
+  core.errors.add({ next: (error) => void told.push(error) });
+  device.stream.fill(device.zeros(1), 1);
+  const { slot, last } = device.stream.timeline;
+  channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'theirs' });
+  channel.completeAll();
+  progress.wake();
+  await device.stream.synchronize();
+  await turn();
+  expect(told).toHaveLength(1);
+});
