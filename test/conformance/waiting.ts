@@ -81,6 +81,24 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
+    rule(
+      'S503',
+      'an event that another process may record completes without a yield as well, each time it is recorded',
+      async () => {
+        const { device } = chapter;
+        using x = device.zeros(1, 'u32');
+        using event = device.createEvent({ interprocess: true });
+        await event.ipcHandle();
+        await device.compile(mixKernel);
+        for (let round = 0; round < 2; round++) {
+          device.stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k: 1 });
+          device.stream.record(event);
+          expect(busyUntil(() => event.isComplete, 20_000)).toBe(true);
+        }
+      },
+      { unless: !target.supports.interprocess && 'no other process reaches events of this device' },
+    );
+
     rule('S503', 'a copy into an ordinary array is complete when its bytes are there, on a later turn', async () => {
       const { device } = chapter;
       using x = device.full(4, 7, 'i32');

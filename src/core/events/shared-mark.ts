@@ -3,10 +3,11 @@
 // devices, on a stream that nobody sees.
 // Thread: owner.
 import { MarkKind } from '../../protocol/protocol.gen.js';
-import { StateError } from '../base/errors.js';
+import { MillraceError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { type HiddenStreams, hiddenTimelines } from '../device/hidden-streams.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
+import { see } from '../waits/seen.js';
 import type { WaitOptions } from '../waits/wait.js';
 import { Mark, MarkCell } from './marks.js';
 
@@ -17,7 +18,7 @@ export class SharedMark {
   readonly #isOpened: boolean;
   /** Can another process record it? */
   #isShared: boolean;
-  /** The host's last wait for it. */
+  /** The last wait for it on behalf of the host. */
   #asked: Point | undefined = undefined;
 
   /** `opened`: what another process made. */
@@ -33,9 +34,21 @@ export class SharedMark {
     return this.#isShared;
   }
 
-  /** Has the host's last wait ended, and was nothing recorded here since? */
+  /** Submits a wait for the latest record, unless one was submitted since the latest record here, `point`. Where it is refused, nothing. */
+  ask(point: Point | undefined): void {
+    try {
+      this.#asked ??= this.#meet(point);
+    } catch (error) {
+      // The device is gone, or has too much to do: then nobody can tell.
+      if (!(error instanceof MillraceError)) throw error;
+    }
+  }
+
+  /** Has the last wait of the host or of `ask` ended, and was nothing recorded here since? */
   get isComplete(): boolean {
-    return this.#asked !== undefined && this.#asked.timeline.hasReached(this.#asked.ticket);
+    if (this.#asked === undefined || !this.#asked.timeline.hasReached(this.#asked.ticket)) return false;
+    see(this.#asked);
+    return true;
   }
 
   /** The record's ticket. */

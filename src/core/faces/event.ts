@@ -51,11 +51,15 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. Of an event
-   * that another process may record, the device would have to be asked: has the last `done` resolved, and was nothing recorded here since?
+   * Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. An event that
+   * another process may record is asked about by a wait, which the first reading after each record here submits: this turns true when the
+   * device has passed what was recorded before that reading. A later record of the other process does not turn it false; `done` asks again.
    */
   get isComplete(): boolean {
-    if (this.#shared?.isShared === true) return this.#shared.isComplete;
+    if (this.#shared?.isShared === true) {
+      if (this.#state === 'open') this.#shared.ask(this.#point);
+      return this.#shared.isComplete;
+    }
     if (this.#point === undefined) return true;
     const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
     if (isComplete) see(this.#point);

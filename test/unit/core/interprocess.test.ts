@@ -122,6 +122,56 @@ describe('an event of this process', () => {
   });
 });
 
+describe('isComplete of an event that another process may record', () => {
+  async function shared() {
+    const opened = cuda();
+    const event = opened.device.createEvent({ interprocess: true });
+    await event.ipcHandle();
+    return { ...opened, event, waits: () => opened.channel.opcodes().filter((opcode) => opcode === 'WAIT_MARK').length };
+  }
+
+  test('asks once after each record, and turns true without an await', async () => {
+    const { channel, device, event, waits } = await shared();
+    for (const record of [1, 2]) {
+      device.stream.record(event);
+      expect([event.isComplete, event.isComplete]).toEqual([false, false]);
+      expect(waits()).toBe(record);
+      channel.completeAll();
+      expect([event.isComplete, event.isComplete]).toEqual([true, true]);
+      expect(waits()).toBe(record);
+    }
+  });
+
+  test('is asked after what another process may have recorded before the first record here', async () => {
+    const { channel, event, waits } = await shared();
+    expect(event.isComplete).toBe(false);
+    expect(waits()).toBe(1);
+    channel.completeAll();
+    expect(event.isComplete).toBe(true);
+  });
+
+  test('is false, and asks again, while the device takes no more records', async () => {
+    const { channel, device, event, waits } = await shared();
+    device.stream.record(event);
+    channel.refusal = Status.LIMIT;
+    expect(event.isComplete).toBe(false);
+    channel.refusal = Status.OK;
+    expect(event.isComplete).toBe(false);
+    expect(waits()).toBe(1);
+    channel.completeAll();
+    expect(event.isComplete).toBe(true);
+  });
+
+  test('asks nothing once the event was disposed', async () => {
+    const { channel, device, event } = await shared();
+    device.stream.record(event);
+    event[Symbol.dispose]();
+    const before = channel.records.length;
+    expect(event.isComplete).toBe(false);
+    expect(channel.records).toHaveLength(before);
+  });
+});
+
 describe('an event of another process', () => {
   test('is waited for on the stream, by its mark', async () => {
     const { channel, device, asked } = cuda();
@@ -153,7 +203,6 @@ describe('an event of another process', () => {
     const opened = cuda();
     const { channel, device, progress } = opened;
     const event = await device.openIpcEvent(HANDLE);
-    expect(event.isComplete).toBe(false);
     const { done } = event;
     expect(device.inspect().streams).toHaveLength(1);
     expect(device.stream.pending).toBe(0);
