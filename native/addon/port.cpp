@@ -21,14 +21,18 @@ std::shared_ptr<Port> Port::Open(napi_env env, napi_value on_wake) {
 }
 
 void Port::Ring() noexcept {
+  // The caller stored what JavaScript will look at. This fence and the store in CallJs see to it that either the
+  // exchange finds the flag lowered or JavaScript finds what was stored.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (is_rung_.exchange(true, std::memory_order_acq_rel)) return;
   std::lock_guard lock(mutex_);
   if (function_ != nullptr) napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking);
 }
 
 void Port::CallJs(napi_env env, napi_value on_wake, void* context, void*) {
-  // Lowered before JavaScript looks, so that what happens while it looks rings again.
-  static_cast<Port*>(context)->is_rung_.store(false, std::memory_order_release);
+  // Lowered before JavaScript looks at the words, so that what is written while it looks rings again. Sequentially
+  // consistent: a later load must not overtake this store, or a ring that still found the flag raised would be lost.
+  static_cast<Port*>(context)->is_rung_.store(false, std::memory_order_seq_cst);
   if (env == nullptr) return;
   napi_value undefined;
   if (napi_get_undefined(env, &undefined) != napi_ok) return;

@@ -90,7 +90,7 @@ struct Rig {
 };
 
 MR_TEST(WhatIsSubmittedIsIssuedAndItsEndIsHeard) {
-  ExpectNoneFails({.preemptions = 2, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 1}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     Window window;
@@ -99,7 +99,7 @@ MR_TEST(WhatIsSubmittedIsIssuedAndItsEndIsHeard) {
 }
 
 MR_TEST(TheEndOfAnEarlierAndOfALaterRecordAreHeard) {
-  ExpectNoneFails({.preemptions = 2, .delays = 0}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     rig.device->streams[0]->Complete(1);
@@ -115,7 +115,7 @@ MR_TEST(TheEndOfAnEarlierAndOfALaterRecordAreHeard) {
 }
 
 MR_TEST(AHoldGoesOnWheneverItIsLetGo) {
-  ExpectNoneFails({.preemptions = 2, .delays = 0}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     Window window;
@@ -127,7 +127,7 @@ MR_TEST(AHoldGoesOnWheneverItIsLetGo) {
 }
 
 MR_TEST(AStreamParkedForAnotherDevicesPointGoesOn) {
-  ExpectNoneFails({.preemptions = 1, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig first(backend);
     Rig second(backend);
@@ -140,7 +140,7 @@ MR_TEST(AStreamParkedForAnotherDevicesPointGoesOn) {
 }
 
 MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
-  ExpectNoneFails({.preemptions = 1, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 1, .delays = 1}, [] {
     ManualBackend backend({.is_polled = true});
     Rig rig(backend);
     const int64_t since = NowNs();
@@ -158,7 +158,7 @@ MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
 }
 
 MR_TEST(ACopyByThePumpEndsAndWakesItsStream) {
-  ExpectNoneFails({.preemptions = 2, .delays = 0}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     std::array<std::byte, 8> host{};
@@ -177,7 +177,7 @@ MR_TEST(ACopyByThePumpEndsAndWakesItsStream) {
 
 // What is accepted before the end completes; what comes later is refused. Nobody waits for ever.
 MR_TEST(SubmittingAndClosingMeet) {
-  ExpectNoneFails({.preemptions = 1, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     Window window;
@@ -192,7 +192,7 @@ MR_TEST(SubmittingAndClosingMeet) {
 // A device that is lost while it drains is not waited for.
 MR_TEST(ADeviceIsLostWhileItCloses) {
   for (const bool is_polled : {false, true}) {
-    ExpectNoneFails({.preemptions = 1, .delays = 1}, [is_polled] {
+    ExpectNoneFails({.switches = 2, .delays = 0}, [is_polled] {
       ManualBackend backend({.is_polled = is_polled});
       Rig rig(backend);
       backend.manner.completes_at_once = false;
@@ -213,7 +213,7 @@ MR_TEST(ADeviceIsLostWhileItCloses) {
 }
 
 MR_TEST(ADeviceIsAbandonedWhileAnOwnerWaits) {
-  ExpectNoneFails({.preemptions = 1, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);
     backend.manner.completes_at_once = false;

@@ -45,7 +45,7 @@ struct Slot {
 
 // The later ticket is armed; an earlier one completes while it is armed too.
 MR_TEST(ALaterTicketStaysArmedWhileAnEarlierOneCompletes) {
-  ExpectNoneFails({.preemptions = 4, .delays = 2}, [] {
+  ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
     const bool is_armed = slot.stream.ArmOwner(2);
     Window window;
@@ -60,7 +60,7 @@ MR_TEST(ALaterTicketStaysArmedWhileAnEarlierOneCompletes) {
 }
 
 MR_TEST(EveryTicketThatWasArmedRings) {
-  ExpectNoneFails({.preemptions = 3, .delays = 2}, [] {
+  ExpectNoneFails({.switches = 3, .delays = 2}, [] {
     Slot slot;
     Window window;
     const uint32_t device = Spawn("device", [&] {
@@ -75,7 +75,7 @@ MR_TEST(EveryTicketThatWasArmedRings) {
 
 // The channel completes on the host what it could not issue, beside the device.
 MR_TEST(TwoThreadsMayCompleteAtOnce) {
-  ExpectNoneFails({.preemptions = 3, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 3, .delays = 1}, [] {
     Slot slot;
     Window window;
     const uint32_t device = Spawn("device", [&] { slot.Reach(1); });
@@ -88,7 +88,7 @@ MR_TEST(TwoThreadsMayCompleteAtOnce) {
 
 // Parking: a channel waits for the issue of one ticket and the end of another, of the same stream.
 MR_TEST(AChannelIsWokenForWhatItWaitsFor) {
-  ExpectNoneFails({.preemptions = 3, .delays = 2}, [] {
+  ExpectNoneFails({.switches = 3, .delays = 2}, [] {
     Slot slot;
     const auto other = std::make_shared<Sleeper>();
     Window window;
@@ -104,7 +104,7 @@ MR_TEST(AChannelIsWokenForWhatItWaitsFor) {
 }
 
 MR_TEST(TwoChannelsAndTheOwnerAreAllWoken) {
-  ExpectNoneFails({.preemptions = 2, .delays = 1}, [] {
+  ExpectNoneFails({.switches = 2, .delays = 1}, [] {
     Slot slot;
     Window window;
     const auto wait = [&] {
@@ -121,7 +121,7 @@ MR_TEST(TwoChannelsAndTheOwnerAreAllWoken) {
 
 // A hold is let go before, while and after the channel looks whether it was.
 MR_TEST(AHoldThatIsLetGoGoesOn) {
-  ExpectNoneFails({.preemptions = 4, .delays = 2}, [] {
+  ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
     const auto channel = std::make_shared<Sleeper>();
     Window window;
@@ -137,7 +137,7 @@ MR_TEST(AHoldThatIsLetGoGoesOn) {
 
 // A device that is lost wakes all who asked before; who asks later sees that it is lost.
 MR_TEST(WakeAllReachesWhoeverAskedBefore) {
-  ExpectNoneFails({.preemptions = 4, .delays = 2}, [] {
+  ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
     std::atomic<bool> is_lost{false};
     Window window;
@@ -152,7 +152,7 @@ MR_TEST(WakeAllReachesWhoeverAskedBefore) {
 }
 
 MR_TEST(ABellWakesWhoeverGoesToSleep) {
-  ExpectNoneFails({.preemptions = 4, .delays = 3}, [] {
+  ExpectNoneFails({.switches = 4, .delays = 3}, [] {
     Bell bell;
     std::atomic<int> work{0};
     Window window;
@@ -174,7 +174,7 @@ MR_TEST(ABellWakesWhoeverGoesToSleep) {
 
 /// Stores, then looks at what the other stores: with a fence between, one of the two sees the other.
 Report MeetBehind(bool has_fence) {
-  return Explore({.preemptions = 2, .delays = 2}, [has_fence] {
+  return Explore({.switches = 2, .delays = 2}, [has_fence] {
     std::atomic<int> mine{0};
     std::atomic<int> theirs{0};
     int seen[2] = {};

@@ -53,7 +53,7 @@ ucontext_t outside;
 std::vector<Choice> choices;
 size_t depth = 0;
 uint32_t next_id = 0;
-int preemptions_left = 0;
+int switches_left = 0;
 int delays_left = 0;
 int windows = 0;
 uint64_t steps = 0;
@@ -96,7 +96,11 @@ void GoOn() {
   for (const auto& fiber : fibers) {
     if (fiber->IsRunnable()) runnable.push_back(fiber.get());
   }
-  if (!runnable.empty()) return SwitchTo(runnable[Choose(runnable.size())]);
+  if (!runnable.empty()) {
+    const uint32_t chosen = switches_left > 0 ? Choose(runnable.size()) : 0;
+    if (chosen > 0) --switches_left;
+    return SwitchTo(runnable[chosen]);
+  }
   Fiber* next = nullptr;
   for (const auto& fiber : fibers) {
     if (fiber->is_over || fiber->until_ns < 0) continue;
@@ -159,7 +163,7 @@ Report Explore(const Bounds& bounds, const std::function<void()>& scenario) {
   failure.clear();
   // Once without choices, so that what the process makes once is there.
   const auto run = [&](bool has_choices) {
-    preemptions_left = has_choices ? bounds.preemptions : 0;
+    switches_left = has_choices ? bounds.switches : 0;
     delays_left = has_choices ? bounds.delays : 0;
     Run(scenario);
   };
@@ -228,13 +232,13 @@ void Join(uint32_t thread) {
 void Step(const char* what, const void* object) {
   if (current == nullptr) return;
   if (++steps > kMostSteps) Fail("the run never ends");
-  if (windows > 0 && preemptions_left > 0) {
+  if (windows > 0 && switches_left > 0) {
     std::vector<Fiber*> others = {current};
     for (const auto& fiber : fibers) {
       if (fiber.get() != current && fiber->IsRunnable()) others.push_back(fiber.get());
     }
     if (Fiber* const next = others[Choose(others.size())]; next != current) {
-      --preemptions_left;
+      --switches_left;
       Tell("preempted", object);
       SwitchTo(next);
     }

@@ -1,10 +1,11 @@
 // Runs the threads of a test one at a time, and again for every order of their steps within a bound.
 //
 // A step is an operation that another thread can see: of an atomic, a mutex, a condition variable or a futex. Before
-// each one the scheduler chooses which thread goes on. It first lets a thread run until it waits; then it takes every
-// other choice, with at most so many preemptions a run, which is where races are found (most need one or two). The
-// second thing it chooses is how long a store that is not sequentially consistent stays in the thread's store buffer,
-// as on x86: until the thread's next read-modify-write, fence or lock. So a missing fence is found too.
+// each one the scheduler chooses which thread goes on. It first lets a thread run until it waits, and then the
+// first that can; then it takes every other choice, at most so many a run, which is where races are found (most need
+// one or two). The second thing it chooses is how long a store that is not sequentially consistent stays in the
+// thread's store buffer, as on x86: until the thread's next read-modify-write, fence or lock. So a missing fence is
+// found too.
 //
 // A run in which every thread waits and one of them is not a daemon has lost a wake. Time is virtual: a wait with a
 // limit ends by that limit only when nothing else can run.
@@ -20,7 +21,8 @@
 namespace explorer {
 
 struct Bounds {
-  int preemptions = 2;
+  /// How often another thread goes on than would: the running one, or, when that waits, the first that can.
+  int switches = 2;
   /// Stores that are held back.
   int delays = 1;
 };
