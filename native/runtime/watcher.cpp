@@ -80,8 +80,9 @@ void Watcher::Run() {
       stream.Progress(completed);
       return true;
     }
-    // Whoever wants something now calls Watch after it is asked for, and the channel when it has issued what somebody
-    // wants; the flag is let go of first, so one of us sees.
+    // The flag is lowered before the wanted ticket is looked at once more. A waiter stores its ticket before it calls
+    // Watch, and the channel stores `issued` before it does. So either this thread sees the ticket here, or their Watch
+    // finds the flag lowered and adds the stream again.
     stream.is_watched.store(false, std::memory_order_seq_cst);
     if (!stream.IsWantedOfDevice() || item.channel->LostStatus() != StatusCode::kOk) return false;
     return !stream.is_watched.exchange(true);

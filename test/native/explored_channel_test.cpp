@@ -36,7 +36,7 @@ class Loop final : public WakeTarget {
 /// An open device with one stream.
 struct Rig {
   explicit Rig(ManualBackend& backend)
-      : timeline(std::make_shared<std::vector<protocol::TimelineSlot>>(4)), loop(std::make_shared<Loop>()) {
+      : timeline(std::make_shared<std::vector<protocol::TimelineSlot>>(1)), loop(std::make_shared<Loop>()) {
     auto opened = Registry::Instance().Open(
         backend, {.ordinal = 0, .timeline = *timeline, .max_pending = 1 << 10, .memory = timeline});
     MR_CHECK(opened.ok());
@@ -154,6 +154,24 @@ MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
     }
     Expect(NowNs() - since < kHealthCheckNs, "only the channel's own look at the device found the end");
     backend.manner.completes_at_once = true;
+  });
+}
+
+// The watcher lets go of a stream that ends while the next one of its slot is waited for already.
+MR_TEST(TheNextStreamOfASlotIsWatchedToo) {
+  ExpectNoneFails({.switches = 2, .delays = 0}, [] {
+    ManualBackend backend({.is_polled = true});
+    Rig rig(backend);
+    const int64_t since = NowNs();
+    {
+      Window window;
+      static_cast<void>(rig.channel->Arm(rig.stream, rig.Nop()));
+      rig.Await(rig.Submit(protocol::StreamDestroyRecord{}));
+      while (rig.channel->ReserveStream(rig.loop) != rig.stream) std::this_thread::yield();
+      static_cast<void>(rig.Submit(protocol::StreamCreateRecord{}));
+      rig.Await(rig.Nop());
+    }
+    Expect(NowNs() - since < kHealthCheckNs, "only the channel's own look at the device found the end");
   });
 }
 
