@@ -201,7 +201,11 @@ void Device::Close() {
       // There is none where opening failed half way.
       if (support_.reaper != nullptr) support_.reaper->GiveBack(0);
       // The context stays, but what the pool kept goes back to the device.
-      if (support_.has_pools) std::ignore = pool_.Trim(0);
+      if (support_.has_pools) {
+        std::ignore = pool_.Trim(0);
+        // Whoever opens the device next finds marks of its own time.
+        std::ignore = pool_.ResetHighWater();
+      }
     }
   }
   // The timeline and whatever else is still page-locked, before anybody releases that memory.

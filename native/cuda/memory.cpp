@@ -82,7 +82,7 @@ Memory::~Memory() {
   if (is_freed_ || context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  // Freeing pool memory this way waits for nothing by itself. A loss met here is remembered; nobody is left to tell.
+  // A loss met here is remembered; nobody is left to tell.
   std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
   if (!context_->is_lost()) std::ignore = Release();
 }
@@ -90,8 +90,15 @@ Memory::~Memory() {
 Status Memory::Release() {
   MR_CHECK(!is_freed_);
   is_freed_ = true;
-  const CUresult code = origin_ == Origin::kOpened ? Cuda().cuIpcCloseMemHandle(address_) : Cuda().cuMemFree(address_);
-  return context_->Check(code, "freeing device memory");
+  switch (origin_) {
+    case Origin::kOpened:
+      return context_->Check(Cuda().cuIpcCloseMemHandle(address_), "freeing device memory");
+    case Origin::kPool:
+      // cuMemFree takes it too, but the pool then counts it as used for as long as the process lives.
+      return context_->Check(Cuda().cuMemFreeAsync(address_, nullptr), "freeing device memory");
+    default:
+      return context_->Check(Cuda().cuMemFree(address_), "freeing device memory");
+  }
 }
 
 Status Memory::Free(CUstream stream) {

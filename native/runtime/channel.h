@@ -266,6 +266,11 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// True when memory may yet come back from frees that are under way; the stream is then woken.
   bool WaitsForFrees(StreamState& stream);
   void ForgetEndedFrees();
+  void NotePendingFree(StreamState& stream, Ticket ticket);
+  /// Whether a stream with deferred records can go on although `allocating` does not, as far as can be told now.
+  bool GoesOnWithout(const StreamState& allocating, StreamState& parked);
+  /// Allocations that count on a parked free are tried again.
+  void LookForMemoryAgain();
   void CloseTicket(StreamState& stream, Ticket ticket);
   /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
   bool WaitsForMemory(StreamState& stream, uint32_t handle);
@@ -324,8 +329,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   HandleTable<MarkRef> marks_;
   Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
-  std::vector<StreamState*> dirty_;   // Issued on since the last Signal.
-  std::vector<StreamState*> recent_;  // Signalled last.
+  std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.
+  std::vector<StreamState*> dirty_;       // Issued on since the last Signal.
+  std::vector<StreamState*> recent_;      // Signalled last.
   FaultSlots fault_slots_;
   std::vector<MemoryRef*> outputs_scratch_;
   std::vector<uint64_t> output_names_scratch_;   // Of the same, their handles; then with their versions above them.

@@ -193,7 +193,8 @@ Status Channel::NoStream() {
 }
 
 Channel::Outcome Channel::Park(StreamState& stream, ParkReason reason) {
-  stream.park.store(reason, std::memory_order_relaxed);
+  const bool is_new = stream.park.exchange(reason, std::memory_order_relaxed) != reason;
+  if (is_new && !awaiting_frees_.empty()) LookForMemoryAgain();
   return Outcome::kParked;
 }
 

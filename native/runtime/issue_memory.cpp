@@ -1,6 +1,5 @@
 // Records that make, free and fill device memory.
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -111,24 +110,6 @@ void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::u
   memory_.Bind(handle, std::move(entry));
 }
 
-bool Channel::WaitsForFrees(StreamState& stream) {
-  ForgetEndedFrees();
-  // The next one of every stream: whichever ends first may give enough, and else those behind it are waited for.
-  std::vector<StreamState*> seen;
-  for (const auto& [freeing, ticket] : pending_frees_) {
-    if (std::find(seen.begin(), seen.end(), freeing) != seen.end()) continue;
-    seen.push_back(freeing);
-    if (WaitsForEnd(stream, *freeing, ticket)) continue;
-    WakeStream(stream.index());  // It ended just now: try again at once.
-    return true;
-  }
-  return !seen.empty();
-}
-
-void Channel::ForgetEndedFrees() {
-  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
-}
-
 Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
@@ -143,9 +124,7 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
   live_memory_.fetch_sub(1, std::memory_order_relaxed);
   live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
   if (entry->kind == AllocKind::kStaging) staging_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
-  constexpr size_t kPruneAt = 256;
-  if (pending_frees_.size() >= kPruneAt) ForgetEndedFrees();
-  pending_frees_.emplace_back(&stream, ticket);
+  NotePendingFree(stream, ticket);
   const Status status = stream.backend->Free(ticket, std::move(entry->memory));
   return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/record_reader.h"
+
 namespace millrace {
 
 const char* ParkReasonName(ParkReason reason) {
@@ -30,7 +32,19 @@ const char* ParkReasonName(ParkReason reason) {
   return "";
 }
 
+protocol::Opcode StreamState::OpcodeOf(std::span<const std::byte> record) {
+  protocol::RecordHeader header;
+  MR_CHECK(RecordReader::ReadHeader(record, header));  // Submit let it through.
+  return static_cast<protocol::Opcode>(header.opcode);
+}
+
+void StreamState::Defer(std::span<const std::byte> record) {
+  if (OpcodeOf(record) == protocol::Opcode::kFree) ++deferred_frees;
+  deferred.insert(deferred.end(), record.begin(), record.end());
+}
+
 void StreamState::DropDeferred(size_t bytes) {
+  if (FirstDeferredOpcode() == protocol::Opcode::kFree) --deferred_frees;
   // Bytes are moved down only when that is rare, and a flood's memory is given back once it drained.
   constexpr size_t kCompactBytes = 1 << 20;
   deferred_at += bytes;

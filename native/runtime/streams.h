@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -83,9 +84,14 @@ class StreamState final : public hal::ProgressSink {
   uint32_t doomed_device = 0;       // The channel of that device.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
+  uint32_t deferred_frees = 0;           // Of them, those that free memory.
   std::shared_ptr<PumpedRecord> pumped;  // What the pump does for the first deferred record, if anything.
   [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
-  void Defer(std::span<const std::byte> record) { deferred.insert(deferred.end(), record.begin(), record.end()); }
+  void Defer(std::span<const std::byte> record);
+  /// The first deferred record, which begins with a whole header.
+  [[nodiscard]] std::span<const std::byte> FirstDeferred() const { return std::span(deferred).subspan(deferred_at); }
+  [[nodiscard]] protocol::Opcode FirstDeferredOpcode() const { return OpcodeOf(FirstDeferred()); }
+  /// The first deferred record, of so many bytes, was issued.
   void DropDeferred(size_t bytes);
   /// Keeps `object` until the ticket completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
@@ -148,6 +154,7 @@ class StreamState final : public hal::ProgressSink {
   [[nodiscard]] std::optional<uint64_t> NativeHandle();
 
  private:
+  static protocol::Opcode OpcodeOf(std::span<const std::byte> record);
   struct Waiter {
     Ticket ticket;
     bool until_completed;

@@ -35,6 +35,7 @@ import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pickedKernels } from './picked-kernels.js';
 import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
+import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
 import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
@@ -58,6 +59,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   stridedCopies,
   transfers,
   hostLimits,
+  reopening,
   launches,
   launchArguments,
   kernelLimits,

@@ -238,6 +238,35 @@ export function transfers(target: Target): void {
 
     rule(
       'S353',
+      'an allocation waits for a free behind a stream that a function holds',
+      async () => {
+        const { device } = chapter;
+        const stream = device.createStream();
+        const { freeBytes } = await device.pool.stats();
+        const most = Math.floor((freeBytes * 0.7) / 4096) * 4096;
+        const first = device.full(most, 2, 'u8');
+        using seen = device.zeros(16, 'u8');
+        await device.synchronize();
+        let release: () => void = () => undefined;
+        stream.hold(() => new Promise<void>((resolve) => (release = resolve)));
+        const copied = stream.copy(seen, first.subarray(0, 16));
+        first[Symbol.dispose]();
+        const second = device.empty(most, 'u8');
+        const fill = device.stream.fill(second.subarray(0, 16), 3);
+        const isWaiting = (): boolean => device.inspect().streams.some(({ waitingFor }) => waitingFor?.kind === 'memory');
+        await eventually('the allocation waits for memory', isWaiting);
+        expect([copied.isComplete, fill.isComplete]).toEqual([false, false]);
+        release();
+        await fill.done;
+        expect([(await second.subarray(0, 16).read())[15], (await seen.read())[15]]).toEqual([3, 2]);
+        second[Symbol.dispose]();
+        await stream.close();
+      },
+      { unless: noLimit },
+    );
+
+    rule(
+      'S353',
       'and fails, with both numbers, when no free would suffice',
       async () => {
         const { device } = chapter;

@@ -112,7 +112,7 @@ void World::Erase(std::map<uintptr_t, Range>::iterator range) {
 }
 
 void Pool::Shrink(uint64_t keep) {
-  reserved = std::max(used, std::min(reserved, keep));
+  reserved = std::max(InUse(), std::min(reserved, keep));
 }
 
 void* MapNew(size_t bytes, int* file) {

@@ -95,6 +95,7 @@ struct Event {
 struct Pool {
   uint64_t used = 0;
   uint64_t used_high = 0;
+  uint64_t miscounted = 0;  // Part of `used` that cuMemFree gave back: a real driver never takes it off again.
   uint64_t reserved = 0;
   uint64_t reserved_high = 0;
   uint64_t threshold = 0;
@@ -108,6 +109,7 @@ struct Pool {
   };
   std::vector<Freeing> freeing;
 
+  [[nodiscard]] uint64_t InUse() const { return used - miscounted; }
   void Shrink(uint64_t keep);
 };
 

@@ -20,7 +20,7 @@ constexpr size_t kPoisonedBytes = 64 << 10;
 
 /// Device memory that is left, the pool's cache included. Call with the world's mutex held.
 bool HasRoom(const Device& device, size_t bytes) {
-  const uint64_t used = device.used_bytes + device.pool.used;
+  const uint64_t used = device.used_bytes + device.pool.InUse();
   return bytes <= GetOptions().memory_bytes && used <= GetOptions().memory_bytes - bytes;
 }
 
@@ -35,7 +35,7 @@ std::vector<std::shared_ptr<Point>> HiddenWaits(Device& device, size_t bytes) {
   for (const Pool::Freeing& each : pool.freeing) {
     coming += each.bytes;
     waits.push_back(each.freed);
-    if (device.used_bytes + device.pool.used + bytes <= GetOptions().memory_bytes + coming) return waits;
+    if (device.used_bytes + device.pool.InUse() + bytes <= GetOptions().memory_bytes + coming) return waits;
   }
   return {};
 }
@@ -61,7 +61,7 @@ CUresult Allocate(Device& device, size_t bytes, Range::Kind kind, void** address
     Pool& pool = device.pool;
     pool.used += bytes;
     pool.used_high = std::max(pool.used_high, pool.used);
-    pool.reserved = std::max(pool.reserved, pool.used);
+    pool.reserved = std::max(pool.reserved, pool.InUse());
     pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
   }
   // What others use does not stay reserved here.
@@ -77,6 +77,22 @@ CUresult Release(uintptr_t address, Range::Kind kind, CUresult otherwise) {
   if (range == world.ranges.end() || range->second.kind != kind) return otherwise;
   world.Erase(range);
   return cuda::CUDA_SUCCESS;
+}
+
+/// As cuMemFree does with memory of the pool: it is given back to the device and stays counted as used. False for other
+/// memory.
+bool ReleaseOfPool(Device& device, CUdeviceptr address) {
+  World& world = GetWorld();
+  const std::lock_guard lock(world.mutex);
+  const auto range = world.ranges.find(address);
+  if (range == world.ranges.end() || range->second.kind != Range::Kind::kPool) return false;
+  const uint64_t bytes = range->second.bytes;
+  world.Erase(range);
+  Pool& pool = device.pool;
+  pool.used += bytes;
+  pool.miscounted += bytes;
+  pool.Shrink(pool.reserved - std::min(pool.reserved, bytes));
+  return true;
 }
 
 /// Whether a device's own copies and fills reach these bytes: host memory, its memory, or a peer's that lets it.
@@ -155,7 +171,7 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
 CUresult cuMemFree(CUdeviceptr address) {
   MR_ENTER("cuMemFree");
   MR_CURRENT(device);
-  if (Release(address, Range::Kind::kPool, CUDA_ERROR_INVALID_VALUE) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (ReleaseOfPool(*device, address)) return CUDA_SUCCESS;
   AwaitWork(*device);
   return Release(address, Range::Kind::kDevice, CUDA_ERROR_INVALID_VALUE);
 }

@@ -1,0 +1,83 @@
+// Frees that an allocation without room waits for: those that the backend was given and has not run, and those that
+// were submitted and not issued because their stream is parked.
+//
+// A parked stream may itself wait for the allocation: then its free never comes, and the allocation fails. Who waits
+// for whom changes as streams go on, so an allocation that counts on a parked free looks again whenever a stream of the
+// channel parks for a new reason and whenever a free is issued.
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/channel.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+
+bool Channel::WaitsForFrees(StreamState& stream) {
+  ForgetEndedFrees();
+  // The next one of every stream: whichever ends first may give enough, and else those behind it are waited for.
+  std::vector<StreamState*> seen;
+  for (const auto& [freeing, ticket] : pending_frees_) {
+    if (std::find(seen.begin(), seen.end(), freeing) != seen.end()) continue;
+    seen.push_back(freeing);
+    if (WaitsForEnd(stream, *freeing, ticket)) continue;
+    WakeStream(stream.index());  // It ended just now: try again at once.
+    return true;
+  }
+  bool has_parked = false;
+  for (uint32_t n = 0; n < stream_count_.load() && !has_parked; ++n) {
+    StreamState& freeing = *streams_[n].load();
+    has_parked = &freeing != &stream && freeing.deferred_frees > 0 && GoesOnWithout(stream, freeing);
+  }
+  if (has_parked && std::find(awaiting_frees_.begin(), awaiting_frees_.end(), stream.index()) == awaiting_frees_.end())
+    awaiting_frees_.push_back(stream.index());
+  return has_parked || !seen.empty();
+}
+
+bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) {
+  // Each step follows one wait; more than there are streams go round in a circle.
+  StreamState* each = &parked;
+  for (uint32_t steps = stream_count_.load(); steps > 0; --steps) {
+    if (each == &allocating) return false;
+    if (!each->HasDeferred()) return true;
+    switch (each->park.load(std::memory_order_relaxed)) {
+      case ParkReason::kMemory:
+        return false;
+      case ParkReason::kPoint:
+        break;
+      default:
+        return true;  // What it waits for is no stream's to do.
+    }
+    RecordReader reader(each->FirstDeferred());
+    protocol::WaitRecord wait;
+    // It names memory that some stream has yet to allocate.
+    if (each->FirstDeferredOpcode() != protocol::Opcode::kWait || !reader.Read(wait)) return false;
+    const bool is_here = wait.device == id_;
+    const std::shared_ptr<Channel> other = is_here ? nullptr : Registry::Instance().Find(wait.device);
+    StreamState* const target = is_here ? FindStream(wait.target) : other ? other->FindStream(wait.target) : nullptr;
+    // What was issued is the devices' to do, and a device that is gone did what it could.
+    if (target == nullptr || target->Issued() >= wait.ticket) return true;
+    // What keeps a stream of another channel is not known here.
+    if (!is_here) return other->LostStatus() != StatusCode::kOk;
+    each = target;
+  }
+  return false;
+}
+
+void Channel::LookForMemoryAgain() {
+  for (const uint32_t stream : awaiting_frees_) WakeStream(stream);
+  awaiting_frees_.clear();
+}
+
+void Channel::NotePendingFree(StreamState& stream, Ticket ticket) {
+  constexpr size_t kPruneAt = 256;
+  if (pending_frees_.size() >= kPruneAt) ForgetEndedFrees();
+  pending_frees_.emplace_back(&stream, ticket);
+  LookForMemoryAgain();
+}
+
+void Channel::ForgetEndedFrees() {
+  std::erase_if(pending_frees_, [](const auto& pending) { return pending.first->Completed() >= pending.second; });
+}
+
+}  // namespace millrace

@@ -1,0 +1,25 @@
+// Chapter 3: what is left of a device's memory when the device was closed and is opened again.
+import { describe, expect } from 'vitest';
+import { rulesOf, withDevice } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+
+const MIB = 1 << 20;
+
+export function reopening(target: Target): void {
+  describe('3 memory of a device that is opened again', () => {
+    const rule = rulesOf(target);
+
+    rule('S356', 'what lived when the device closed is freed and no longer counted', async () => {
+      for (let round = 0; round < 3; round++) {
+        await withDevice(target, {}, async (device) => {
+          const { usedBytes, usedHighBytes } = await device.pool.stats();
+          expect([round, usedBytes, usedHighBytes]).toEqual([round, 0, 0]);
+          const arrays = [device.zeros(16 * MIB, 'u8'), device.zeros(1000)];
+          await device.synchronize();
+          expect((await device.pool.stats()).usedBytes).toBeGreaterThanOrEqual(16 * MIB);
+          expect(arrays.some(({ isDisposed }) => isDisposed)).toBe(false);
+        });
+      }
+    });
+  });
+}
