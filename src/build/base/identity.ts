@@ -16,15 +16,23 @@ const OWN_DIRECTORIES: readonly string[] = [
 /** Beside the rooms of `dist`, written by the build. */
 const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.meta.url));
 
-let ownIdentity: string | undefined;
+let ownIdentity: Promise<string> | undefined;
 
 /**
  * Changes with what the package brings to an image: any file of the shim, and any of those that read, write and rewrite texts.
  * `facts`: keeps it for as long as the files are the same. Of a package that is installed, the build has written it down: its files
  * are nobody's to change, and to look at each would cost more than all else that a kept image does.
  */
-export async function packageIdentity(facts?: Facts): Promise<string> {
-  return (ownIdentity ??= installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts)));
+export function packageIdentity(facts?: Facts): Promise<string> {
+  // Many builds that ask at once wait for one answer; one that was not to be had is asked for again.
+  return (ownIdentity ??= ownIdentityBy(facts).catch((error: unknown) => {
+    ownIdentity = undefined;
+    throw error;
+  }));
+}
+
+async function ownIdentityBy(facts?: Facts): Promise<string> {
+  return installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts));
 }
 
 /** `written`: for tests. */

@@ -1,19 +1,20 @@
-// Launches so many new kernels on each of two devices at once, and says how many of them gave what they should.
+// Launches so many new kernels at once on each of the devices that are named, and says how many of them gave what they should:
+// a number of their own, or the one that is given.
 import { cudaKernel, i32, openDevice, output } from 'millrace';
 
-const count = Number(process.argv[2]);
-const devices = [await openDevice('cpu:0'), await openDevice('cpu:1')];
+const [count, names, given] = process.argv.slice(2);
+const devices = await Promise.all(names.split(',').map((name) => openDevice(name)));
 const launches = [];
-for (let n = 0; n < count; n++) {
+for (let n = 0; n < Number(count); n++) {
   for (const [at, device] of devices.entries()) {
-    const value = 100 * at + n;
+    const value = 1000 * at + n;
     const source = `extern "C" __global__ void k(int* y) { y[0] = ${value}; }`;
     const y = device.empty(1, 'i32');
-    device.createStream({ ordering: 'explicit' }).launch(cudaKernel('k', { y: output(i32) }, source), 1, { y });
+    device.stream.launch(cudaKernel('k', { y: output(i32) }, source), 1, { y });
     launches.push(
       y.read().then(
-        ([read]) => read === value,
-        (error) => (console.log(error.message), false),
+        ([read]) => read === (given === undefined ? value : Number(given)),
+        (error) => console.log(error.message),
       ),
     );
   }

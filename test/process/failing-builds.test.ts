@@ -1,0 +1,48 @@
+// A device whose builds meet a lack of descriptors, in a process of its own, whose limit is low: each such build fails alone,
+// and the device goes on.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { runChild, type ChildResult } from '../support/child.js';
+
+const scratch = mkdtempSync(path.join(tmpdir(), 'millrace-descriptors-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Runs one of ./programs with at most so many descriptors. */
+function runLimited(limit: number, program: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<ChildResult> {
+  const file = fileURLToPath(new URL(`./programs/${program}.mjs`, import.meta.url));
+  const command = ['-c', `ulimit -n ${limit}; exec "$0" "$@"`, process.execPath, file, ...args];
+  const code = `import { spawnSync } from 'node:child_process';
+    const ran = spawnSync('/bin/sh', ${JSON.stringify(command)}, { stdio: 'inherit' });
+    process.exitCode = ran.status ?? 1;`;
+  return runChild(code, env, 90_000);
+}
+
+test('a moment without descriptors costs the builds of that moment, and no more', async () => {
+  const ran = await runLimited(128, 'no-descriptors', [], { MILLRACE_CACHE_DIR: path.join(scratch, 'cache') });
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  const { failures, worked, state } = JSON.parse(ran.stdout) as { failures: string[]; worked: number; state: string };
+  expect(failures).toEqual(['UnavailableError ERR_MILLRACE_UNAVAILABLE']);
+  expect({ worked, state }).toEqual({ worked: 12, state: 'open' });
+}, 100_000);
+
+test('three hundred new kernels at once need no more descriptors than a few', async () => {
+  // All are one image, so that it takes no compiler to make them.
+  const image = path.join(scratch, 'image.so');
+  const text = `struct Launch { void* const* params; };
+    extern "C" void mr_entry_k(const Launch* launch, unsigned long long, unsigned long long) { **(int**)launch->params[0] = 7; }
+    extern "C" const unsigned mr_params_k[] = {1, 8};`;
+  execFileSync('g++', ['-shared', '-fPIC', '-x', 'c++', '-o', image, '-'], { input: text });
+  const cxx = path.join(scratch, 'cxx');
+  const copy = `l=; for a in "$@"; do [ "$l" = -o ] && cp ${image} "$a"; l=$a; done; exit 0`;
+  writeFileSync(cxx, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ (Some) 1.2.3" && exit\n${copy}\n`);
+  chmodSync(cxx, 0o755);
+  const ran = await runLimited(160, 'many-kernels', ['300', 'cpu:0', '7'], {
+    MILLRACE_CXX: cxx,
+    MILLRACE_CACHE_DIR: path.join(scratch, 'many'),
+  });
+  expect(ran).toMatchObject({ code: 0, stderr: '', stdout: '300 of 300\n' });
+}, 100_000);
