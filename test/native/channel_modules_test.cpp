@@ -48,6 +48,20 @@ MR_TEST(kernels_of_a_module_are_installed_without_an_image_of_their_own) {
   MR_EXPECT(rig.Failures(a).empty());
 }
 
+MR_TEST(what_is_told_of_a_kernel_that_was_given_up_leaves_the_next_one_of_its_index_alone) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t next = Handle(0, 2);
+  const Ticket launched = Launch(rig, a, next, {});
+  MR_EXPECT(rig.Parks(a, ParkReason::kBuild));
+  rig.channel->FailKernel(Handle(0), Status(StatusCode::kUnavailable, "there was no compiler"));
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  MR_EXPECT(rig.channel->InstallKernel(next, {}).ok());
+  MR_EXPECT(rig.Completes(a, launched));
+  MR_EXPECT(rig.Failures(a).empty());
+}
+
 MR_TEST(a_variable_is_memory_that_records_wait_for_until_it_is_bound) {
   RecordingBackend backend;
   Rig rig(backend);

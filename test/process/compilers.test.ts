@@ -92,7 +92,10 @@ describe('a compiler that never ends', () => {
 test('two devices with many new kernels run no more compilers at once than there are cores', async () => {
   const log = join(folder, 'log');
   const cxx = compiler(`echo + >> ${log}\ng++ "$@"\nstatus=$?\necho - >> ${log}\nexit $status`);
-  const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1'], { env: { ...surroundings(cxx), MILLRACE_CPU_DEVICES: '2' }, timeoutMs: 100_000 });
+  const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1'], {
+    env: { ...surroundings(cxx), MILLRACE_CPU_DEVICES: '2' },
+    timeoutMs: 100_000,
+  });
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(linesOf(ending)).toEqual(['24 of 24']);
   let [now, most] = [0, 0];
