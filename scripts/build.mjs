@@ -5,10 +5,10 @@
 //   --with-examples            also compiles examples/ to build/js
 //   --with-bench               also compiles bench/ to build/js
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { bin, onPath, run } from './tools.mjs';
+import { dirname, join, relative } from 'node:path';
+import { bin, onPath, root, run } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
 const flags = new Set(process.argv.slice(2));
@@ -38,6 +38,42 @@ function checkTools() {
   if (!compilesCpp20(compiler)) stop(`the compiler ${compiler} does not understand C++20; GCC 11 or Clang 14 does`);
 }
 
+/**
+ * A device's worker is one file, in place of what tsc made of it: a worker that is terminated while it loads leaves the
+ * descriptors of its files open. Nothing is renamed, and a map leads to src.
+ */
+async function bundleWorker() {
+  const { build } = await import('esbuild');
+  const source = join(root, 'src', 'workers', 'device-worker.ts');
+  const folder = join(root, 'dist', 'workers');
+  // What a module finds beside its file it finds from where that file is in dist, as without a bundle.
+  const ownUrls = {
+    name: 'own urls',
+    setup({ onLoad }) {
+      onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
+        const text = readFileSync(path, 'utf8');
+        const file = join(root, 'dist', relative(join(root, 'src'), path)).replace(/\.ts$/, '.js');
+        const url = `new URL(${JSON.stringify(relative(folder, file))}, import.meta.url).href`;
+        return { contents: text.replaceAll('import.meta.url', url), loader: 'ts', resolveDir: dirname(path) };
+      });
+    },
+  };
+  await build({
+    entryPoints: [source],
+    outfile: join(folder, 'device-worker.js'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    keepNames: true,
+    sourcemap: true,
+    sourcesContent: false,
+    legalComments: 'inline',
+    logLevel: 'warning',
+    plugins: [ownUrls],
+  });
+}
+
 if (!flags.has('--ts-only')) {
   checkTools();
   // "binary.napi_versions" in package.json makes cmake-js take the headers from node-api-headers: nothing is downloaded.
@@ -46,6 +82,7 @@ if (!flags.has('--ts-only')) {
 if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
+  await bundleWorker();
   if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
   if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
   // What names built kernels where the package is installed.

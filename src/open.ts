@@ -13,12 +13,14 @@ import { AbortError, StateError, UnavailableError } from './core/base/errors.js'
 import { Progress } from './core/waits/progress.js';
 import { checkOrdering } from './core/faces/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
+import { whatKeeps } from './core/waits/stuck.js';
 import { checkWaitOptions, waitWith } from './core/waits/wait.js';
 import type { Binding } from './native/binding.js';
 import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
-import { DeviceWorker } from './workers/worker-channel.js';
+import { Machine } from './workers/machine.js';
+import type { WorkerChannel } from './workers/worker-channel.js';
 
 /** 'cuda' is 'cuda:0'; 'auto' is the first GPU, or the CPU device. */
 export type DeviceSpec = DeviceName | 'cuda' | 'auto';
@@ -37,6 +39,7 @@ interface Environment {
   readonly binding: Binding;
   readonly encoder: Encoder;
   readonly progress: Progress;
+  readonly machine: Machine;
   readonly cores: Set<DeviceCore>;
 }
 
@@ -48,18 +51,29 @@ interface Entry {
   users: number;
 }
 
+/** How long an opening waits for a device that is being closed. It drains, which may take for ever. */
+const CLOSING_MS = 5000;
+
+/** A device that is being closed. */
+interface Ending {
+  readonly core: DeviceCore;
+  /** Never rejects. */
+  readonly closed: Promise<void>;
+}
+
 let environment: Environment | undefined;
 const entries: Map<DeviceName, Entry> = new Map();
-/** Devices that are being closed: the same one is opened again only afterwards. */
-const endings: Map<DeviceName, Promise<void>> = new Map();
+/** The same device is opened again only afterwards. Those that are destroyed are not waited for. */
+const endings: Map<DeviceName, Ending> = new Map();
 
 /**
  * The devices of this machine, GPUs first, then the CPU device; opens none. `cuDeviceGetCount`,
  * `cupy.cuda.runtime.getDeviceCount()`, `wp.get_devices()`. Rejects with UnavailableError where the native addon does not load.
  */
 export async function listDevices(): Promise<readonly DeviceInfo[]> {
-  const { worker, backends } = await DeviceWorker.start(getEnvironment().binding);
-  await worker.close();
+  const { machine } = getEnvironment();
+  const backends = await machine.backends();
+  await machine.letGo();
   return candidates(backends).map((candidate) => candidate.info);
 }
 
@@ -67,8 +81,8 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * Opens a device: 'auto' is the first GPU, or the CPU device where there is none; 'cuda' is a GPU or an
  * UnavailableError. Opening the same device again in a thread gives the same Device, counted; the last close closes it.
  * Options that are named must then be those it was opened with, else StateError. `cuDevicePrimaryCtxRetain`,
- * `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Rejects also with ArgumentError, AbortError, and DeviceLostError when the
- * device's worker ends while it opens.
+ * `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Rejects also with ArgumentError, AbortError, DeviceLostError when the
+ * device's worker ends while it opens, and with a WaitTimeoutError that says what runs when the same device has been closing for 5 s.
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
   checkOptions(spec, opts);
@@ -79,23 +93,20 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const env = getEnvironment();
   // What is wrong with this process's functions, its kernels say.
   warmUp().catch(() => undefined);
-  const { worker, backends } = await DeviceWorker.start(env.binding);
+  const backends = await env.machine.backends();
   let candidate: Candidate;
   try {
     candidate = choose(spec, backends);
   } catch (error) {
-    await worker.close();
+    await env.machine.letGo();
     throw error;
   }
   const { id } = candidate.info;
   const opened = entries.get(id);
-  if (opened !== undefined) {
-    // Somebody else was faster.
-    await worker.close();
-    return join(opened, opts);
-  }
+  // 'auto' was open already, or somebody else was faster.
+  if (opened !== undefined) return join(opened, opts);
   const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
-  const entry: Entry = { device: openIn(env, worker, candidate, chosen), ...chosen, users: 0 };
+  const entry: Entry = { device: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.device.catch(() => forget(id, entry));
   return join(entry, opts);
@@ -124,18 +135,20 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 
 async function openIn(
   env: Environment,
-  worker: DeviceWorker,
   candidate: Candidate,
   { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
 ): Promise<Device> {
   const { info, native } = candidate;
-  await endings.get(info.id);
-  const channel = await worker.open(info.backend, native, maxPending, env.encoder);
+  const channel = await openChannel(env, info, native, maxPending);
   const core = new DeviceCore(info.id, channel, env.progress);
   core.arena.prepare();
   // An open device knows more of itself than a list did: its priority range, for one.
   env.cores.add(core);
   const entry = entries.get(info.id) as Entry;
+  const left = (): void => {
+    if (endings.get(info.id)?.core === core) endings.delete(info.id);
+    env.cores.delete(core);
+  };
   const device = new Device(core, {
     info: describe(info.backend, channel.info),
     ordering,
@@ -145,18 +158,31 @@ async function openIn(
       return true;
     },
     ends: (closed) => {
-      const ending = closed
-        .catch(() => undefined)
-        .then(() => {
-          endings.delete(info.id);
-          env.cores.delete(core);
-        });
-      endings.set(info.id, ending);
+      const ended = closed.catch(() => undefined).then(left);
+      endings.set(info.id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
     },
+    letsGo: left,
   });
   void core.lost.then(() => forget(info.id, entry));
   if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
   return device;
+}
+
+async function openChannel(env: Environment, info: DeviceInfo, native: NativeDeviceInfo, maxPending: number): Promise<WorkerChannel> {
+  const ending = endings.get(info.id);
+  try {
+    if (ending !== undefined) {
+      const points = Array.from(ending.core.timelines, (timeline) => timeline.here());
+      await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => whatKeeps(points));
+    }
+    const thread = await env.machine.thread();
+    return await thread.open(info.backend, native, maxPending, env.encoder);
+  } catch (error) {
+    // It may have gone away.
+    env.machine.forget();
+    await env.machine.letGo();
+    throw error;
+  }
 }
 
 function forget(id: DeviceName, entry: Entry): void {
@@ -184,7 +210,7 @@ function makeEnvironment(): Environment {
   process.on('beforeExit', () => {
     for (const core of cores) core.tellUnasked();
   });
-  return { binding, encoder, progress, cores };
+  return { binding, encoder, progress, machine: new Machine(binding), cores };
 }
 
 // ── choosing ──

@@ -39,13 +39,13 @@ napi_value Initialize(napi_env env, napi_value exports) {
     delete environment;
     return nullptr;
   }
-  napi_add_env_cleanup_hook(env, Environment::CleanUp, environment);
-  napi_value hash = nullptr;
-  napi_create_function(env, "protocolHash", NAPI_AUTO_LENGTH, ProtocolHash, nullptr, &hash);
-  napi_set_named_property(env, exports, "protocolHash", hash);
-  DefineOwner(env, exports);
-  DefineControl(env, exports);
-  DefineDeviceCalls(env, exports);
+  // Any of these fails when the environment is ending, at whatever place it has come to: no JavaScript runs in it then.
+  if (napi_add_env_cleanup_hook(env, Environment::CleanUp, environment) != napi_ok) return nullptr;
+  const napi_property_descriptor hash = environment->Function("protocolHash", ProtocolHash);
+  const bool is_defined = napi_define_properties(env, exports, 1, &hash) == napi_ok &&
+                          DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
+                          DefineDeviceCalls(*environment, exports);
+  if (!is_defined) return nullptr;
   Leftovers::Define(env, exports);
   Turns::Define(env, exports);
   return exports;

@@ -1,5 +1,9 @@
 // Arguments of the exported functions. Only this library's own JavaScript calls them, so a wrong one is a defect there:
-// it is thrown as such, with the function's name.
+// it is thrown as such, with the function's name. Nothing is believed: numbers are whole and in range, and an argument
+// that is missing is a wrong one.
+//
+// A Node-API call fails on any environment that is ending. That is no defect: what cannot be read counts as wrong, and
+// nobody hears what is thrown then.
 #pragma once
 
 #include <node_api.h>
@@ -10,7 +14,9 @@
 #include <span>
 #include <string>
 
+#include "addon/environment.h"
 #include "hal/status.h"
+#include "runtime/handle_table.h"
 
 namespace millrace {
 
@@ -19,22 +25,25 @@ class Args {
  public:
   Args(napi_env env, napi_callback_info info) : env_(env) {
     size_t count = N;
-    is_ok_ = napi_get_cb_info(env, info, &count, values_.data(), nullptr, nullptr) == napi_ok && count >= N;
+    is_ok_ = napi_get_cb_info(env, info, &count, values_.data(), nullptr, &data_) == napi_ok && count >= N &&
+             data_ != nullptr;
   }
 
   [[nodiscard]] bool ok() const { return is_ok_; }
   [[nodiscard]] napi_value operator[](size_t n) const { return values_[n]; }
+  /// Only after ok().
+  [[nodiscard]] Environment& self() const { return *static_cast<Environment*>(data_); }
 
-  uint32_t U32(size_t n) {
-    uint32_t value = 0;
-    is_ok_ = is_ok_ && napi_get_value_uint32(env_, values_[n], &value) == napi_ok;
-    return value;
-  }
+  uint32_t U32(size_t n) { return static_cast<uint32_t>(Whole(n, UINT32_MAX)); }
+  /// At most `last`, the largest value of an enumeration, say.
+  uint32_t UpTo(size_t n, uint64_t last) { return static_cast<uint32_t>(Whole(n, last)); }
   /// A ticket or a byte count: an integer below 2^53.
-  uint64_t U53(size_t n) {
-    int64_t value = 0;
-    is_ok_ = is_ok_ && napi_get_value_int64(env_, values_[n], &value) == napi_ok && value >= 0;
-    return static_cast<uint64_t>(value);
+  uint64_t U53(size_t n) { return Whole(n, (uint64_t{1} << 53) - 1); }
+  /// A handle that an owner may have chosen: its generation is not 0.
+  uint32_t Handle(size_t n) {
+    const uint32_t handle = U32(n);
+    Require(HandleGeneration(handle) != 0);
+    return handle;
   }
   bool Bool(size_t n) {
     bool value = false;
@@ -62,6 +71,17 @@ class Args {
   /// What the caller found of an argument.
   void Require(bool condition) { is_ok_ = is_ok_ && condition; }
 
+  /// The channel that argument `n` names, if this environment is attached to it.
+  [[nodiscard]] Channel* Attached(size_t n) {
+    const uint32_t id = U32(n);
+    return is_ok_ ? self().FindAttached(id) : nullptr;
+  }
+  /// The channel that argument `n` names, if this environment opened it.
+  [[nodiscard]] Environment::Controlled* Controlled(size_t n) {
+    const uint32_t id = U32(n);
+    return is_ok_ ? self().FindControlled(id) : nullptr;
+  }
+
   /// For `if (!args.ok()) return args.Throw("submit");`
   napi_value Throw(const char* function) const {
     const std::string text = std::string(function) + ": wrong arguments";
@@ -70,8 +90,17 @@ class Args {
   }
 
  private:
+  /// A whole number from 0 to `last`; else 0, and the arguments are wrong. The conversions of Node-API wrap and cut.
+  uint64_t Whole(size_t n, uint64_t last) {
+    double value = -1;
+    is_ok_ = is_ok_ && napi_get_value_double(env_, values_[n], &value) == napi_ok && value >= 0 &&
+             value <= static_cast<double>(last) && value == static_cast<double>(static_cast<uint64_t>(value));
+    return is_ok_ ? static_cast<uint64_t>(value) : 0;
+  }
+
   napi_env env_;
   std::array<napi_value, N> values_{};
+  void* data_ = nullptr;
   bool is_ok_ = false;
 };
 

@@ -7,7 +7,6 @@
 
 #include "addon/args.h"
 #include "addon/environment.h"
-#include "addon/off_loop.h"
 #include "addon/values.h"
 #include "cuda/device_link.h"
 #include "cuda/nvrtc.h"
@@ -16,9 +15,8 @@
 namespace millrace {
 namespace {
 
-Environment::Controlled* FindControlled(napi_env env, uint32_t channel) {
-  return Environment::Of(env).FindControlled(channel);
-}
+constexpr Status kNoFunction{StatusCode::kInternal, "no thread-safe function"};
+constexpr Status kNoThread{StatusCode::kOutOfMemory, "starting a thread"};
 
 napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
   const double capability[] = {static_cast<double>(info.compute_major), static_cast<double>(info.compute_minor)};
@@ -55,15 +53,34 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
   });
 }
 
+bool BoolProperty(napi_env env, napi_value object, const char* name) {
+  napi_value value;
+  bool result = false;
+  return napi_get_named_property(env, object, name, &value) == napi_ok &&
+         napi_get_value_bool(env, value, &result) == napi_ok && result;
+}
+
+/// Whether `view` begins with the first byte of a growable SharedArrayBuffer that may have so many.
+bool IsWholeGrowable(napi_env env, napi_value view, uint64_t most_bytes) {
+  napi_value buffer = nullptr;
+  napi_value most = nullptr;
+  size_t offset = 0;
+  double bytes = 0;
+  return napi_get_typedarray_info(env, view, nullptr, nullptr, nullptr, &buffer, &offset) == napi_ok && offset == 0 &&
+         BoolProperty(env, buffer, "growable") &&
+         napi_get_named_property(env, buffer, "maxByteLength", &most) == napi_ok &&
+         napi_get_value_double(env, most, &bytes) == napi_ok && bytes == static_cast<double>(most_bytes);
+}
+
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
   Args<6> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
-  const uint32_t max_pending = args.U32(5);
+  const uint32_t max_pending = args.UpTo(5, protocol::kMaxPending);
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
-  Environment& self = Environment::Of(env);
+  Environment& self = args.self();
   Environment::Controlled opened;
   opened.timeline = self.Hold(args[2]);
   opened.arena = self.Hold(args[3]);
@@ -73,7 +90,9 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   };
   const std::span<std::byte> timeline = opened.timeline.bytes;
   const std::span<std::byte> arena = opened.arena.bytes;
-  if (timeline.size() != protocol::kMaxStreams * sizeof(protocol::TimelineSlot) || arena.size() > arena_bytes) {
+  // Pages beyond a buffer's own would be taken from whoever has them.
+  const bool are_whole = IsWholeGrowable(env, args[2], timeline.size()) && IsWholeGrowable(env, args[3], arena_bytes);
+  if (!are_whole || timeline.size() != protocol::kMaxStreams * sizeof(protocol::TimelineSlot) || max_pending == 0) {
     give_up();
     return args.Throw("openDevice");
   }
@@ -98,44 +117,58 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
 
 napi_value DeviceInfoOf(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
-  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
+  Environment::Controlled* controlled = args.Controlled(0);
   if (!args.ok()) return args.Throw("deviceInfo");
   if (controlled == nullptr) return NotControlled(env, "deviceInfo");
   return DeviceInfoValue(env, controlled->channel->info());
+}
+
+/// Begins an end of the channel; the promise is settled when its thread has ended, in which a kernel of the CPU device
+/// may be for ever. Of two that wait, the first lets go of what was held.
+template <typename Begin>
+napi_value End(napi_env env, Environment& self, uint32_t id, Begin begin) {
+  Deliveries* const deliveries = self.OpenDeliveries();
+  if (deliveries == nullptr) return ThrowStatus(env, "ending a device", kNoFunction);
+  const std::shared_ptr<Channel> channel = self.controlled[id].channel;
+  const auto start = [&](std::function<void()> settle) {
+    begin(*channel);
+    channel->OnExit(std::move(settle));
+  };
+  return deliveries->Promise(env, start, [id, &self](napi_env env) {
+    Registry::Instance().Remove(id);
+    // Only now does nothing native look at these bytes any more.
+    if (Environment::Controlled* const closed = self.FindControlled(id)) {
+      for (auto& [handle, held] : closed->host) self.Release(held);
+      self.Release(closed->timeline);
+      self.Release(closed->arena);
+      self.controlled.erase(id);
+    }
+    return Undefined(env);
+  });
 }
 
 napi_value CloseDevice(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   const uint32_t id = args.U32(0);
   if (!args.ok()) return args.Throw("closeDevice");
-  Environment::Controlled* controlled = FindControlled(env, id);
+  Environment::Controlled* controlled = args.self().FindControlled(id);
   if (controlled == nullptr) return NotControlled(env, "closeDevice");
-  return OffLoop::Run(
-      env, [channel = controlled->channel] { channel->Close(); },
-      [id](napi_env env) {
-        Registry::Instance().Remove(id);
-        // Only now does nothing native look at these bytes any more.
-        Environment& self = Environment::Of(env);
-        Environment::Controlled& closed = self.controlled[id];
-        for (auto& [handle, held] : closed.host) self.Release(held);
-        self.Release(closed.timeline);
-        self.Release(closed.arena);
-        self.controlled.erase(id);
-        return Undefined(env);
-      });
+  return End(env, args.self(), id, [](Channel& channel) { channel.BeginClose(); });
 }
 
-bool BoolProperty(napi_env env, napi_value object, const char* name) {
-  napi_value value;
-  bool result = false;
-  return napi_get_named_property(env, object, name, &value) == napi_ok &&
-         napi_get_value_bool(env, value, &result) == napi_ok && result;
+napi_value DestroyDevice(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const uint32_t id = args.U32(0);
+  if (!args.ok()) return args.Throw("destroyDevice");
+  Environment::Controlled* controlled = args.self().FindControlled(id);
+  if (controlled == nullptr) return NotControlled(env, "destroyDevice");
+  return End(env, args.self(), id, [](Channel& channel) { channel.BeginAbandon(); });
 }
 
 napi_value InstallKernel(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
-  const uint32_t handle = args.U32(1);
+  Environment::Controlled* controlled = args.Controlled(0);
+  const uint32_t handle = args.Handle(1);
   if (!args.ok()) return args.Throw("installKernel");
   if (controlled == nullptr) return NotControlled(env, "installKernel");
   napi_value image;
@@ -176,9 +209,10 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
 
 napi_value FailKernel(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
-  const uint32_t handle = args.U32(1);
-  const auto status = static_cast<StatusCode>(args.U32(2));
+  Environment::Controlled* controlled = args.Controlled(0);
+  const uint32_t handle = args.Handle(1);
+  const auto status = static_cast<StatusCode>(args.UpTo(2, static_cast<uint32_t>(StatusCode::kInternal)));
+  args.Require(status != StatusCode::kOk);
   if (!args.ok()) return args.Throw("failKernel");
   if (controlled == nullptr) return NotControlled(env, "failKernel");
   controlled->channel->FailKernel(handle, Status(status, "the kernel was not built"));
@@ -187,27 +221,32 @@ napi_value FailKernel(napi_env env, napi_callback_info info) {
 
 napi_value RegisterHost(napi_env env, napi_callback_info info) {
   Args<4> args(env, info);
-  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
-  const uint32_t handle = args.U32(1);
+  Environment::Controlled* controlled = args.Controlled(0);
+  const uint32_t handle = args.Handle(1);
   const bool page_lock = args.Bool(3);
   if (!args.ok()) return args.Throw("registerHost");
   if (controlled == nullptr) return NotControlled(env, "registerHost");
-  HeldBytes held = Environment::Of(env).Hold(args[2]);
+  HeldBytes held = args.self().Hold(args[2]);
   if (held.reference == nullptr) return args.Throw("registerHost");
-  HeldBytes& known = controlled->host[handle];
-  Environment::Of(env).Release(known);
-  known = held;
+  // Bytes that could not be page-locked may be registered once more without; others may be in use.
+  if (const auto known = controlled->host.find(handle); known != controlled->host.end()) {
+    const bool is_same =
+        known->second.bytes.data() == held.bytes.data() && known->second.bytes.size() == held.bytes.size();
+    args.self().Release(is_same ? known->second : held);
+    if (!is_same) return args.Throw("registerHost");
+  }
+  controlled->host[handle] = held;
   const std::span<std::byte> bytes = controlled->pages->arena.Native(held.bytes);
   // The arena stays as long as the device, and what is not shared V8 counts itself.
-  if (held.is_shared && bytes.data() == held.bytes.data()) Environment::Of(env).CountShared(args[2], bytes.size());
+  if (held.is_shared && bytes.data() == held.bytes.data()) args.self().CountShared(args[2], bytes.size());
   const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
   return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
 }
 
 napi_value UnregisterHost(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Environment::Controlled* controlled = FindControlled(env, args.U32(0));
-  const uint32_t handle = args.U32(1);
+  Environment::Controlled* controlled = args.Controlled(0);
+  const uint32_t handle = args.Handle(1);
   const bool is_kept = args.Bool(2);
   if (!args.ok()) return args.Throw("unregisterHost");
   if (controlled == nullptr) return NotControlled(env, "unregisterHost");
@@ -215,7 +254,7 @@ napi_value UnregisterHost(napi_env env, napi_callback_info info) {
   // Kept for ever when the driver would not let go: a leak is better than pages that the driver still maps.
   if (!status.ok()) return ThrowStatus(env, "unregisterHost", status);
   if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
-    Environment& self = Environment::Of(env);
+    Environment& self = args.self();
     if (is_kept) {
       self.Release(held->second);
     } else {
@@ -271,12 +310,15 @@ napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
     napi_get_value_string_utf8(env, option, text.data(), length + 1, &length);
     options.push_back(std::move(text));
   }
+  Deliveries* const deliveries = args.self().OpenDeliveries();
+  if (deliveries == nullptr) return ThrowStatus(env, "compileNvrtc", kNoFunction);
   auto compiled = std::make_shared<Result<NvrtcResult>>(Status(StatusCode::kInternal, "not compiled yet"));
-  return OffLoop::Run(
+  return deliveries->PromiseOff(
       env,
       [compiled, source = std::move(source), name = std::move(name), options = std::move(options)] {
         *compiled = NvrtcCompile(source, name, options);
       },
+      [compiled] { *compiled = kNoThread; },
       [compiled](napi_env env) -> napi_value { return ImageValue(env, "compileNvrtc", *compiled); });
 }
 
@@ -295,36 +337,31 @@ napi_value LinkDevice(napi_env env, napi_callback_info info) {
   // A copy: the thread that links may outlive the buffer.
   const auto* bytes = static_cast<const std::byte*>(data);
   std::vector<std::byte> cubin(bytes, bytes + length);
+  Deliveries* const deliveries = args.self().OpenDeliveries();
+  if (deliveries == nullptr) return ThrowStatus(env, "linkDevice", kNoFunction);
   auto linked = std::make_shared<Result<DeviceLinkResult>>(Status(StatusCode::kInternal, "not linked yet"));
-  return OffLoop::Run(
+  return deliveries->PromiseOff(
       env,
       [linked, ordinal, cubin = std::move(cubin), library = std::move(library),
        architecture = std::move(architecture)] {
         *linked = LinkDeviceRuntime({ordinal, cubin, library, architecture});
       },
+      [linked] { *linked = kNoThread; },
       [linked](napi_env env) -> napi_value { return ImageValue(env, "linkDevice", *linked); });
 }
 
 }  // namespace
 
-void DefineControl(napi_env env, napi_value exports) {
-  const auto function = [](const char* name, napi_callback call) {
-    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
-  };
+bool DefineControl(Environment& self, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      function("enumerate", Enumerate),
-      function("openDevice", OpenDevice),
-      function("deviceInfo", DeviceInfoOf),
-      function("closeDevice", CloseDevice),
-      function("installKernel", InstallKernel),
-      function("failKernel", FailKernel),
-      function("registerHost", RegisterHost),
-      function("unregisterHost", UnregisterHost),
-      function("nvrtc", Nvrtc),
-      function("compileNvrtc", CompileNvrtc),
-      function("linkDevice", LinkDevice),
+      self.Function("enumerate", Enumerate),           self.Function("openDevice", OpenDevice),
+      self.Function("deviceInfo", DeviceInfoOf),       self.Function("closeDevice", CloseDevice),
+      self.Function("destroyDevice", DestroyDevice),   self.Function("installKernel", InstallKernel),
+      self.Function("failKernel", FailKernel),         self.Function("registerHost", RegisterHost),
+      self.Function("unregisterHost", UnregisterHost), self.Function("nvrtc", Nvrtc),
+      self.Function("compileNvrtc", CompileNvrtc),     self.Function("linkDevice", LinkDevice),
   };
-  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+  return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }
 
 }  // namespace millrace

@@ -3,9 +3,11 @@
 
 #include <node_api.h>
 
+#include "addon/environment.h"
+
 namespace millrace {
 
-/// Adds the control thread's functions to the exports.
-void DefineControl(napi_env env, napi_value exports);
+/// Adds the control thread's functions to the exports. False when the environment is ending.
+[[nodiscard]] bool DefineControl(Environment& self, napi_value exports);
 
 }  // namespace millrace

@@ -46,7 +46,7 @@ class Call {
       args.Throw(function_);
       return nullptr;
     }
-    Environment::Controlled* const controlled = Environment::Of(env_).FindControlled(channel_);
+    Environment::Controlled* const controlled = args.self().FindControlled(channel_);
     if (controlled != nullptr) return controlled->channel.get();
     NotControlled(env_, function_);
     return nullptr;
@@ -79,9 +79,7 @@ hal::IpcHandle HandleOf(Args<N>& args, size_t n) {
 
 template <size_t N>
 protocol::PeerWhat WhatOf(Args<N>& args, size_t n) {
-  const uint32_t what = args.U32(n);
-  args.Require(what <= static_cast<uint32_t>(protocol::PeerWhat::kPool));
-  return static_cast<protocol::PeerWhat>(what);
+  return static_cast<protocol::PeerWhat>(args.UpTo(n, static_cast<uint32_t>(protocol::PeerWhat::kPool)));
 }
 
 // ── Modules ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +93,7 @@ napi_value LoadModule(napi_env env, napi_callback_info info) {
 
 napi_value BindVariable(napi_env env, napi_callback_info info) {
   Call<5> call(env, info, "bindVariable");
-  const uint32_t handle = call.args.U32(1);
+  const uint32_t handle = call.args.Handle(1);
   const uint32_t module = call.args.U32(2);
   const std::string name = call.args.String(3);
   const uint64_t bytes = call.args.U53(4);
@@ -104,7 +102,7 @@ napi_value BindVariable(napi_env env, napi_callback_info info) {
 
 napi_value FailVariable(napi_env env, napi_callback_info info) {
   Call<4> call(env, info, "failVariable");
-  const uint32_t handle = call.args.U32(1);
+  const uint32_t handle = call.args.Handle(1);
   const uint64_t bytes = call.args.U53(2);
   const uint32_t failure = call.args.U32(3);
   return call.Do([=](Channel& channel) -> Status {
@@ -209,28 +207,28 @@ napi_value Elapsed(napi_env env, napi_callback_info info) {
 
 napi_value ExportMark(napi_env env, napi_callback_info info) {
   Call<2> call(env, info, "exportMark");
-  const uint32_t mark = call.args.U32(1);
+  const uint32_t mark = call.args.Handle(1);
   return call.Answer([mark](Channel& channel) { return channel.ExportMark(mark); },
                      [env](const hal::IpcHandle& handle) { return HandleValue(env, handle); });
 }
 
 napi_value OpenMark(napi_env env, napi_callback_info info) {
   Call<3> call(env, info, "openMark");
-  const uint32_t mark = call.args.U32(1);
+  const uint32_t mark = call.args.Handle(1);
   const hal::IpcHandle ipc = HandleOf(call.args, 2);
   return call.Do([&](Channel& channel) { return channel.OpenMark(mark, ipc); });
 }
 
 napi_value ExportMemory(napi_env env, napi_callback_info info) {
   Call<2> call(env, info, "exportMemory");
-  const uint32_t memory = call.args.U32(1);
+  const uint32_t memory = call.args.Handle(1);
   return call.Answer([memory](Channel& channel) { return channel.ExportMemory(memory); },
                      [env](const hal::IpcHandle& handle) { return HandleValue(env, handle); });
 }
 
 napi_value OpenMemory(napi_env env, napi_callback_info info) {
   Call<4> call(env, info, "openMemory");
-  const uint32_t memory = call.args.U32(1);
+  const uint32_t memory = call.args.Handle(1);
   const hal::IpcHandle ipc = HandleOf(call.args, 2);
   const uint64_t bytes = call.args.U53(3);
   return call.Do([&](Channel& channel) { return channel.OpenMemory(memory, ipc, bytes); });
@@ -238,30 +236,27 @@ napi_value OpenMemory(napi_env env, napi_callback_info info) {
 
 }  // namespace
 
-void DefineDeviceCalls(napi_env env, napi_value exports) {
-  const auto function = [](const char* name, napi_callback call) {
-    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
-  };
+bool DefineDeviceCalls(Environment& self, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      function("loadModule", LoadModule),
-      function("bindVariable", BindVariable),
-      function("failVariable", FailVariable),
-      function("reserveFailure", ReserveFailure),
-      function("poolStats", PoolStats),
-      function("setReleaseThreshold", SetReleaseThreshold),
-      function("releaseThreshold", ReleaseThreshold),
-      function("trimPool", TrimPool),
-      function("resetHighWater", ResetHighWater),
-      function("peerState", PeerState),
-      function("setPeer", SetPeer),
-      function("probePeer", ProbePeer),
-      function("elapsed", Elapsed),
-      function("exportMark", ExportMark),
-      function("openMark", OpenMark),
-      function("exportMemory", ExportMemory),
-      function("openMemory", OpenMemory),
+      self.Function("loadModule", LoadModule),
+      self.Function("bindVariable", BindVariable),
+      self.Function("failVariable", FailVariable),
+      self.Function("reserveFailure", ReserveFailure),
+      self.Function("poolStats", PoolStats),
+      self.Function("setReleaseThreshold", SetReleaseThreshold),
+      self.Function("releaseThreshold", ReleaseThreshold),
+      self.Function("trimPool", TrimPool),
+      self.Function("resetHighWater", ResetHighWater),
+      self.Function("peerState", PeerState),
+      self.Function("setPeer", SetPeer),
+      self.Function("probePeer", ProbePeer),
+      self.Function("elapsed", Elapsed),
+      self.Function("exportMark", ExportMark),
+      self.Function("openMark", OpenMark),
+      self.Function("exportMemory", ExportMemory),
+      self.Function("openMemory", OpenMemory),
   };
-  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+  return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }
 
 }  // namespace millrace

@@ -4,9 +4,11 @@
 
 #include <node_api.h>
 
+#include "addon/environment.h"
+
 namespace millrace {
 
-/// Adds these functions to the exports.
-void DefineDeviceCalls(napi_env env, napi_value exports);
+/// Adds these functions to the exports. False when the environment is ending.
+[[nodiscard]] bool DefineDeviceCalls(Environment& self, napi_value exports);
 
 }  // namespace millrace

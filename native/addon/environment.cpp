@@ -11,6 +11,8 @@ namespace {
 
 /// A kernel that runs longer than this keeps its thread and its memory when the environment ends under it.
 constexpr auto kJoinDeadline = std::chrono::milliseconds(400);
+/// A compilation that runs longer than this when its environment ends is left to itself.
+constexpr auto kCompileDeadline = std::chrono::milliseconds(2000);
 
 void AdjustExternalMemory(napi_env env, int64_t change) {
   int64_t total = 0;
@@ -19,10 +21,9 @@ void AdjustExternalMemory(napi_env env, int64_t change) {
 
 }  // namespace
 
-Environment& Environment::Of(napi_env env) {
-  void* data = nullptr;
-  MR_CHECK(napi_get_instance_data(env, &data) == napi_ok && data != nullptr);
-  return *static_cast<Environment*>(data);
+Deliveries* Environment::OpenDeliveries() {
+  if (deliveries == nullptr) deliveries = Deliveries::Open(env);
+  return deliveries.get();
 }
 
 HeldBytes Environment::Hold(napi_value view) {
@@ -73,6 +74,7 @@ napi_value NotControlled(napi_env env, const char* function) {
 void Environment::CleanUp(void* data) {
   auto* self = static_cast<Environment*>(data);
   if (self->port != nullptr) self->port->Close();
+  if (self->deliveries != nullptr) self->deliveries->Close(kCompileDeadline);
   self->attached.clear();
   for (auto& [id, controlled] : self->controlled) {
     if (controlled.channel != nullptr) controlled.channel->Abandon(kJoinDeadline);

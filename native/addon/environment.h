@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "addon/deliveries.h"
 #include "addon/port.h"
 #include "addon/shared_pages.h"
 #include "runtime/channel.h"
@@ -35,9 +36,15 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  static Environment& Of(napi_env env);
   /// The clean-up hook: lets go of the port, then ends the devices this environment controls, within a deadline.
   static void CleanUp(void* environment);
+
+  /// An exported function, which finds this environment in its data.
+  [[nodiscard]] napi_property_descriptor Function(const char* name, napi_callback call) {
+    return {name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, this};
+  }
+  /// Made at the first call that needs it. Null when Node refuses.
+  [[nodiscard]] Deliveries* OpenDeliveries();
 
   /// Holds the memory of a view over an ArrayBuffer or SharedArrayBuffer. Empty bytes when it is no such view.
   HeldBytes Hold(napi_value view);
@@ -72,6 +79,7 @@ class Environment {
 
   const napi_env env;
   std::shared_ptr<Port> port;
+  std::shared_ptr<Deliveries> deliveries;
   HeldBytes record;
   std::vector<Attached> attached;                       // By channel id: the owner's hot path.
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.

@@ -16,19 +16,30 @@ napi_value ClosedChannel(napi_env env, const char* function) {
 
 napi_value OpenPort(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
-  Environment& self = Environment::Of(env);
-  if (!args.ok() || self.port != nullptr) return args.Throw("openPort");
-  self.record = self.Hold(args[0]);
-  if (self.record.bytes.size() < protocol::kMaxRecordBytes) return args.Throw("openPort");
+  napi_valuetype type = napi_undefined;
+  if (!args.ok() || args.self().port != nullptr || napi_typeof(env, args[1], &type) != napi_ok ||
+      type != napi_function) {
+    return args.Throw("openPort");
+  }
+  Environment& self = args.self();
+  HeldBytes record = self.Hold(args[0]);
+  if (record.bytes.size() < protocol::kMaxRecordBytes) {
+    self.Release(record);
+    return args.Throw("openPort");
+  }
   self.port = Port::Open(env, args[1]);
-  if (self.port == nullptr)
+  if (self.port == nullptr) {
+    self.Release(record);
     return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "no thread-safe function"));
+  }
+  self.record = record;
   return nullptr;
 }
 
-napi_value ClosePort(napi_env env, napi_callback_info) {
-  Environment& self = Environment::Of(env);
-  if (self.port == nullptr) return nullptr;
+napi_value ClosePort(napi_env env, napi_callback_info info) {
+  Args<0> args(env, info);
+  if (!args.ok() || args.self().port == nullptr) return nullptr;
+  Environment& self = args.self();
   self.port->Close();
   self.port = nullptr;
   self.Release(self.record);
@@ -38,8 +49,8 @@ napi_value ClosePort(napi_env env, napi_callback_info) {
 napi_value RefPort(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   const bool on = args.Bool(0);
-  Environment& self = Environment::Of(env);
-  if (self.port != nullptr) self.port->Ref(env, on);
+  if (!args.ok()) return args.Throw("refPort");
+  if (Port* const port = args.self().port.get()) port->Ref(env, on);
   return nullptr;
 }
 
@@ -47,19 +58,23 @@ napi_value Attach(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   const uint32_t id = args.U32(0);
   if (!args.ok()) return args.Throw("attach");
-  Environment& self = Environment::Of(env);
-  if (id >= self.attached.size()) self.attached.resize(id + 1);
-  auto& attached = self.attached[id];
-  if (attached.channel == nullptr) attached.channel = Registry::Instance().Find(id);
-  if (attached.channel == nullptr) return ClosedChannel(env, "attach");
-  ++attached.count;
+  Environment& self = args.self();
+  if (self.FindAttached(id) == nullptr) {
+    // Ids of channels that there are follow each other, so the list stays short.
+    std::shared_ptr<Channel> found = Registry::Instance().Find(id);
+    if (found == nullptr) return ClosedChannel(env, "attach");
+    if (id >= self.attached.size()) self.attached.resize(id + 1);
+    self.attached[id].channel = std::move(found);
+  }
+  ++self.attached[id].count;
   return nullptr;
 }
 
 napi_value Detach(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   const uint32_t id = args.U32(0);
-  Environment& self = Environment::Of(env);
+  if (!args.ok()) return args.Throw("detach");
+  Environment& self = args.self();
   if (self.FindAttached(id) == nullptr) return nullptr;
   if (--self.attached[id].count == 0) self.attached[id].channel.reset();
   return nullptr;
@@ -68,44 +83,51 @@ napi_value Detach(napi_env env, napi_callback_info info) {
 napi_value CountShared(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   const uint64_t bytes = args.U53(1);
+  // More than there is would have V8 collect at every turn.
+  napi_value length = nullptr;
+  double most = 0;
+  args.Require(args.ok() && napi_get_named_property(env, args[0], "byteLength", &length) == napi_ok &&
+               napi_get_value_double(env, length, &most) == napi_ok && static_cast<double>(bytes) <= most);
   if (!args.ok()) return args.Throw("countShared");
-  Environment::Of(env).CountShared(args[0], bytes);
+  args.self().CountShared(args[0], bytes);
   return nullptr;
 }
 
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
-  const uint32_t kind = args.U32(1);
-  const uint32_t count = args.U32(2);
-  if (!args.ok() || kind > static_cast<uint32_t>(protocol::HandleKind::kMark)) return args.Throw("reserveHandles");
+  Channel* channel = args.Attached(0);
+  const uint32_t kind = args.UpTo(1, static_cast<uint32_t>(protocol::HandleKind::kMark));
+  const uint32_t count = args.UpTo(2, Channel::kMaxHandles);
+  if (!args.ok()) return args.Throw("reserveHandles");
   if (channel == nullptr) return ClosedChannel(env, "reserveHandles");
   return NumberValue(env, channel->ReserveHandles(static_cast<protocol::HandleKind>(kind), count));
 }
 
 napi_value ReserveStream(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
-  Environment& self = Environment::Of(env);
-  Channel* channel = self.FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("reserveStream");
   if (channel == nullptr) return ClosedChannel(env, "reserveStream");
-  return NumberValue(env, static_cast<double>(channel->ReserveStream(self.port)));
+  return NumberValue(env, static_cast<double>(channel->ReserveStream(args.self().port)));
 }
 
 napi_value LastTicket(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
+  const uint32_t stream = args.U32(1);
+  if (!args.ok()) return args.Throw("lastTicket");
   if (channel == nullptr) return ClosedChannel(env, "lastTicket");
-  return NumberValue(env, static_cast<double>(channel->LastTicket(args.U32(1))));
+  return NumberValue(env, static_cast<double>(channel->LastTicket(stream)));
 }
 
 /// The hot path: no object is made, nothing is thrown.
 napi_value Submit(napi_env env, napi_callback_info info) {
   size_t count = 2;
-  napi_value argv[2];
+  napi_value argv[2] = {};
   void* data = nullptr;
   uint32_t id = 0;
   uint32_t bytes = 0;
-  napi_get_cb_info(env, info, &count, argv, nullptr, &data);
+  if (napi_get_cb_info(env, info, &count, argv, nullptr, &data) != napi_ok || data == nullptr) return nullptr;
   napi_get_value_uint32(env, argv[0], &id);
   napi_get_value_uint32(env, argv[1], &bytes);
   auto& self = *static_cast<Environment*>(data);
@@ -123,7 +145,7 @@ napi_value Submit(napi_env env, napi_callback_info info) {
 
 napi_value Arm(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
   const uint64_t ticket = args.U53(2);
   if (!args.ok()) return args.Throw("arm");
@@ -147,7 +169,7 @@ napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
 
 napi_value Failures(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
   const uint32_t from = args.U32(2);
   if (!args.ok()) return args.Throw("failures");
@@ -175,13 +197,15 @@ napi_value Failures(napi_env env, napi_callback_info info) {
 
 napi_value LostStatus(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("lostStatus");
   return NumberValue(env, static_cast<double>(channel == nullptr ? StatusCode::kState : channel->LostStatus()));
 }
 
 napi_value Stats(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("stats");
   if (channel == nullptr) return ClosedChannel(env, "stats");
   const ChannelStats stats = channel->Stats();
   return ObjectValue(env)
@@ -203,9 +227,17 @@ napi_value Stats(napi_env env, napi_callback_info info) {
       .value();
 }
 
+napi_value BusyStreams(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("busyStreams");
+  const std::vector<uint32_t> busy = channel == nullptr ? std::vector<uint32_t>() : channel->BusyStreams();
+  return ArrayValue(env, busy, [&](uint32_t stream) { return NumberValue(env, stream); });
+}
+
 napi_value ReleaseHold(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
   const uint64_t ticket = args.U53(2);
   if (!args.ok()) return args.Throw("releaseHold");
@@ -222,7 +254,7 @@ napi_value AddressValue(napi_env env, std::optional<uint64_t> address) {
 
 napi_value StreamHandle(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
   if (!args.ok()) return args.Throw("streamHandle");
   return AddressValue(env, channel == nullptr ? std::nullopt : channel->StreamHandle(stream));
@@ -230,7 +262,7 @@ napi_value StreamHandle(napi_env env, napi_callback_info info) {
 
 napi_value MemoryAddress(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const uint32_t handle = args.U32(1);
   if (!args.ok()) return args.Throw("memoryAddress");
   return AddressValue(env, channel == nullptr ? std::nullopt : channel->MemoryAddress(handle));
@@ -238,7 +270,7 @@ napi_value MemoryAddress(napi_env env, napi_callback_info info) {
 
 napi_value HoldChannel(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
-  Channel* channel = Environment::Of(env).FindAttached(args.U32(0));
+  Channel* channel = args.Attached(0);
   const bool on = args.Bool(1);
   if (!args.ok()) return args.Throw("holdChannel");
   if (channel == nullptr) return ClosedChannel(env, "holdChannel");
@@ -248,32 +280,29 @@ napi_value HoldChannel(napi_env env, napi_callback_info info) {
 
 }  // namespace
 
-void DefineOwner(napi_env env, napi_value exports) {
-  Environment* self = &Environment::Of(env);
-  const auto function = [&](const char* name, napi_callback call) {
-    return napi_property_descriptor{name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, self};
-  };
+bool DefineOwner(Environment& self, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      function("openPort", OpenPort),
-      function("closePort", ClosePort),
-      function("refPort", RefPort),
-      function("attach", Attach),
-      function("detach", Detach),
-      function("countShared", CountShared),
-      function("reserveHandles", ReserveHandles),
-      function("reserveStream", ReserveStream),
-      function("lastTicket", LastTicket),
-      function("submit", Submit),
-      function("arm", Arm),
-      function("failures", Failures),
-      function("lostStatus", LostStatus),
-      function("stats", Stats),
-      function("releaseHold", ReleaseHold),
-      function("streamHandle", StreamHandle),
-      function("memoryAddress", MemoryAddress),
-      function("holdChannel", HoldChannel),
+      self.Function("openPort", OpenPort),
+      self.Function("closePort", ClosePort),
+      self.Function("refPort", RefPort),
+      self.Function("attach", Attach),
+      self.Function("detach", Detach),
+      self.Function("countShared", CountShared),
+      self.Function("reserveHandles", ReserveHandles),
+      self.Function("reserveStream", ReserveStream),
+      self.Function("lastTicket", LastTicket),
+      self.Function("submit", Submit),
+      self.Function("arm", Arm),
+      self.Function("failures", Failures),
+      self.Function("lostStatus", LostStatus),
+      self.Function("stats", Stats),
+      self.Function("busyStreams", BusyStreams),
+      self.Function("releaseHold", ReleaseHold),
+      self.Function("streamHandle", StreamHandle),
+      self.Function("memoryAddress", MemoryAddress),
+      self.Function("holdChannel", HoldChannel),
   };
-  MR_CHECK(napi_define_properties(env, exports, std::size(functions), functions) == napi_ok);
+  return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }
 
 }  // namespace millrace

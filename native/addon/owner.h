@@ -3,9 +3,11 @@
 
 #include <node_api.h>
 
+#include "addon/environment.h"
+
 namespace millrace {
 
-/// Adds the owner's functions to the exports.
-void DefineOwner(napi_env env, napi_value exports);
+/// Adds the owner's functions to the exports. False when the environment is ending.
+[[nodiscard]] bool DefineOwner(Environment& self, napi_value exports);
 
 }  // namespace millrace

@@ -65,7 +65,7 @@ class CpuBackend final : public hal::Backend {
   [[nodiscard]] Result<std::unique_ptr<hal::Device>> Open(uint32_t ordinal,
                                                           std::span<protocol::TimelineSlot>) override {
     hal::BackendReport report = Enumerate();
-    MR_CHECK(ordinal < report.devices.size());
+    if (ordinal >= report.devices.size()) return Status(StatusCode::kUnavailable, "finding the device");
     return cpu::CpuDevice::Open(std::move(report.devices[ordinal]));
   }
 

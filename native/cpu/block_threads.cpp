@@ -21,7 +21,7 @@ CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, Disorder* di
 void CooperativeGrid::RunBlock(uint32_t number) {
   if (disorder_ != nullptr) disorder_->Pause();
   const uint32_t block = order_[number];
-  call_.RunBlocks(block, block + 1, fault_, &barrier_);
+  if (!is_stopped_) call_.RunBlocks(block, block + 1, fault_, {.barrier = &barrier_});
   barrier_.Leave();
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   pool_->Schedule(std::exchange(stream_, nullptr));
@@ -90,6 +90,7 @@ void BlockThreads::ThreadMain() {
     wake_.wait(lock, [this] { return is_closing_ || !starting_.empty(); });
     if (starting_.empty()) return;
     std::shared_ptr<CooperativeGrid> grid = starting_.front();
+    if (grid->begun_ == 0) grid->is_stopped_ = grid->stop_.IsAsked();
     const uint32_t number = grid->begun_++;
     if (grid->begun_ == grid->block_count()) starting_.pop_front();
     lock.unlock();

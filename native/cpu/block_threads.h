@@ -20,6 +20,7 @@
 #include "cpu/grid_barrier.h"
 #include "cpu/grid_call.h"
 #include "cpu/pool.h"
+#include "cpu/stop.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {
@@ -35,6 +36,8 @@ class CooperativeGrid {
   CooperativeGrid(const hal::LaunchRequest& request, Disorder* disorder);
 
   [[nodiscard]] uint32_t block_count() const { return static_cast<uint32_t>(order_.size()); }
+  /// It begins whole or not at all, since its blocks may wait for each other; it counts as run then. Before it runs.
+  void SetStop(const Stop& stop) { stop_ = stop; }
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Why it failed, once it is finished. Its outputs are valid as long as this.
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const { return call_.FailureOf(fault_); }
@@ -52,7 +55,10 @@ class CooperativeGrid {
   LaunchFault fault_;
   std::atomic<uint32_t> unfinished_;
 
-  uint32_t begun_ = 0;  // Guarded by BlockThreads::mutex_.
+  Stop stop_;
+  // Guarded by BlockThreads::mutex_ until a block begins.
+  uint32_t begun_ = 0;
+  bool is_stopped_ = false;
   // Written before it starts; read by the thread that ends it.
   Pool* pool_ = nullptr;  // The stream, which this keeps alive, holds it.
   std::shared_ptr<Runnable> stream_;

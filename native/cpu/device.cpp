@@ -84,6 +84,8 @@ void CpuDevice::Close() {
   streams_.clear();
   block_threads_->Join();
   pool_->Join();
+  for (const auto& core : given_up_) core->Clear();
+  given_up_.clear();
 }
 
 }  // namespace millrace::cpu

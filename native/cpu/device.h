@@ -56,6 +56,8 @@ class CpuDevice final : public hal::Device {
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
 
+  /// What streams of other devices were promised runs to its end: give_up.cpp.
+  void Cancel() override;
   /// Blocks for as long as the longest kernel does. A caller that cannot wait so long leaks the device instead.
   void Close() override;
 
@@ -66,7 +68,10 @@ class CpuDevice final : public hal::Device {
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
-  std::vector<std::weak_ptr<StreamCore>> streams_;  // Thread: channel. For Close.
+  // Thread: channel. For Cancel and Close.
+  std::vector<std::weak_ptr<StreamCore>> streams_;
+  std::vector<std::shared_ptr<StreamCore>> given_up_;  // They keep what was dropped.
+  bool is_given_up_ = false;
 };
 
 }  // namespace millrace::cpu

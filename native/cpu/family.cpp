@@ -91,7 +91,9 @@ FamilyGrid::FamilyGrid(const FamilyGrid& parent, const CpuChild& child)
       launched_on_(child.stream),
       launched_by_((uint64_t{child.from_block[2]} * parent.call().launch().grid[1] + child.from_block[1]) *
                        parent.call().launch().grid[0] +
-                   child.from_block[0]) {}
+                   child.from_block[0]) {
+  SetStop(parent.stop());
+}
 
 bool FamilyGrid::IsOver(std::shared_ptr<Runnable> stream) {
   return family_->AwaitRest(std::static_pointer_cast<FamilyGrid>(shared_from_this()), std::move(stream));
@@ -99,7 +101,7 @@ bool FamilyGrid::IsOver(std::shared_ptr<Runnable> stream) {
 
 void FamilyGrid::RunBlocks(uint64_t first, uint64_t end) {
   Launcher launcher(*this);
-  call().RunBlocks(first, end, family_->fault(), nullptr, &launcher);
+  call().RunBlocks(first, end, family_->fault(), {.launcher = &launcher, .stop = stop()});
   launcher.ReportRefused();
   family_->Adopt(std::static_pointer_cast<FamilyGrid>(shared_from_this()), launcher.TakeLaunched(),
                  end == block_count() ? 1 : 0);

@@ -72,7 +72,9 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .take_memory = &KernelRun::TakeMemory,
              .run = nullptr,
              .block_now = 0,
-             .blocks_now = 1};
+             .blocks_now = 1,
+             .last_kept = nullptr,
+             .ticket = 0};
 }
 
 GridCall::GridCall(const GridCall& parent, const CpuChild& child)
@@ -98,21 +100,24 @@ GridCall::GridCall(const GridCall& parent, const CpuChild& child)
              .take_memory = &KernelRun::TakeMemory,
              .run = nullptr,
              .block_now = 0,
-             .blocks_now = 1};
+             .blocks_now = 1,
+             .last_kept = nullptr,
+             .ticket = 0};
 }
 
-void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, GridBarrier* barrier,
-                         CpuLauncher* launcher) const {
+void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
   if (fault.IsNoted()) return;
   KernelRun run(kLocalBytes * block_threads());
   CpuLaunch launch = launch_;
   launch.run = &run;
   launch.block_now = first;
-  launch.launcher = launcher;
+  launch.launcher = of.launcher;
+  launch.last_kept = of.stop.last_kept;
+  launch.ticket = of.stop.ticket;
   launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
-  if (barrier != nullptr) {
+  if (of.barrier != nullptr) {
     launch.wait_for_grid = &WaitForGrid;
-    launch.grid_barrier = barrier;
+    launch.grid_barrier = of.barrier;
   }
   const KernelExit exit = run.Call(function_, launch, first, end);
   if (exit.fault == KernelFault::kNone) return;

@@ -9,9 +9,20 @@
 #include "cpu/grid_barrier.h"
 #include "cpu/kernel_fault.h"
 #include "cpu/module.h"
+#include "cpu/stop.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
+
+/// What a run of blocks has to do with.
+struct RunOfBlocks {
+  /// Where the blocks wait for the rest of the grid; null where they cannot.
+  GridBarrier* barrier = nullptr;
+  /// Hears of what they launch; null where they cannot.
+  CpuLauncher* launcher = nullptr;
+  /// Looked at before each block.
+  Stop stop = {};
+};
 
 class GridCall {
  public:
@@ -22,11 +33,9 @@ class GridCall {
   // Arguments are pointed to.
   GridCall(GridCall&&) = default;
 
-  /// Runs the blocks [first, end), which wait for the rest of the grid at `barrier`; null where they cannot. Thread:
-  /// any, several at a time. `launcher` hears of what they launch; null where they cannot. A kernel that cannot go on
-  /// is noted in `fault`, and none of the blocks run when one was noted before.
-  void RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, GridBarrier* barrier = nullptr,
-                 CpuLauncher* launcher = nullptr) const;
+  /// Runs the blocks [first, end). Thread: any, several at a time. A kernel that cannot go on is noted in `fault`, and
+  /// none of the blocks run when one was noted before.
+  void RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of = {}) const;
   /// What the stream says of the launch when all of its blocks are over.
   [[nodiscard]] std::optional<hal::KernelFailure> FailureOf(const LaunchFault& fault) const;
 

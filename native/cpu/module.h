@@ -9,6 +9,7 @@
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be cut anywhere between blocks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,7 +39,11 @@ struct CpuLaunch {
   /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
   mutable volatile unsigned long long block_now;
   mutable volatile unsigned long long blocks_now;
+  /// A block begins only if `ticket` is no larger than what is there, or it is null: cpu/stop.h.
+  const std::atomic<uint64_t>* last_kept;
+  unsigned long long ticket;
 };
+static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
 
 /// Largest parameter: what an entry of a launch record can carry.
 inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);

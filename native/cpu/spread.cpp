@@ -46,8 +46,9 @@ bool Spread::RunAlone(uint64_t largest_step) {
   std::chrono::nanoseconds taken{0};
   uint64_t done = 0;
   for (uint64_t step = 1; taken < kAloneTime; step = std::min(2 * step, largest_step)) {
-    const uint64_t end = done + std::min(step, block_count_ - done);
-    RunBlocks(done, end);
+    const bool is_stopped = stop_.IsAsked();
+    const uint64_t end = is_stopped ? block_count_ : done + std::min(step, block_count_ - done);
+    if (!is_stopped) RunBlocks(done, end);
     done = end;
     if (done == block_count_) {
       unfinished_.store(0, std::memory_order_release);
@@ -65,14 +66,17 @@ bool Spread::RunAlone(uint64_t largest_step) {
 // finished by others at any moment, but it is a Runnable that the caller still holds.
 bool Spread::TakeChunks() {
   while (true) {
-    const uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
+    // Whoever sees first that it is to stop takes all that is left.
+    const bool is_stopped = stop_.IsAsked();
+    const uint64_t first = is_stopped ? next_.exchange(block_count_, std::memory_order_relaxed)
+                                      : next_.fetch_add(chunk_, std::memory_order_relaxed);
     if (first >= block_count_) {
       pool_->Withdraw(*this);
       return false;
     }
-    const uint64_t end = std::min(block_count_, first + chunk_);
+    const uint64_t end = is_stopped ? block_count_ : std::min(block_count_, first + chunk_);
     if (end == block_count_) pool_->Withdraw(*this);
-    RunBlocks(first, end);
+    if (!is_stopped) RunBlocks(first, end);
     if (unfinished_.fetch_sub(end - first, std::memory_order_acq_rel) == end - first) return true;
     if (end == block_count_) return false;
     if (pool_->HasRival(priority())) {

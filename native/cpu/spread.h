@@ -13,6 +13,7 @@
 
 #include "cpu/pool.h"
 #include "hal/hal.h"
+#include "cpu/stop.h"
 
 namespace millrace::cpu {
 
@@ -23,6 +24,8 @@ class Spread : public Runnable, public std::enable_shared_from_this<Spread> {
 
   /// Whether a thread that has something else to do may run it all.
   [[nodiscard]] virtual bool IsLight() const = 0;
+  /// Blocks that have not begun by then do not; they count as run. Before it runs.
+  void SetStop(const Stop& stop) { stop_ = stop; }
   /// Whether RunOn has run all blocks.
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Whether what the blocks began is over as well, once they are. False: `stream` is run by the thread that ends it.
@@ -41,6 +44,7 @@ class Spread : public Runnable, public std::enable_shared_from_this<Spread> {
 
  protected:
   [[nodiscard]] uint64_t block_count() const { return block_count_; }
+  [[nodiscard]] const Stop& stop() const { return stop_; }
 
  private:
   /// Blocks are independent and each is run once. Thread: backend, several at a time.
@@ -54,6 +58,7 @@ class Spread : public Runnable, public std::enable_shared_from_this<Spread> {
   Pool* pool_ = nullptr;  // The stream, which this keeps alive, holds it.
   std::shared_ptr<Runnable> stream_;
   uint64_t chunk_ = 1;
+  Stop stop_;
 
   std::atomic<uint64_t> next_{0};
   std::atomic<uint64_t> unfinished_;

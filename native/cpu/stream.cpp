@@ -60,6 +60,11 @@ void StreamCore::WaitUntilIdle() {
   idle_.wait(lock, [this] { return !is_driven_; });
 }
 
+bool StreamCore::IsDriven() {
+  std::lock_guard lock(mutex_);
+  return is_driven_;
+}
+
 bool StreamCore::HasAccepted(Ticket ticket) {
   std::lock_guard lock(mutex_);
   return ticket <= accepted_;
@@ -100,13 +105,23 @@ void StreamCore::Drive(Driver driver, Cores& released) {
   if (!has_current_ && !TakeNext(released)) return;
   for (uint32_t run = 1;; ++run) {
     const bool is_light = IsLight();
+    if (IsDropped(current_.ticket)) {
+      Drop();
+      if (!TakeNext(released)) return;
+      continue;
+    }
     if (driver == Driver::kVisitor && (!is_light || run > kVisitorItems)) {
       pool_->Schedule(shared_from_this());
       return;
     }
     if (disorder_) disorder_->Pause();
     if (!RunItem(driver)) return;
-    Report();
+    // What was stopped half-way is not over.
+    if (IsDropped(current_.ticket)) {
+      Drop();
+    } else {
+      Report();
+    }
     const bool is_driven = TakeNext(released);
     // Others go on before this stream's next item, which may take long. A visitor's caller does it.
     if (driver == Driver::kPoolThread) DriveReleased(released);
@@ -171,13 +186,18 @@ bool StreamCore::RunItem(Driver driver) {
 // Once registered, another thread may drive this stream before the call returns and destroy `wait`.
 bool StreamCore::RunWait(const Wait& wait) {
   const std::shared_ptr<StreamCore> other = wait.other;
-  return !other->WakeAt(wait.until, shared_from_this());
+  const std::shared_ptr<StreamCore> self = shared_from_this();
+  const Ticket ticket = current_.ticket;
+  if (!other->WakeAt(wait.until, self)) return true;
+  // Who drops this item looks among the waiters once, and that may have been before.
+  return IsDropped(ticket) && other->Leave(*this);
 }
 
 bool StreamCore::RunParts(Driver driver) {
   const Parts parts = std::get<Parts>(current_.work);
   // The thread that finished a shared item comes here again.
   if (!parts->IsFinished()) {
+    parts->SetStop({&last_kept_, current_.ticket});
     if (driver == Driver::kVisitor) {
       parts->RunHere();
     } else if (!parts->RunOn(*pool_, shared_from_this())) {
@@ -196,6 +216,7 @@ bool StreamCore::RunTogether() {
     TellFailure(together.grid->Failure());
     return true;
   }
+  together.grid->SetStop({&last_kept_, current_.ticket});
   together.threads->Run(together.grid, *pool_, shared_from_this());
   return false;
 }
@@ -203,6 +224,13 @@ bool StreamCore::RunTogether() {
 // Before the ticket counts as completed.
 void StreamCore::TellFailure(const std::optional<hal::KernelFailure>& failure) {
   if (failure) sink_->Failed(current_.ticket, *failure);
+}
+
+// The current item is over, and nobody is told: its ticket never completes.
+void StreamCore::Drop() {
+  std::lock_guard lock(mutex_);
+  dropped_.push_back(std::exchange(current_, Item{}));
+  has_current_ = false;
 }
 
 // The item's effects are published by the word, before anybody is told.
@@ -236,6 +264,9 @@ bool StreamCore::TakeNext(Cores& released) {
   }
   current_ = std::move(items_.front());
   items_.pop_front();
+  if (const Wait* const wait = std::get_if<Wait>(&current_.work)) {
+    waiting_ = {current_.ticket, wait->other, wait->until};
+  }
   return true;
 }
 
@@ -340,7 +371,10 @@ Status CpuStream::WaitMark(Ticket, hal::Mark&) {
 
 Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
   const std::shared_ptr<StreamCore>& core = static_cast<CpuStream&>(other).core_;
-  if (!core->HasAccepted(until)) return {StatusCode::kUpstream, "waiting for a stream of a device that was given up"};
+  const bool is_own = core->pool() == core_->pool();
+  if (is_own ? !core->HasAccepted(until) : !core->Promise(until, core_, ticket)) {
+    return {StatusCode::kUpstream, "waiting for a stream of a device that was given up"};
+  }
   core_->Submit(ticket, StreamCore::Wait{core, until});
   return {};
 }

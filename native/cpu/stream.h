@@ -28,6 +28,7 @@
 #include "cpu/memory.h"
 #include "cpu/pool.h"
 #include "cpu/spread.h"
+#include "cpu/stop.h"
 #include "cpu/sweep.h"
 #include "hal/hal.h"
 
@@ -71,6 +72,21 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   /// Whether `ticket` was accepted already. Thread: any.
   [[nodiscard]] bool HasAccepted(hal::Ticket ticket);
   [[nodiscard]] hal::Ticket Completed() const;
+  /// Whether somebody drives this stream, or it waits for another. Thread: any.
+  [[nodiscard]] bool IsDriven();
+
+  // Of a device that is given up: give_up.cpp.
+  /// `to`, of another device, will wait here for `until` with its item `by`. False: it would wait for ever.
+  [[nodiscard]] bool Promise(hal::Ticket until, const std::shared_ptr<StreamCore>& to, hal::Ticket by);
+  /// Promises nothing any more.
+  void Refuse();
+  [[nodiscard]] hal::Ticket Promised();
+  /// The waits among the items up to `last` that are not over.
+  [[nodiscard]] std::vector<Wait> WaitsUntil(hal::Ticket last);
+  /// Items after `last` do not begin, and stop where they run. Again with a smaller one: fewer run.
+  void DropAfter(hal::Ticket last);
+  /// Destroys what was dropped.
+  void Clear();
   /// Drives on a pool thread.
   void Run() override;
 
@@ -80,6 +96,18 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   struct Item {
     hal::Ticket ticket = 0;
     Work work;
+  };
+  /// Of a stream of another device.
+  struct PromiseMade {
+    hal::Ticket until;
+    std::weak_ptr<StreamCore> to;
+    hal::Ticket by;
+  };
+  /// The wait that was begun last, which may be over.
+  struct Waiting {
+    hal::Ticket ticket = 0;
+    std::weak_ptr<StreamCore> other;
+    hal::Ticket until = 0;
   };
   struct Waiter {
     hal::Ticket until;
@@ -100,6 +128,9 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   void Report();
   [[nodiscard]] bool TakeNext(Cores& released);
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
+  [[nodiscard]] bool Leave(const StreamCore& waiter);
+  [[nodiscard]] bool IsDropped(hal::Ticket ticket) const { return Stop{&last_kept_, ticket}.IsAsked(); }
+  void Drop();
 
   const std::shared_ptr<Pool> pool_;
   Disorder* const disorder_;  // The pool's; null but in tests.
@@ -112,12 +143,18 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
   // The same number as the slot's device word. Waits read this one: the slot may serve another stream by then.
   std::atomic<hal::Ticket> completed_{0};
+  // What comes after it is dropped. Lowered with mutex_ held.
+  std::atomic<hal::Ticket> last_kept_{UINT64_MAX};
 
   std::mutex mutex_;
   std::condition_variable idle_;
   // Guarded by mutex_.
   std::deque<Item> items_;
   std::vector<Waiter> waiters_;  // A heap.
+  std::vector<PromiseMade> promises_;
+  Waiting waiting_;
+  std::vector<Item> dropped_;
+  bool is_given_up_ = false;
   hal::Ticket accepted_ = 0;
   bool is_driven_ = false;
 };
@@ -145,6 +182,7 @@ class CpuStream final : public hal::Stream {
   [[nodiscard]] hal::Ticket Completed() const noexcept override { return core_->Completed(); }
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return core_->Completed(); }
   Status Check() override { return {}; }
+  [[nodiscard]] bool IsBusy(hal::Ticket) const override { return core_->IsDriven(); }
 
   /// Every CPU device reaches the memory of every other one: they are one process.
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;

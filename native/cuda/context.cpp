@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "cuda/context_scope.h"
+#include "cuda/driver.h"
 #include "cuda/driver_errors.h"
 
 namespace millrace::cuda {
@@ -33,7 +34,7 @@ Result<std::shared_ptr<Context>> Context::OwnerOf(const std::byte* address) {
 }
 
 Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
-  MR_CHECK(ordinal < kMaxDevices);
+  if (ordinal >= kMaxDevices || !LoadDriver().is_loaded) return Status(StatusCode::kUnavailable, "finding the device");
   // Never destroyed: native threads may outlive every static object.
   static auto* mutex = new std::mutex;
   static auto* kept = new std::array<std::shared_ptr<Context>, kMaxDevices>;

@@ -267,6 +267,9 @@ class Stream {
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
   /// Asks the device whether the stream's work can still end: kDeviceLost when it faulted. Thread: channel.
   virtual Status Check() = 0;
+  /// Whether it has not come to the end of what it was given, `accepted` the last of it; on a device that was given up,
+  /// whether anything of it still runs. Asks no device. Thread: any.
+  [[nodiscard]] virtual bool IsBusy(Ticket accepted) const { return Completed() < accepted; }
   /// The driver's own handle, or a number that no other stream of the process has. Thread: any.
   [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
 };
@@ -356,6 +359,10 @@ class Device {
   /// Thread: control. Blocks.
   [[nodiscard]] virtual Result<protocol::PeerRoute> ProbePeer(Device& other) = 0;
 
+  /// Nobody waits for its work any more: what has not begun is dropped where the backend can, what runs is stopped
+  /// where it can be. Tickets of dropped work never complete. Nothing is submitted afterwards. Called again, it looks
+  /// again: what another device was promised may be wanted no more. Thread: channel.
+  virtual void Cancel() {}
   /// Waits for what is queued and gives everything back. Thread: channel, after its last record. May take long.
   virtual void Close() = 0;
 };

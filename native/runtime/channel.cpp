@@ -95,7 +95,12 @@ int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
 }
 
 uint32_t Channel::ReserveHandles(protocol::HandleKind kind, uint32_t count) {
-  return next_handle_[static_cast<uint32_t>(kind)].fetch_add(count, std::memory_order_relaxed);
+  std::atomic<uint32_t>& next = next_handle_[static_cast<uint32_t>(kind)];
+  uint32_t first = next.load(std::memory_order_relaxed);
+  do {
+    if (count > kMaxHandles - first) return kMaxHandles;
+  } while (!next.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
+  return first;
 }
 
 Ticket Channel::LastTicket(uint32_t stream) {
@@ -166,20 +171,45 @@ void Channel::Hold(bool on) {
   bell_.Ring();
 }
 
+std::vector<uint32_t> Channel::BusyStreams() {
+  std::vector<uint32_t> busy;
+  std::lock_guard lock(access_mutex_);
+  for (uint32_t n = 0; n < stream_count_.load(); ++n) {
+    const StreamState& stream = *streams_[n].load();
+    if (stream.backend != nullptr && stream.backend->IsBusy(stream.Issued())) busy.push_back(n);
+  }
+  return busy;
+}
+
 // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-void Channel::Close() {
+void Channel::BeginClose() {
   {
     std::lock_guard lock(ring_.producer_mutex());
     is_closing_ = true;
   }
   stop_when_drained_.store(true, std::memory_order_seq_cst);
   Hold(false);
+}
+
+void Channel::Close() {
+  BeginClose();
   std::unique_lock lock(exit_mutex_);
   exit_.wait(lock, [&] { return has_exited_; });
 }
 
-void Channel::Abandon(std::chrono::milliseconds deadline) {
+void Channel::OnExit(std::function<void()> told) {
+  {
+    std::lock_guard lock(exit_mutex_);
+    if (!has_exited_) {
+      told_of_exit_.push_back(std::move(told));
+      return;
+    }
+  }
+  told();
+}
+
+void Channel::BeginAbandon() {
   {
     std::lock_guard lock(ring_.producer_mutex());
     is_closing_ = true;
@@ -190,6 +220,10 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
   host_.ForEach([&](const HostEntry& entry) { entry.state->lease.Withdraw(); });
   is_abandoned_.store(true, std::memory_order_seq_cst);
   bell_.Ring();
+}
+
+void Channel::Abandon(std::chrono::milliseconds deadline) {
+  BeginAbandon();
   std::unique_lock lock(exit_mutex_);
   exit_.wait_for(lock, deadline, [&] { return has_exited_; });
 }

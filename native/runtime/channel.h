@@ -81,6 +81,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] const hal::DeviceInfo& info() const { return device_->info(); }
 
   // ── Owners. Thread: any. ──
+  /// Indices of handles of one kind.
+  static constexpr uint32_t kMaxHandles = 1u << protocol::kHandleIndexBits;
   struct Submission {
     Ticket ticket = 0;
     StatusCode refused = StatusCode::kOk;  // With nothing claimed and nothing queued.
@@ -88,6 +90,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Submission Submit(std::span<const std::byte> record);
   /// A free timeline slot, or -1.
   int64_t ReserveStream(std::shared_ptr<WakeTarget> owner);
+  /// The first of a run of indices, or kMaxHandles when there are not so many left.
   uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count);
   Ticket LastTicket(uint32_t stream);
   /// Asks for a wake at `ticket`; false when there is nothing to wait for.
@@ -102,6 +105,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// Where memory is on the device; nothing until it was made. Waits for no more than the end of its very record.
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle);
   void Hold(bool on);
+  /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
+  [[nodiscard]] std::vector<uint32_t> BusyStreams();
 
   // ── Control. Thread: control. ──
   struct KernelInstall {
@@ -141,10 +146,16 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Result<hal::IpcHandle> ExportMemory(uint32_t memory);
   /// Records that name the handle wait for it; when it cannot be opened, they fail.
   Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
-  /// Refuses new records, runs the queued ones to their end, closes the device and waits for its thread to end.
+  /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
+  void BeginClose();
+  /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that
+  /// does not end keeps the thread, and all that both use, for good.
+  void BeginAbandon();
+  /// Calls `told` once when the thread ends, on that thread, or at once. Thread: any.
+  void OnExit(std::function<void()> told);
+  /// BeginClose, and waits for the thread to end.
   void Close();
-  /// Gives up what is queued and waits for the thread until `deadline`; after it the thread is left to itself, with all
-  /// that it uses.
+  /// BeginAbandon, and waits for the thread until `deadline`.
   void Abandon(std::chrono::milliseconds deadline);
 
   // ── Other channels and the watcher. Thread: any. ──
@@ -196,7 +207,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool Post(std::function<void()> change);
   void RunOnChannel(std::function<void()> change);
   bool HasWork();
-  void AwaitIssued();
+  void AwaitEnds();
+  bool HasBusyStream();
   void Finish();
 
   // issue*.cpp: one record.
@@ -354,7 +366,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;
-  bool has_exited_ = false;  // Guarded by exit_mutex_.
+  // Guarded by exit_mutex_.
+  bool has_exited_ = false;
+  std::vector<std::function<void()>> told_of_exit_;
 };
 
 }  // namespace millrace

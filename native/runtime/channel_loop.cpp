@@ -61,6 +61,7 @@ void Channel::RunChanges() {
   std::vector<std::function<void()>> changes;
   {
     std::lock_guard lock(notice_mutex_);
+    has_notices_.store(false, std::memory_order_relaxed);
     changes.swap(changes_);
   }
   for (auto& change : changes) change();
@@ -175,20 +176,32 @@ void Channel::Idle(bool is_recent) {
   bell_.Sleep([&] { return HasWork(); }, timeout);
 }
 
-void Channel::AwaitIssued() {
-  // Only on the way out, where nobody is left to be woken; whoever joins has a deadline.
+bool Channel::HasBusyStream() {
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     const StreamState& stream = *streams_[n].load();
-    while (LostStatus() != StatusCode::kDeviceLost && stream.Completed() < stream.accepted) {
-      hal::Stream* const backend = stream.backend.get();
-      if (backend != nullptr && !(backend->Check().ok() && backend->Resolve(stream.accepted).ok())) return;
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
+    hal::Stream* const backend = stream.backend.get();
+    if (backend == nullptr || !backend->IsBusy(stream.accepted)) continue;
+    // A device that faulted comes to no end.
+    if (!backend->Check().ok() || !backend->Resolve(stream.accepted).ok()) return false;
+    if (backend->IsBusy(stream.accepted)) return true;
+  }
+  return false;
+}
+
+void Channel::AwaitEnds() {
+  constexpr std::chrono::nanoseconds kFirstPause = std::chrono::microseconds(200);
+  constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(20);
+  for (auto pause = kFirstPause; LostStatus() != StatusCode::kDeviceLost; pause = std::min(2 * pause, kLongestPause)) {
+    if (is_abandoned_.load(std::memory_order_acquire)) device_->Cancel();
+    if (!HasBusyStream()) return;
+    // A kernel may run for ever, and the control thread waits for what it asks for.
+    RunChanges();
+    bell_.Sleep([&] { return has_notices_.load(std::memory_order_acquire); }, pause);
   }
 }
 
 void Channel::Finish() {
-  AwaitIssued();
+  AwaitEnds();
   MarkLost(Closed());
   pump_.Stop();  // It may be using a stream.
   // Before anything is taken down: these may hold what the pump made, which must not outlive the device.
@@ -233,9 +246,14 @@ void Channel::Finish() {
     late.swap(changes_);
   }
   for (auto& change : late) change();
-  std::lock_guard lock(exit_mutex_);
-  has_exited_ = true;
-  exit_.notify_all();
+  std::vector<std::function<void()>> told;
+  {
+    std::lock_guard lock(exit_mutex_);
+    has_exited_ = true;
+    told.swap(told_of_exit_);
+    exit_.notify_all();
+  }
+  for (auto& tell : told) tell();
 }
 
 }  // namespace millrace

@@ -5,12 +5,21 @@
 #include "runtime/channel.h"
 
 namespace millrace {
+namespace {
+
+Status NoModule() {
+  return Status(StatusCode::kState, "the module is not loaded");
+}
+
+}  // namespace
 
 Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelInstall& install) {
   const auto& [request, is_checked, module] = install;
   auto kernel = WithDevice([&](hal::Device& device) {
     if (!module) return device.LoadKernel(request);
-    return modules_.at(*module)->FindKernel(request.entry, request.is_bounded, request.is_launching);
+    const auto loaded = modules_.find(*module);
+    if (loaded == modules_.end()) return Result<std::shared_ptr<hal::Kernel>>(NoModule());
+    return loaded->second->FindKernel(request.entry, request.is_bounded, request.is_launching);
   });
   if (!kernel.ok()) return kernel.status();
   const hal::KernelLimits limits = kernel.value()->limits();
@@ -45,7 +54,11 @@ Status Channel::LoadModule(uint32_t module, std::span<const std::byte> image) {
 }
 
 Result<uint64_t> Channel::BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes) {
-  auto found = WithDevice([&](hal::Device&) { return modules_.at(module)->FindVariable(name); });
+  auto found = WithDevice([&](hal::Device&) -> Result<std::unique_ptr<hal::Memory>> {
+    const auto loaded = modules_.find(module);
+    if (loaded == modules_.end()) return NoModule();
+    return loaded->second->FindVariable(name);
+  });
   if (!found.ok()) return found.status();
   if (found.value()->bytes() != bytes) return found.value()->bytes();
   // Not counted as live: nobody allocated it, and nobody can free it.
@@ -53,7 +66,10 @@ Result<uint64_t> Channel::BindVariable(uint32_t handle, uint32_t module, const s
   entry->memory = std::move(found).value();
   entry->address = entry->memory->address();
   entry->bytes = bytes;
-  Post([this, handle, entry = std::move(entry)]() mutable { memory_.Bind(handle, std::move(entry)); });
+  Post([this, handle, entry = std::move(entry)]() mutable {
+    // What is there already may be in use.
+    if (memory_.Find(handle) == nullptr) memory_.Bind(handle, std::move(entry));
+  });
   return bytes;
 }
 
@@ -61,7 +77,10 @@ void Channel::FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = bytes;
   entry->spoil.Set(failure);
-  Post([this, handle, entry = std::move(entry)]() mutable { memory_.Bind(handle, std::move(entry)); });
+  Post([this, handle, entry = std::move(entry)]() mutable {
+    // What is there already may be in use.
+    if (memory_.Find(handle) == nullptr) memory_.Bind(handle, std::move(entry));
+  });
 }
 
 }  // namespace millrace

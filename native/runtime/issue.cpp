@@ -83,6 +83,10 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
 Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::StreamCreateRecord record;
   if (!reader.Read(record) || stream.backend != nullptr) return FailMalformed(stream, ticket);
+  const hal::DeviceInfo& info = device_->info();
+  if (record.priority > info.least_priority || record.priority < info.greatest_priority) {
+    return Fail(stream, ticket, {.status = Status(StatusCode::kArgument, "the stream's priority is out of range")}, {});
+  }
   hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
   auto created = device_->CreateStream(request);

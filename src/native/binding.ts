@@ -55,6 +55,11 @@ export interface Binding {
   deviceInfo(channel: number): NativeDeviceInfo;
   /** Stops after the queued records, joins the channel thread and closes the device, off the loop. */
   closeDevice(channel: number): Promise<void>;
+  /**
+   * Drops what is queued and stops what runs, where the device can; then as closeDevice, which it may follow. Settles when nothing runs
+   * any more: never, where a kernel never ends.
+   */
+  destroyDevice(channel: number): Promise<void>;
   /** Loads an image (blocks) and lets the streams that wait for this kernel go on; throws a NativeFailure, after which call failKernel. */
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
@@ -140,6 +145,8 @@ export interface Binding {
   /** 0, or the Status the device died of. */
   lostStatus(channel: number): number;
   stats(channel: number): ChannelStats;
+  /** Streams that have not come to the end of what was issued, or, of a device that is being destroyed, that still run. */
+  busyStreams(channel: number): number[];
   /** The owner's function has returned: the HOLD record with this ticket completes. */
   releaseHold(channel: number, stream: number, ticket: number): void;
   streamHandle(channel: number, stream: number): bigint | undefined;

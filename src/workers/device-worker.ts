@@ -12,6 +12,7 @@ import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import {
   CompileError,
+  DeviceLostError,
   encodeError,
   LaunchError,
   MillraceError,
@@ -215,6 +216,11 @@ class ControlledDevice {
     for (const [handle, { byteLength, failure }] of this.#binding) binding.failVariable(this.channel, handle, byteLength, failure);
     return binding.closeDevice(this.channel);
   }
+
+  destroy(): Promise<void> {
+    this.#isClosing = true;
+    return binding.destroyDevice(this.channel);
+  }
 }
 
 /** What only the compiled image tells of a variable. */
@@ -263,6 +269,8 @@ function asMillraceError(error: unknown, what: string, capability: string = ''):
       return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what}: ${message}`, capability, facts);
     case Status.STATE:
       return new StateError('ERR_MILLRACE_STATE', `${what}: ${message}`, facts);
+    case Status.DEVICE_LOST:
+      return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'fault', facts);
     default:
       return status === undefined ? error : new LaunchError('ERR_MILLRACE_LAUNCH', `${what}: ${message}`, facts);
   }
@@ -298,8 +306,8 @@ function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
   }
 }
 
-async function close(): Promise<void> {
-  await device?.close();
+async function end(closed: Promise<void> | undefined): Promise<void> {
+  await closed;
   send({ type: 'closed' });
   // A compiler under way would keep the thread.
   process.exit();
@@ -335,7 +343,10 @@ port.on('message', (message: ToWorker) => {
       device?.unregister(message.handle);
       break;
     case 'close':
-      void close();
+      void end(device?.close());
+      break;
+    case 'destroy':
+      void end(device?.destroy());
   }
 });
 

@@ -28,7 +28,10 @@ export type ToWorker =
   /** A ControlCall; 'answered' or 'refused' follows, by the same id. */
   | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
-  | { readonly type: 'close' };
+  /** Runs what is queued, then ends. */
+  | { readonly type: 'close' }
+  /** Drops what is queued, and ends as soon as nothing runs any more; also after 'close'. */
+  | { readonly type: 'destroy' };
 
 export type FromWorker =
   /** First message: asking the driver may take a tenth of a second, so it is asked here. */

@@ -1,23 +1,24 @@
-// The owner's side of a device's worker: starts it, opens a device in it, and is the Channel that core submits to.
+// The owner's side of a worker with an open device: the Channel that core submits to.
 //
 // The worker is let go by the loop as soon as the device is open: waiting promises hold the loop by themselves. If the
 // worker ends unasked, the device is lost.
 // Thread: owner.
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { Build, BuildSpec } from '../core/channel/build.js';
-import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
+import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
-import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
+import { decodeError, DeviceLostError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
-import type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** A worker that said it is closed and has not ended after this is terminated. */
 const EXIT_MS = 2000;
+/** What runs on a device so long after it was destroyed is taken for something that never ends. */
+export const DESTROY_MS = 5000;
 
 /** Buffers whose memory V8 was told of in this thread. */
 const counted: WeakSet<SharedArrayBuffer> = new WeakSet();
@@ -27,36 +28,7 @@ interface Settling<T> {
   reject(error: Error): void;
 }
 
-/** A worker that has looked which devices there are, and waits to be told which one to open. */
-export class DeviceWorker {
-  readonly worker: Worker;
-  readonly #binding: Binding;
-
-  private constructor(binding: Binding, worker: Worker) {
-    this.#binding = binding;
-    this.worker = worker;
-  }
-
-  static async start(binding: Binding): Promise<{ readonly worker: DeviceWorker; readonly backends: readonly BackendReport[] }> {
-    const worker = new Worker(new URL('./device-worker.js', import.meta.url), { name: 'millrace', execArgv: [] });
-    const message = await nextMessage(worker, 'enumerated');
-    return { worker: new DeviceWorker(binding, worker), backends: message.backends };
-  }
-
-  async open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
-    post(this.worker, { type: 'open', backend, info: chosen, maxPending });
-    const { channel, info, timeline, arena } = await nextMessage(this.worker, 'opened');
-    return new WorkerChannel(this.#binding, this.worker, encoder, { id: channel, backend, info, maxPending, timeline, arena });
-  }
-
-  async close(): Promise<void> {
-    const exited = once(this.worker, 'exit');
-    post(this.worker, { type: 'close' });
-    await exited;
-  }
-}
-
-interface Opened {
+export interface Opened {
   readonly id: number;
   readonly backend: BackendName;
   readonly info: NativeDeviceInfo;
@@ -220,6 +192,27 @@ export class WorkerChannel implements Channel {
     await this.holdLoop(this.#exited);
   }
 
+  async destroy(): Promise<StillRunning | undefined> {
+    if (this.#state !== 'closed') {
+      this.#state = 'closing';
+      post(this.#worker, { type: 'destroy' });
+    }
+    // The timer holds the loop.
+    let timer: NodeJS.Timeout | undefined;
+    const isLate = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, DESTROY_MS, true);
+    });
+    const gaveUp = await Promise.race([this.#exited, isLate]);
+    clearTimeout(timer);
+    if (gaveUp !== true) return undefined;
+    const streams = this.#binding.busyStreams(this.id);
+    this.#end(undefined);
+    // Its environment does not wait for what runs, but the worker may be in a call of the driver that does.
+    this.#worker.unref();
+    void this.#worker.terminate();
+    return { streams, afterMs: DESTROY_MS };
+  }
+
   #expect<T>(pending: Map<number, Settling<T>>, id: number, message: ToWorker): Promise<T> {
     // Nobody is there to answer.
     if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
@@ -313,22 +306,4 @@ function take<T>(pending: Map<number, Settling<T>>, handle: number): Settling<T>
 
 function post(worker: Worker, message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
   worker.postMessage(message, moved);
-}
-
-/** The next message, which is this one, or the worker's failure. */
-function nextMessage<T extends FromWorker['type']>(worker: Worker, type: T): Promise<Extract<FromWorker, { readonly type: T }>> {
-  return new Promise((resolve, reject) => {
-    const ended = (code: number): void => {
-      reject(new DeviceLostError('ERR_MILLRACE_LOST', `The device's worker ended before it was ready (exit code ${code}).`, 'worker-exit'));
-    };
-    worker.once('error', reject);
-    worker.once('exit', ended);
-    worker.once('message', (message: FromWorker) => {
-      worker.off('error', reject);
-      worker.off('exit', ended);
-      if (message.type === 'openFailed') reject(decodeError(message.error));
-      else if (message.type === type) resolve(message as Extract<FromWorker, { readonly type: T }>);
-      else reject(new InternalError('ERR_MILLRACE_INTERNAL', `The device's worker said '${message.type}' instead of '${type}'.`));
-    });
-  });
 }

@@ -41,6 +41,8 @@ struct MrCpuLaunch {
   void* run;
   mutable volatile unsigned long long block_now;
   mutable volatile unsigned long long blocks_now;
+  const unsigned long long* last_kept;
+  unsigned long long ticket;
 };
 struct MrChild {
   void (*entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);

@@ -73,7 +73,7 @@ static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long 
   mr_current_frames = &frames;
   mr_block_barrier barrier;
   auto* threads = static_cast<mr_thread*>(frames.take(count * sizeof(mr_thread)));
-  for (unsigned long long block = first; block < end; ++block) {
+  for (unsigned long long block = first; block < end && !mr_is_stopped(launch); ++block) {
     const mr_index3 block_index{mr_index(static_cast<int>(block % columns)),
                                 mr_index(static_cast<int>(block / columns % rows)),
                                 mr_index(static_cast<int>(block / columns / rows))};

@@ -23,7 +23,7 @@ static MR_INLINE void mr_run_together(const MrCpuLaunch* launch, unsigned long l
   const mr_index3 block_dim = index_of(launch->block);
   const mr_index3 grid_dim = index_of(launch->grid);
   unsigned long long alone = first;
-  for (unsigned long long block = first; block < end;) {
+  for (unsigned long long block = first; block < end && !mr_is_stopped(launch);) {
     const int column = static_cast<int>(block % columns);
     const mr_index3 block_index{mr_index(column), mr_index(static_cast<int>(block / columns % rows)),
                                 mr_index(static_cast<int>(block / columns / rows))};

@@ -41,7 +41,15 @@ struct MrCpuLaunch {
   /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
   mutable volatile unsigned long long block_now;
   mutable volatile unsigned long long blocks_now;
+  /// A block begins only if `ticket` is no larger than what is there, or it is null: whose device was given up stops.
+  const unsigned long long* last_kept;
+  unsigned long long ticket;
 };
+
+/// Asked before each block.
+static MR_INLINE bool mr_is_stopped(const MrCpuLaunch* launch) {
+  return launch->last_kept != nullptr && launch->ticket > __atomic_load_n(launch->last_kept, __ATOMIC_RELAXED);
+}
 
 /// The launch of the blocks that this thread runs.
 static thread_local const MrCpuLaunch* mr_launch_of_block;
@@ -88,7 +96,7 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   int column = static_cast<int>(first % columns);
   int row = static_cast<int>(first / columns % rows);
   int layer = static_cast<int>(first / columns / rows);
-  for (unsigned long long block = first; block < end; ++block) {
+  for (unsigned long long block = first; block < end && !mr_is_stopped(launch); ++block) {
     const mr_index3 block_index{mr_index(column), mr_index(row), mr_index(layer)};
     blockIdx = block_index;
     launch->block_now = block;

@@ -20,7 +20,7 @@ static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned lo
   mr_dynamic_shared = launch->dynamic_shared;
   blockDim = block_dim;
   gridDim = grid_dim;
-  for (unsigned long long block = first; block < end; ++block) {
+  for (unsigned long long block = first; block < end && !mr_is_stopped(launch); ++block) {
     const mr_index3 block_index{mr_index(static_cast<int>(block % columns)),
                                 mr_index(static_cast<int>(block / columns % rows)),
                                 mr_index(static_cast<int>(block / columns / rows))};

@@ -235,6 +235,7 @@ export class WaitTimeoutError extends MillraceError {
   }
 }
 
+/** 'hung': it was destroyed, and a kernel went on running. */
 export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 
 /** The device is gone; everything pending on it rejects with this. */
@@ -245,7 +246,9 @@ export class DeviceLostError extends MillraceError {
   constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {
     super(code, message, facts);
     this.reason = reason;
-    this.restartNeeds = reason === 'fault' || reason === 'hung' ? 'process' : 'reopen';
+    // A kernel that hangs on a CPU device keeps a thread; on a GPU it keeps the GPU.
+    const isKept = reason === 'hung' && facts.device?.startsWith('cpu') !== true;
+    this.restartNeeds = reason === 'fault' || isKept ? 'process' : 'reopen';
   }
 }
 

@@ -109,4 +109,16 @@ export interface Channel {
   holdLoop<T>(promise: Promise<T>): Promise<T>;
   /** After the last record: runs what is queued, closes the device, ends the worker. */
   close(): Promise<void>;
+  /**
+   * Drops what is queued, closes the device and ends the worker: undefined. What still runs when the time for that is over is left
+   * alone, with its thread and its memory.
+   */
+  destroy(): Promise<StillRunning | undefined>;
+}
+
+/** What a device that was destroyed did not stop. */
+export interface StillRunning {
+  /** The slots of the streams. */
+  readonly streams: readonly number[];
+  readonly afterMs: number;
 }

@@ -7,7 +7,7 @@ import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
 import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
-import type { Channel } from '../channel/channel.js';
+import type { Channel, StillRunning } from '../channel/channel.js';
 import { PlanBook } from '../kernels/plan-book.js';
 import { FailureBook } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
@@ -18,6 +18,7 @@ import { HandleTable, type Reach } from './handles.js';
 import { Helpers } from './helpers.js';
 import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
+import { hungError } from './hung.js';
 import { OrderBook, type Submitter } from './order.js';
 import { SpentHandles } from './spent-handles.js';
 import { StreamSlots } from './stream-slots.js';
@@ -213,6 +214,15 @@ export class DeviceCore implements Submitter {
       this.failures.tellRest(true);
       this.errors.complete();
     });
+  }
+
+  /** It was destroyed, and something of it does not end: what is asked of it from now on is told so. */
+  hang(still: StillRunning): DeviceLostError {
+    const error = hungError(this.name, this.timelines, still);
+    this.state = 'lost';
+    this.lostError = error;
+    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    return error;
   }
 
   /** Nothing runs on it any more, and what it had is gone with it. */

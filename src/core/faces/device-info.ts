@@ -29,4 +29,6 @@ export interface DeviceOwner {
   release(): boolean;
   /** It is being closed until then. */
   ends(closed: Promise<void>): void;
+  /** It is being destroyed, which nobody has to wait for. */
+  letsGo(): void;
 }

@@ -17,9 +17,10 @@ import { MODULE, type ModuleText } from '../kernels/module.js';
 import { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Operation } from '../operations/operation.js';
-import type { Timeline } from '../timeline/timeline.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseHeldEnd } from '../waits/held.js';
-import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { whatKeeps } from '../waits/stuck.js';
+import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
@@ -259,22 +260,42 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /**
    * Refuses new work at once and resolves when the rest has finished and the device is closed: `cuDevicePrimaryCtxRelease`.
    * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
+   *
+   * It waits as long as the work takes; `opts` limits the wait alone, which then rejects with AbortError, or with a WaitTimeoutError that
+   * says what runs: the device goes on closing, `close` again waits again, and `destroy` ends it.
    */
-  close(): Promise<void> {
+  close(opts?: WaitOptions): Promise<void> {
     const refused = refuseHeldEnd(this.core.timelines) ?? this.core.visitors.refuse();
     if (refused !== undefined) return Promise.reject(refused);
+    let limits: WaitOptions;
+    try {
+      limits = checkWaitOptions(opts);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
-    return this.#end(() => this.#close());
+    if (this.#closing === undefined) {
+      this.#closing = this.#close();
+      this.#owner.ends(this.#closing);
+    }
+    if (limits.signal === undefined && limits.timeoutMs === undefined) return this.#closing;
+    return waitWith(this.#closing, limits, `device ${this.core.name} to close`, [], () => whatKeeps(this.#ends()));
   }
 
   /**
-   * Refuses new work, and rejects what is pending with DeviceLostError, at once; `reason` becomes its cause. Resolves when
-   * the device is closed: that stops no kernel, and what was accepted runs to its end first, off this thread.
+   * Refuses new work, and rejects what is pending with DeviceLostError, at once; `reason` becomes its cause. What has not begun is dropped.
+   * On a CPU device, what runs stops before its next block; on a GPU, what the driver was given runs to its end. Resolves when nothing runs
+   * any more and the device is closed.
+   *
+   * What still runs after 5 s is taken for a kernel that never ends. Then `destroy` rejects with a DeviceLostError, reason 'hung', that names
+   * it, and its thread and memory are left to it. Opened again, a CPU device is a fresh one; a GPU runs the kernel until the process ends.
    */
   destroy(reason?: unknown): Promise<void> {
     // A close that is under way waits no longer.
     if (this.state === 'closing') this.#lose(reason);
-    return this.#end(() => this.#destroy(reason));
+    this.#closing ??= this.#destroy(reason);
+    this.#owner.letsGo();
+    return this.#closing;
   }
 
   /** `close()`, for `await using`. */
@@ -303,12 +324,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return stream;
   }
 
-  #end(how: () => Promise<void>): Promise<void> {
-    if (this.#closing === undefined) {
-      this.#closing = how();
-      this.#owner.ends(this.#closing);
-    }
-    return this.#closing;
+  /** Where its streams are over. */
+  #ends(): Point[] {
+    return Array.from(this.core.timelines, (timeline) => timeline.here());
   }
 
   #wrapped(handle: bigint, { owner, label }: { readonly owner?: object; readonly label?: string }): Stream {
@@ -336,14 +354,21 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       leave(this);
       this.hub.complete();
     }
-    await core.channel.close();
+    if (core.lostError === undefined) await core.channel.close();
+    else await this.#abandon(core.lostError);
   }
 
   async #destroy(reason: unknown): Promise<void> {
     this.#lose(reason);
     // Lost, it is let go by all who opened it: opened again, it is another one.
     this.#owner.release();
-    await this.core.channel.close();
+    await this.#abandon(undefined);
+  }
+
+  /** Lost: whatever runs. `lost` tells of what has happened to it, which is told once. */
+  async #abandon(lost: DeviceLostError | undefined): Promise<void> {
+    const still = await this.core.channel.destroy();
+    if (still !== undefined && (lost === undefined || lost.reason === 'closed')) throw this.core.hang(still);
   }
 
   #lose(reason: unknown): void {

@@ -14,6 +14,9 @@ struct CpuLaunch {
   void* grid_barrier;
   /// Of images whose kernels launch kernels: a millrace::cpu::CpuLauncher.
   void* launcher;
+  /// Of a device that is given up, which a GPU's kernels know nothing of.
+  const unsigned long long* last_kept = nullptr;
+  unsigned long long ticket = 0;
 };
 using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 

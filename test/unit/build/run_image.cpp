@@ -30,6 +30,8 @@ struct MrCpuLaunch {
   void* run = nullptr;
   mutable volatile unsigned long long block_now = 0;
   mutable volatile unsigned long long blocks_now = 0;
+  const unsigned long long* last_kept = nullptr;
+  unsigned long long ticket = 0;
 };
 using Entry = void (*)(const MrCpuLaunch*, unsigned long long, unsigned long long);
 

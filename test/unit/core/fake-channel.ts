@@ -201,6 +201,11 @@ export class FakeChannel implements Channel {
     return promise;
   }
 
+  async destroy(): Promise<undefined> {
+    await this.close();
+    return undefined;
+  }
+
   close(): Promise<void> {
     this.isClosed = true;
     return Promise.resolve();
@@ -271,6 +276,7 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
     ordering: 'tracked',
     release: () => true,
     ends: () => undefined,
+    letsGo: () => undefined,
   });
   return { channel, progress, core, device, holds };
 }

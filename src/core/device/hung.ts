@@ -1,0 +1,22 @@
+// What is said of a device that was destroyed while a kernel ran which does not end.
+// Thread: owner.
+import { DeviceLostError } from '../base/errors.js';
+import type { OperationInfo } from '../base/snapshots.js';
+import type { StillRunning } from '../channel/channel.js';
+import type { Timeline } from '../timeline/timeline.js';
+
+/** `timelines`: the device's. The error has the first operation that still runs; the message names them all. */
+export function hungError(device: string, timelines: Iterable<Timeline>, still: StillRunning): DeviceLostError {
+  const running: OperationInfo[] = [];
+  for (const timeline of timelines) {
+    if (!still.streams.includes(timeline.slot)) continue;
+    const operation = timeline.log.at(timeline.completed + 1);
+    if (operation !== undefined) running.push(operation);
+  }
+  const what = running.map(({ kind, label, stream }) => `${kind} ${label ?? ''}`.trim() + ` on stream ${stream}`).join(', ');
+  const message =
+    `Device ${device} was destroyed, and ${what || 'its worker'} has not ended within ${still.afterMs} ms: ` +
+    `it is left to itself, with its thread and its memory.`;
+  const [operation] = running;
+  return new DeviceLostError('ERR_MILLRACE_LOST', message, 'hung', { device, stream: operation?.stream, operation });
+}

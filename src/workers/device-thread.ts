@@ -1,0 +1,98 @@
+// The owner's side of a device's worker before a device is open in it.
+//
+// A worker may fail or end at any moment, also while nobody waits for it: it is listened to from its start, and what is
+// asked of one that has ended is refused.
+// Thread: owner.
+import { Worker } from 'node:worker_threads';
+import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
+import type { Binding } from '../native/binding.js';
+import type { Encoder } from '../protocol/encoder.js';
+import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+import type { FromWorker, ToWorker } from './messages.js';
+import { WorkerChannel } from './worker-channel.js';
+
+interface Awaited {
+  readonly type: FromWorker['type'];
+  take(message: FromWorker): void;
+  refuse(error: unknown): void;
+}
+
+/** A worker that looks which devices there are, and waits to be told which one to open. */
+export class DeviceThread {
+  readonly #binding: Binding;
+  readonly #worker: Worker;
+  readonly #exited: Promise<void>;
+  #awaited: Awaited | undefined;
+  /** Why it has ended, once it has. */
+  #ended: unknown;
+
+  /** `worker`: for tests. */
+  constructor(binding: Binding, worker: Worker = new Worker(WORKER, { name: 'millrace', execArgv: [] })) {
+    this.#binding = binding;
+    this.#worker = worker;
+    worker.on('error', (error) => this.#end(error));
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', (code) => {
+        const message = `The device's worker ended before the device was open (exit code ${code}).`;
+        this.#end(new DeviceLostError('ERR_MILLRACE_LOST', message, 'worker-exit'));
+        resolve();
+      });
+    });
+    worker.on('message', this.#hear);
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  /** What it found; the first message of a worker. */
+  backends(): Promise<readonly BackendReport[]> {
+    return this.#next('enumerated', ({ backends }) => backends);
+  }
+
+  /** From then on the worker is the channel's. */
+  open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
+    const opened = this.#next('opened', ({ channel, info, timeline, arena }) => {
+      this.#worker.off('message', this.#hear);
+      return new WorkerChannel(this.#binding, this.#worker, encoder, { id: channel, backend, info, maxPending, timeline, arena });
+    });
+    this.#post({ type: 'open', backend, info: chosen, maxPending });
+    return opened;
+  }
+
+  async close(): Promise<void> {
+    this.#post({ type: 'close' });
+    await this.#exited;
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  /** `make` is called while the message is heard, so that no later one is missed. */
+  #next<T extends FromWorker['type'], R>(type: T, make: (message: Extract<FromWorker, { readonly type: T }>) => R): Promise<R> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    return new Promise((resolve, reject) => {
+      this.#awaited = { type, take: (message) => resolve(make(message as Extract<FromWorker, { readonly type: T }>)), refuse: reject };
+    });
+  }
+
+  readonly #hear = (message: FromWorker): void => {
+    const awaited = this.#awaited;
+    this.#awaited = undefined;
+    if (message.type === 'openFailed') awaited?.refuse(decodeError(message.error));
+    else if (message.type === awaited?.type) awaited.take(message);
+    else if (awaited !== undefined) {
+      const what = `The device's worker said '${message.type}' instead of '${awaited.type}'.`;
+      awaited.refuse(new InternalError('ERR_MILLRACE_INTERNAL', what));
+    }
+  };
+
+  #end(error: unknown): void {
+    this.#ended ??= error;
+    this.#awaited?.refuse(error);
+    this.#awaited = undefined;
+  }
+}
+
+const WORKER = new URL('./device-worker.js', import.meta.url);

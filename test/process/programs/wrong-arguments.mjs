@@ -1,0 +1,180 @@
+// Calls every function that the addon exports with wrong arguments: each call throws, or answers. Prints how many.
+import { createRequire } from 'node:module';
+
+const binding = createRequire(import.meta.url)(process.argv[2]);
+const { MAX_STREAMS, TimelineSlot, HandleKind, MAX_RECORD_BYTES, IPC_HANDLE_BYTES, Status } = await import(process.argv[3]);
+const { Encoder } = await import(process.argv[4]);
+
+const growable = (bytes, most) => new SharedArrayBuffer(bytes, { maxByteLength: most });
+const PAGE = 4096;
+const timelineBytes = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
+const timeline = () => new Uint8Array(growable(timelineBytes, timelineBytes), 0, timelineBytes);
+const arena = () => new Uint8Array(growable(PAGE, 2 ** 20), 0, PAGE);
+
+/** What is passed in each place, beside what is right there. */
+const WRONG = [
+  undefined,
+  null,
+  true,
+  NaN,
+  Infinity,
+  -1,
+  0,
+  0.5,
+  1,
+  7,
+  4000,
+  2 ** 31,
+  2 ** 32 - 1,
+  2 ** 32,
+  2 ** 53,
+  1e300,
+  5n,
+  '',
+  'cpu',
+  'x'.repeat(100),
+  Symbol('x'),
+  {},
+  [],
+  [1, 'x'],
+  () => 1,
+  new Uint8Array(0),
+  new Uint8Array(PAGE),
+  new Float64Array(8),
+  new ArrayBuffer(8),
+  arena(),
+  timeline(),
+  new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('a getter');
+      },
+    },
+  ),
+];
+
+const encoder = new Encoder();
+binding.openPort(encoder.block, () => {});
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000);
+const channel = open();
+binding.attach(channel);
+const stream = binding.reserveStream(channel);
+const handle = (kind) => binding.reserveHandles(channel, kind, 1) + (1 << 22);
+binding.submit(channel, encoder.streamCreate(stream, 0));
+
+/** Right arguments, as far as a call of them does no harm. */
+const RIGHT = {
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000],
+  deviceInfo: [channel],
+  // Of a channel that is not there.
+  closeDevice: [channel + 1000],
+  destroyDevice: [channel + 1000],
+  installKernel: [
+    channel,
+    handle(HandleKind.KERNEL),
+    { image: new Uint8Array(3), entry: 'x', isBounded: false, isChecked: false, module: 77 },
+  ],
+  failKernel: [channel, handle(HandleKind.KERNEL), Status.COMPILE],
+  registerHost: [channel, handle(HandleKind.HOST), new Uint8Array(64), false],
+  unregisterHost: [channel, handle(HandleKind.HOST), true],
+  countShared: [new SharedArrayBuffer(64), 64],
+  compileNvrtc: ['text', 'name', ['--x']],
+  linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
+  openPort: [new Uint8Array(MAX_RECORD_BYTES), () => {}],
+  refPort: [false],
+  attach: [channel],
+  detach: [channel + 1000],
+  reserveHandles: [channel, HandleKind.MEMORY, 1],
+  reserveStream: [channel],
+  lastTicket: [channel, stream],
+  submit: [channel, 8],
+  arm: [channel, stream, 1],
+  failures: [channel, stream, 0],
+  lostStatus: [channel],
+  stats: [channel],
+  busyStreams: [channel],
+  releaseHold: [channel, stream, 1],
+  streamHandle: [channel, stream],
+  memoryAddress: [channel, 1 << 22],
+  holdChannel: [channel, false],
+  loadModule: [channel, 1, new Uint8Array(3)],
+  bindVariable: [channel, handle(HandleKind.MEMORY), 77, 'scale', 4],
+  failVariable: [channel, handle(HandleKind.MEMORY), 4, 1],
+  reserveFailure: [],
+  poolStats: [channel],
+  setReleaseThreshold: [channel, 0],
+  releaseThreshold: [channel],
+  trimPool: [channel, 0],
+  resetHighWater: [channel],
+  peerState: [channel, 0, 0],
+  setPeer: [channel, 0, 0, true],
+  probePeer: [channel, channel],
+  elapsed: [channel, 1 << 22, 1 << 22],
+  exportMark: [channel, 1 << 22],
+  openMark: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES)],
+  exportMemory: [channel, 1 << 22],
+  openMemory: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES), 4],
+  protocolHash: [],
+  enumerate: [],
+  nvrtc: [],
+  closePort: [],
+};
+const names = Object.keys(binding);
+const unknown = names.filter((name) => RIGHT[name] === undefined);
+if (unknown.length > 0) throw new Error(`No right arguments are known of ${unknown.join()}.`);
+
+let calls = 0;
+let thrown = 0;
+const promises = [];
+/** What was opened by the way is closed again. */
+const opened = [];
+const ENDING = new Set(['closeDevice', 'destroyDevice', 'detach']);
+function call(name, args) {
+  // This one goes on.
+  if (ENDING.has(name) && args[0] === channel) return;
+  calls++;
+  try {
+    const answer = binding[name](...args);
+    if (answer instanceof Promise) promises.push(answer.catch(() => undefined));
+    if (name === 'openDevice' && typeof answer === 'number') opened.push(answer);
+    // A held channel would keep what follows.
+    if (name === 'holdChannel') binding.holdChannel(channel, false);
+  } catch {
+    thrown++;
+  }
+}
+
+for (const name of names.filter((one) => one !== 'closePort')) {
+  const right = RIGHT[name];
+  call(name, right);
+  call(name, []);
+  for (const wrong of WRONG) call(name, Array(6).fill(wrong));
+  for (let place = 0; place < right.length; place++) {
+    call(name, right.slice(0, place));
+    for (const wrong of WRONG) {
+      call(name, right.toSpliced(place, 1, wrong));
+    }
+  }
+}
+
+// A record asks for a stream of a priority that the device has not.
+for (const priority of [100, -100]) {
+  const other = binding.reserveStream(channel);
+  const ticket = binding.submit(channel, encoder.streamCreate(other, priority));
+  while (!binding.arm(channel, other, ticket)) await new Promise(setImmediate);
+  console.log(
+    binding
+      .failures(channel, other, 0)
+      .map(({ status }) => status === Status.ARGUMENT)
+      .join(' '),
+  );
+}
+
+await Promise.all(promises);
+// The device still works.
+const ticket = binding.submit(channel, encoder.nop(stream));
+while (!binding.arm(channel, stream, ticket)) await new Promise(setImmediate);
+await Promise.all([channel, ...opened].map((id) => binding.closeDevice(id)));
+binding.closePort();
+console.log(`${names.length > 40} ${calls > 2000} ${thrown > 1000}`);

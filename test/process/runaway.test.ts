@@ -1,0 +1,59 @@
+// Ends under kernels that never end or take minutes: each comes within a stated time, and names what runs.
+import { describe, expect, test } from 'vitest';
+import { linesOf, runProgram } from './child.js';
+
+const FOUR = { env: { MILLRACE_CPU_DEVICES: '4' }, timeoutMs: 60_000 };
+const NAMED = /launch forever on stream lane has not ended within 5000 ms/;
+
+describe('a CPU device whose kernel never ends', () => {
+  test('destroyed, four of them: each rejects and names it, files are read, and the device opens anew', async () => {
+    const ending = await runProgram('runaway', ['destroy four'], FOUR);
+    expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
+    const [first, ...rest] = linesOf(ending);
+    expect(first).toBe('file read');
+    for (let n = 0; n < 4; n++) {
+      expect(rest[2 * n]).toBe('true hung reopen forever true');
+      expect(rest[2 * n + 1]).toMatch(NAMED);
+      expect(rest[2 * n + 1]).toContain(`Device cpu:${n} was destroyed`);
+    }
+    expect(rest.slice(8)).toEqual(['lost lost lost lost 4', 'works']);
+  }, 90_000);
+
+  test('closed with a limit, then opened: both name it; destroyed, it is opened anew at once', async () => {
+    const ending = await runProgram('runaway', ['open again'], { timeoutMs: 60_000 });
+    expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
+    const [closing, opening, again, reason] = linesOf(ending);
+    expect(closing).toMatch(
+      /^true The wait for device cpu:0 to close took longer than its timeout \(200 ms\): stream lane is at launch forever\.$/,
+    );
+    expect(opening).toMatch(/^true true The wait for device cpu:0 to close .*: stream lane is at launch forever\.$/);
+    expect([again, reason]).toEqual(['true open closed 1', 'hung']);
+  }, 90_000);
+
+  for (const [how, line, code] of [
+    ['destroy, exit', 'exits', 3],
+    ['destroy, throw', 'throws', 1],
+    ['destroy, terminate', 'true', 3],
+    ['destroy, nothing left', 'hung', 0],
+  ] as const) {
+    test(`${how}: the process ends`, async () => {
+      const ending = await runProgram('runaway', [how], { timeoutMs: 40_000 });
+      expect(ending).toMatchObject({ code, signal: null });
+      expect(linesOf(ending)).toEqual([line]);
+    }, 60_000);
+  }
+});
+
+describe('a CPU device with minutes of work', () => {
+  test('destroyed, drops what has not begun and stops at the next block', async () => {
+    const ending = await runProgram('runaway', ['destroy a flood'], { timeoutMs: 60_000 });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['undefined true 1 true', 'undefined true 1 true']);
+  }, 90_000);
+
+  test('whose owner is terminated does the same', async () => {
+    const ending = await runProgram('runaway', ['terminate a flood'], { timeoutMs: 60_000 });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['true']);
+  }, 90_000);
+});
