@@ -30,9 +30,7 @@ class Grid : public Spread {
   [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }
 
  private:
-  void RunBlocks(uint64_t first, uint64_t end) override {
-    call_.RunBlocks(first, end, fault_, {.stop = stop()});
-  }
+  void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end, fault_, {.stop = stop()}); }
 
   const GridCall call_;
   LaunchFault fault_;

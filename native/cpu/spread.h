@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "cpu/pool.h"
-#include "hal/hal.h"
 #include "cpu/stop.h"
+#include "hal/hal.h"
 
 namespace millrace::cpu {
 

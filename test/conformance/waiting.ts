@@ -96,7 +96,7 @@ export function waiting(target: Target): void {
           expect(busyUntil(() => event.isComplete, 20_000)).toBe(true);
         }
       },
-      { unless: String(target.spec).startsWith('cpu') && 'a CPU device has no events for other processes' },
+      { unless: target.spec.startsWith('cpu') && 'a CPU device has no events for other processes' },
     );
 
     rule('S503', 'a copy into an ordinary array is complete when its bytes are there, on a later turn', async () => {

@@ -6,10 +6,10 @@ const one = kernel('one', { x: inout(f32) }, ({ x }, { i }) => {
   x[i] = x[i] + 1;
 });
 const two = cudaKernel('two', { x: inout(f32) }, 'extern "C" __global__ void two(float* x) { x[threadIdx.x] *= 2; }');
-const x = device.from(new Float32Array([1, 2, 3]));
-await device.stream.launch(one, x.length, { x }).done;
-await device.stream.launch(two, { grid: 1, block: 3 }, { x }).done;
-console.log((await x.read()).join(' '));
+const numbers = device.from(new Float32Array([1, 2, 3]));
+await device.stream.launch(one, numbers.length, { x: numbers }).done;
+await device.stream.launch(two, { grid: 1, block: 3 }, { x: numbers }).done;
+console.log((await numbers.read()).join(' '));
 
 const checked = device.createStream({ ordering: 'checked', label: 'checked' });
 const y = device.zeros(8, 'f32');

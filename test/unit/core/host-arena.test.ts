@@ -1,5 +1,5 @@
 // What host memory costs when something that it needs is refused: nothing is lost, and nothing counts as handed out.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { LimitError, OutOfMemoryError } from '../../../src/core/base/errors.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
@@ -111,14 +111,13 @@ test('an upload whose snapshot fails gives its memory back', () => {
   const { core, device } = fixture();
   const x = device.empty(4 * MIB);
   const data = new Float32Array(4 * MIB);
-  const { set } = Uint8Array.prototype;
-  Uint8Array.prototype.set = () => {
+  const set = vi.spyOn(Uint8Array.prototype, 'set').mockImplementation(() => {
     throw new RangeError('offset is out of bounds');
-  };
+  });
   try {
     expect(() => device.stream.copy(x, data)).toThrow(RangeError);
   } finally {
-    Uint8Array.prototype.set = set;
+    set.mockRestore();
   }
   core.arena.reclaim();
   expect(core.arena.liveBytes).toBe(0);
