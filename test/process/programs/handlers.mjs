@@ -26,8 +26,11 @@ if (how === 'wasm') {
 }
 if (how === 'own handler') {
   const heard = new Promise((resolve) => process.once('SIGFPE', resolve));
+  // A listener of a signal does not keep the process alive.
+  const awake = setInterval(() => {}, 1000);
   process.kill(process.pid, 'SIGFPE');
   await heard;
+  clearInterval(awake);
 }
 if (how === 'SIGSEGV' || how === 'SIGFPE') {
   process.kill(process.pid, how);
