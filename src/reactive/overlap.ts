@@ -2,6 +2,7 @@
 //
 // It is what `mergeMap(stage, N)` looks like and is not: that takes everything from its source at once and keeps it in
 // memory. Here a slow stage holds the source, and (iterating) a slow consumer holds the stage.
+import { show } from '../core/base/arguments.js';
 import type { Observable } from 'rxjs';
 import { ArgumentError } from '../core/base/errors.js';
 import type { Device } from '../core/faces/device.js';
@@ -141,7 +142,7 @@ function iterate<R>(run: Results<R>): AsyncIterator<R, undefined> {
 
 function checkCount(argument: string, value: number, least: number, most: number): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `${argument} (${String(value)}) is not a whole number from ${least} to ${most}.`, {
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `${argument} (${show(value)}) is not a whole number from ${least} to ${most}.`, {
     argument,
     value,
     limit: value < least ? least : most,

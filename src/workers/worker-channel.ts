@@ -3,6 +3,7 @@
 // The worker is let go by the loop as soon as the device is open: waiting promises hold the loop by themselves. If the
 // worker ends unasked, the device is lost.
 // Thread: owner.
+import { types } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
@@ -138,8 +139,8 @@ export class WorkerChannel implements Channel {
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
-    const moved = buffer instanceof ArrayBuffer ? [buffer] : [];
-    if (buffer instanceof SharedArrayBuffer && buffer !== this.arena && !counted.has(buffer)) {
+    const moved = types.isArrayBuffer(buffer) ? [buffer] : [];
+    if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena && !counted.has(buffer)) {
       counted.add(buffer);
       this.#binding.countShared(buffer, buffer.byteLength);
     }

@@ -1,5 +1,8 @@
 // The checks of arguments and the one wording of their errors: a whole sentence with the value, then the limit.
 import { ArgumentError } from './errors.js';
+import { show } from './show.js';
+
+export { show } from './show.js';
 
 export function badArgument(argument: string, value: unknown, message: string, limit?: unknown): ArgumentError {
   return new ArgumentError('ERR_MILLRACE_ARGUMENT', message, limit === undefined ? { argument, value } : { argument, value, limit });
@@ -8,16 +11,6 @@ export function badArgument(argument: string, value: unknown, message: string, l
 /** Something of one device given to another, which cannot take it. */
 export function wrongDevice(argument: string, value: unknown, message: string): ArgumentError {
   return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });
-}
-
-/** A value as a message shows it. */
-export function show(value: unknown): string {
-  if (typeof value === 'string') return `'${value}'`;
-  if (typeof value === 'bigint') return `${value}n`;
-  if (Array.isArray(value)) return `[${value.map(show).join(', ')}]`;
-  if (typeof value === 'object' && value !== null) return value.constructor?.name ?? 'an object';
-  if (typeof value === 'function') return 'a function';
-  return String(value);
 }
 
 /** A whole number from `low` to `high`. */

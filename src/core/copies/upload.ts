@@ -4,6 +4,7 @@
 //   a detached ArrayBuffer, which the device's worker holds and the device reads from there;
 //   a view of a SharedArrayBuffer, which nobody can detach, borrowed until the copy has finished.
 // Thread: owner.
+import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -83,7 +84,7 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
   const { buffer, byteOffset, byteLength } = bytes;
   // Memory that is not page-locked is read by the device's own memory only.
   if (isTransfer && isOnDevice(dst)) return uploadDetached(core, bytes, submit);
-  if (buffer instanceof SharedArrayBuffer && byteLength > LEAST_BORROWED && isOnDevice(dst)) {
+  if (types.isSharedArrayBuffer(buffer) && byteLength > LEAST_BORROWED && isOnDevice(dst)) {
     const stage = new HostStage(core, core.arena.adopt(buffer, byteOffset, byteLength, false));
     return stage.use(() => submit(stage.region));
   }
@@ -121,7 +122,7 @@ export function detached(buffer: ArrayBuffer): ArrayBuffer {
 export function checkTransfer(src: unknown, isHost: boolean): void {
   if (!isHost) throw badCopy('transfer', true, `The option transfer is for an ordinary typed array as the source, not ${show(src)}.`);
   const { buffer } = src as ArrayBufferView;
-  if (!(buffer instanceof ArrayBuffer)) {
+  if (!types.isArrayBuffer(buffer)) {
     throw badCopy('transfer', true, `The source (${show(src)}) is over a SharedArrayBuffer, which is used in place: it needs no transfer.`);
   }
   if (!isDetachable(buffer)) throw badCopy('transfer', true, `The ArrayBuffer of the source (${show(src)}) cannot be detached.`);

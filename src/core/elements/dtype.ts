@@ -1,5 +1,6 @@
 // Element types: their names, sizes, typed arrays and scalars. NumPy's, CuPy's and Warp's list.
 import { badArgument, show } from '../base/arguments.js';
+import { typedArrayName } from '../base/buffers.js';
 
 export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
 
@@ -77,19 +78,24 @@ export function isDType(value: unknown): value is DType {
   return typeof value === 'string' && Object.hasOwn(DTYPES, value);
 }
 
-/** The element type that a host array has when none is named; undefined when it is no typed array. */
+const DTYPE_OF_HOST: { readonly [name: string]: DType } = {
+  Float32Array: 'f32',
+  Uint8Array: 'u8',
+  Uint8ClampedArray: 'u8',
+  Float64Array: 'f64',
+  Int32Array: 'i32',
+  Uint32Array: 'u32',
+  Uint16Array: 'u16',
+  Int16Array: 'i16',
+  Int8Array: 'i8',
+  BigInt64Array: 'i64',
+  BigUint64Array: 'u64',
+};
+
+/** The element type that a host array, of whichever realm, has when none is named; undefined when it is no typed array. */
 export function dtypeOfHost(data: unknown): DType | undefined {
-  if (data instanceof Float32Array) return 'f32';
-  if (data instanceof Uint8Array || data instanceof Uint8ClampedArray) return 'u8';
-  if (data instanceof Float64Array) return 'f64';
-  if (data instanceof Int32Array) return 'i32';
-  if (data instanceof Uint32Array) return 'u32';
-  if (data instanceof Uint16Array) return 'u16';
-  if (data instanceof Int16Array) return 'i16';
-  if (data instanceof Int8Array) return 'i8';
-  if (data instanceof BigInt64Array) return 'i64';
-  if (data instanceof BigUint64Array) return 'u64';
-  return undefined;
+  const name = typedArrayName(data);
+  return name === undefined ? undefined : DTYPE_OF_HOST[name];
 }
 
 /** The element type that a name or a scalar type stands for. Throws for what is neither. */
@@ -104,5 +110,6 @@ export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fal
 
 /** Can this ordinary array hold elements of the dtype? */
 export function isHostOf(data: unknown, dtype: DType): data is HostArray {
-  return data instanceof DTYPES[dtype].make || (dtype === 'u8' && data instanceof Uint8ClampedArray);
+  const name = typedArrayName(data);
+  return name === DTYPES[dtype].make.name || (dtype === 'u8' && name === 'Uint8ClampedArray');
 }

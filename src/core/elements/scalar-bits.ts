@@ -73,7 +73,7 @@ function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
     const isBelow = value < 0n;
     const limit = isBelow ? (dtype === 'i64' ? -(2n ** 63n) : 0n) : dtype === 'i64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
     const what = isBelow ? 'is below the minimum' : 'exceeds the limit';
-    throw badArgument(name, value, `The ${dtype} ${name} (${value}n) ${what} (${limit}n).`, limit);
+    throw badArgument(name, value, `The ${dtype} ${name} (${show(value)}) ${what} (${limit}n).`, limit);
   }
   bits.low = Number(value & 0xffffffffn);
   bits.high = Number((value >> 32n) & 0xffffffffn);

@@ -5,6 +5,7 @@
 // have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
+import { isDetached } from '../base/buffers.js';
 import { MAX_HOST_BYTES, tooManyBytes } from '../base/host-bytes.js';
 import type { ArgumentError } from '../base/errors.js';
 import { badCopy, type CopyPlan, type End } from '../copies/copy-plan.js';
@@ -162,6 +163,8 @@ function checkEnd(name: string, operand: unknown): Operand {
   }
   if (dtypeOfHost(operand) === undefined)
     throw badCopy(name, operand, `The ${name} of the copy (${show(operand)}) is neither a device array, a pinned array nor a typed array.`);
+  if (isDetached(operand as HostArray))
+    throw badCopy(name, operand, `The ${name} of the copy (${show(operand)}) was detached: its memory is another ArrayBuffer's now.`);
   return operand as HostArray;
 }
 

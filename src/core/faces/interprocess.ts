@@ -1,5 +1,6 @@
 // Events and memory that other processes open, or have made: cuIpc. CUDA only, because the CPU device's memory is this process's.
 // Thread: owner.
+import { types } from 'node:util';
 import { AllocKind, IPC_HANDLE_BYTES, MarkKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { DType } from '../elements/dtype.js';
@@ -61,7 +62,7 @@ export async function openIpcArray<D extends DType>(
 
 /** A copy, since it is on its way to the worker while the caller goes on. */
 function checkHandle(handle: unknown): Uint8Array<ArrayBuffer> {
-  if (!(handle instanceof Uint8Array)) {
+  if (!types.isUint8Array(handle)) {
     throw badArgument('handle', handle, `The handle (${show(handle)}) is not a Uint8Array from ipcHandle().`);
   }
   if (handle.byteLength !== IPC_HANDLE_BYTES) {

@@ -127,7 +127,11 @@ function writeArguments(device: Device, site: StreamSite, plan: KernelPlan, args
 
 function surplusArgument(args: object, plan: KernelPlan): Error {
   const name = Object.keys(args).find((key) => !plan.parameters.includes(key)) ?? 'args';
-  return badArgument(name, args, `Argument ${name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`);
+  return badArgument(
+    name,
+    args,
+    `Argument ${name.length > 80 ? show(name) : name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`,
+  );
 }
 
 function checkArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): DeviceArray {

@@ -1,5 +1,6 @@
 // Page-locking memory that already exists.
 // Thread: owner.
+import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import { checkHostBytes } from '../base/host-bytes.js';
@@ -17,7 +18,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
   const dtype = dtypeOfHost(data);
   if (dtype === undefined) throw badArgument('data', data, `The data to pin (${show(data)}) is not a typed array.`);
   const { buffer, byteOffset, byteLength, length } = data as HostArray;
-  if (!(buffer instanceof SharedArrayBuffer)) {
+  if (!types.isSharedArrayBuffer(buffer)) {
     const why = 'JavaScript could detach or resize it while the device uses it';
     throw badArgument('data', data, `The data to pin (${show(data)}) is a view of an ArrayBuffer, not of a SharedArrayBuffer: ${why}.`);
   }

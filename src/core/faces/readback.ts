@@ -4,6 +4,7 @@
 // byte of it is copied on this thread. Everything else goes through page-locked memory and lands in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
+import { isDetached } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
 import { Landed, Loan } from '../copies/download.js';
 import { submitCopy } from '../copies/transfer.js';
@@ -33,6 +34,7 @@ export async function readArray<D extends DType>(
   if (into !== undefined && into.length !== array.length) {
     throw badArgument('into', into, `The array to read into has ${into.length} elements; the array has ${array.length}.`, array.length);
   }
+  if (into !== undefined && isDetached(into)) throw badArgument('into', into, `The array to read into (${show(into)}) was detached.`);
   stream.checkOpen();
   const { byteLength, storage } = array;
   checkHostBytes('array', 'bytes to read', byteLength);

@@ -247,7 +247,12 @@ export class FailureBook {
 
   /** One error per failure, for those who have it as their cause. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
-    entry.error ??= this.#describe({ record: entry.record, book: this }, entry.timeline?.label ?? '', undefined);
+    if (entry.error === undefined) {
+      const { record, timeline } = entry;
+      // The first failure may be another device's.
+      const book = (record.cause === 0 ? undefined : this.#bookOf(record.cause)) ?? this;
+      entry.error = this.#describe({ record, book }, timeline?.label ?? '', undefined);
+    }
     if (this.#told.delete(entry)) this.#told.add(entry);
     return entry.error;
   }
