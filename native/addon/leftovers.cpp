@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-/// A killed process ends within microseconds, unless the kernel keeps it (a hung file system).
+/// A killed process ends within microseconds, unless it waits inside the kernel, as for a hung file system.
 constexpr auto kDeadline = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::microseconds(200);
 
@@ -24,13 +24,13 @@ Leftovers* Of(napi_env env, napi_callback_info info) {
   return static_cast<Leftovers*>(data);
 }
 
-/// False once the child was waited for, when its number may be somebody else's.
+/// False when Node has already waited for the child: another process may then have its pid.
 bool IsOurChild(pid_t pid) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/// Calls `is_done` until it says so, or until the deadline.
+/// Calls `is_done` until it returns true, or until the deadline.
 template <typename IsDone>
 void Await(IsDone is_done) {
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
@@ -45,7 +45,7 @@ void Leftovers::Define(napi_env env, napi_value exports) {
       {"keepGroup", nullptr, KeepGroup, nullptr, nullptr, nullptr, napi_enumerable, leftovers},
       {"keepFolder", nullptr, KeepFolder, nullptr, nullptr, nullptr, napi_enumerable, leftovers},
   };
-  // An environment that is ending refuses; then nobody calls these either.
+  // Node-API fails in an environment that is ending. JavaScript does not call the functions then.
   if (napi_define_properties(env, exports, std::size(functions), functions) != napi_ok ||
       napi_add_env_cleanup_hook(env, CleanUp, leftovers) != napi_ok) {
     delete leftovers;
@@ -86,10 +86,11 @@ void Leftovers::EndGroups() {
   for (const pid_t pid : groups_) {
     if (!IsOurChild(pid)) continue;
     kill(-pid, SIGKILL);
-    // Node closed the handle that would have waited for it: unwaited, it would stay in the process table until the
-    // process ends.
+    // Node has closed the handle that would have waited for the child. Without this wait it would stay a zombie until
+    // the process ends.
     Await([pid] { return waitpid(pid, nullptr, WNOHANG) != 0; });
-    // What it started is no child of ours. It must be gone before its folder is removed.
+    // The other processes of the group are not children of this process. They must be gone before their folder is
+    // removed.
     Await([pid] { return kill(-pid, 0) != 0; });
   }
 }

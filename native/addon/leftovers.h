@@ -1,8 +1,8 @@
-// What the builds of a thread would leave behind when it ends while they run: groups of processes, and a folder.
+// Kills the compilers and removes the temporary folder of a thread when its environment ends while they exist.
 //
-// An environment ends in ways that run no JavaScript: worker.terminate(), process.exit() in another thread, an uncaught
-// exception there. Its clean-up hook runs in all of them. Only a signal that ends the process runs none, which is why
-// JavaScript also starts a guard (src/build/compilers/guard.ts).
+// worker.terminate(), process.exit() in another thread and an uncaught exception there end an environment without
+// running its JavaScript, but they run its clean-up hook. A signal that kills the process runs no hook, so JavaScript
+// also starts a guard process (src/build/system/guard.ts).
 #pragma once
 
 #include <node_api.h>

@@ -13,14 +13,15 @@ namespace millrace {
 struct AllTurns {
   std::mutex mutex;
   uint32_t taken = 0;         // Guarded by mutex.
-  std::deque<Turns*> asking;  // Guarded by mutex; an environment stands here once for each turn that it asked for.
+  std::deque<Turns*> asking;  // Guarded by mutex; contains an environment once for each turn that it waits for.
 
   static AllTurns& Instance() {
     static AllTurns all;
     return all;
   }
 
-  /// Passes one turn of `from` on. Whom to ring, once the mutex is free. The mutex is held.
+  /// Passes one turn of `from` to the next environment, and returns the port to ring after the mutex is unlocked. The
+  /// caller holds the mutex.
   std::shared_ptr<Port> PassOn(Turns& from) {
     from.held_--;
     if (asking.empty()) {
@@ -57,7 +58,7 @@ void Turns::Define(napi_env env, napi_value exports) {
       function("grantedTurns", Granted),
       function("giveTurn", Give),
   };
-  // An environment that is ending refuses; then nobody calls these either.
+  // Node-API fails in an environment that is ending. JavaScript does not call the functions then.
   if (napi_define_properties(env, exports, std::size(functions), functions) != napi_ok ||
       napi_add_env_cleanup_hook(env, CleanUp, turns) != napi_ok) {
     delete turns;

@@ -1,5 +1,5 @@
-// Turns of the process: work that takes a core, such as a compiler, runs only while its environment has one. There are
-// as many as the callers say, over all environments, and they are given in the order in which they were asked for.
+// A counting semaphore of the process: an environment runs a compiler only while it holds a turn. All environments
+// share the turns, and get them in the order of their requests.
 #pragma once
 
 #include <node_api.h>
@@ -11,7 +11,7 @@
 
 namespace millrace {
 
-/// An environment's turns.
+/// The turns of one environment.
 class Turns {
  public:
   /// Adds `openTurns`, `takeTurn`, `grantedTurns` and `giveTurn` to the exports, for this environment alone.
@@ -28,7 +28,7 @@ class Turns {
 
   // Guarded by the mutex of all turns.
   uint32_t held_ = 0;
-  uint32_t granted_ = 0;  // Of those held, what JavaScript has not heard of.
+  uint32_t granted_ = 0;  // Held turns that JavaScript has not been told of.
   std::shared_ptr<Port> port_;
 };
 

@@ -21,7 +21,7 @@ constexpr const char* kCopying = "copying the shared object of a kernel";
 constexpr const char* kLoading = "loading the shared object of a kernel";
 constexpr const char* kFindingEntry = "finding a kernel's entry in its shared object";
 
-/// What the loader says of its latest failure on this thread.
+/// The loader's message for the latest failure on this thread.
 std::string LoaderError() {
   const char* said = dlerror();
   return said != nullptr ? said : "it gave no reason";
@@ -35,7 +35,7 @@ Result<std::string> FileOf(const std::string& path) {
   std::string copy = path + '.' + std::to_string(getpid()) + '-' + std::to_string(copies.fetch_add(1)) + ".new";
   std::error_code error;
   if (std::filesystem::copy_file(path, copy, error)) return copy;
-  // What was written of it before the disk was full.
+  // Removes a copy that is incomplete because the disk is full.
   unlink(copy.c_str());
   return Explanation::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
 }

@@ -18,7 +18,7 @@ bool ReadAt(std::ifstream& file, uint64_t offset, T* into, size_t count) {
   return file.good();
 }
 
-/// Names of sections take some hundred bytes. A damaged file may claim any size.
+/// The names of sections take some hundred bytes. A damaged file may declare any size.
 constexpr uint64_t kMaxNameBytes = 1 << 20;
 
 /// Written by the loader, before anybody else may look, and by nobody after that.

@@ -1,5 +1,5 @@
-// What the system said of a failure in words of its own, such as dlerror(): a Status carries none, because it is never
-// allocated.
+// The text that the system gave for a failure, such as dlerror(). A Status has no room for it, because it never
+// allocates.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-/// The latest failure of this thread that was explained, by the note of its Status.
+/// The text of the thread's latest failure that had one, with the note of its Status.
 struct Explanation {
   const char* note = nullptr;
   std::string text;
@@ -19,13 +19,13 @@ struct Explanation {
     return latest;
   }
 
-  /// A Status with this note, of which the system said this.
+  /// Makes a Status with this note and keeps the system's text for it.
   [[nodiscard]] static Status Fail(StatusCode code, const char* note, std::string text) {
     Latest() = {note, std::move(text)};
     return Status(code, note);
   }
 
-  /// What was said of this Status, empty when nothing was. Forgets it.
+  /// The text for this Status, empty when there is none. Removes it.
   [[nodiscard]] static std::string Take(const Status& status) {
     Explanation& latest = Latest();
     if (latest.note != status.note()) return {};

@@ -36,7 +36,7 @@ Result<hal::KernelLimits> Channel::InstallKernel(uint32_t handle, const KernelIn
 
 void Channel::FailKernel(uint32_t handle, Status why) {
   Post([this, handle, why] {
-    // An owner that heard of it gives the index to another kernel, whose launch may have come here first.
+    // The owner may already have given the index to another kernel, and a launch of that may have arrived first.
     if (kernels_.IsOver(handle)) return;
     KernelEntry& entry = kernels_.FindOrBind(handle);
     entry.state = ResourceState::kFailed;

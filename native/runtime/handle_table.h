@@ -64,7 +64,7 @@ class HandleTable {
     return ahead != 0 && ahead < kGenerations / 2;
   }
 
-  /// A later generation has its place, or had it.
+  /// Whether a later generation of the index was bound.
   [[nodiscard]] bool IsOver(uint32_t handle) { return Find(handle) == nullptr && !MayBeBoundLater(handle); }
 
   template <typename Visit>

@@ -105,17 +105,17 @@ export interface Binding {
     architecture: string,
   ): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 
-  /** The process group that this child leads is killed when this environment ends, however it ends, until `isRunning` is false. */
+  /** Kills the process group that this child leads when this environment ends for any reason, unless `isRunning` was set to false before. */
   keepGroup(pid: number, isRunning: boolean): void;
-  /** The folder is removed, with all in it, when this environment ends, however it ends, until `isThere` is false. */
+  /** Removes the folder and its contents when this environment ends for any reason, unless `isThere` was set to false before. */
   keepFolder(path: string, isThere: boolean): void;
-  /** Once, before `takeTurn`. `onGranted` is called on this thread when `grantedTurns` has something to say. */
+  /** Call it once, before `takeTurn`. The addon calls `onGranted` on this thread after it granted turns. */
   openTurns(onGranted: () => void): void;
-  /** True: a turn of the process is taken, of which there are `limit` over all environments. False: it is granted later, in order. */
+  /** Takes one of the `limit` turns that all environments share, and returns true. When all are taken, returns false and grants one later, in order. */
   takeTurn(limit: number): boolean;
-  /** Turns that were granted since the last call. */
+  /** The number of turns granted since the last call. */
   grantedTurns(): number;
-  /** Ends one; those that an environment holds when it ends are given as well. */
+  /** Passes a turn on. An environment that ends passes on all that it holds. */
   giveTurn(): void;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────

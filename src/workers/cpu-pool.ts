@@ -19,27 +19,27 @@ export interface CpuPoolOptions {
 export interface CpuThreads extends AsyncDisposable {
   readonly threads: number;
   /**
-   * Calls an export of the module on one of the threads. Rejects with what the function throws, with UnavailableError while the
-   * module is not there, and with StateError after `close`.
+   * Calls an export of the module on one of the threads. `task` is the function's argument, `opts.name` the export. Rejects with the
+   * error that the function throws, with UnavailableError while the module's file does not exist, and with StateError after `close`.
    */
   run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
-  /** Takes no further tasks, lets those that it took finish, then stops the threads. */
+  /** Accepts no further tasks, waits for the accepted ones, then stops the threads. */
   close(): Promise<void>;
 }
 
 /**
- * `filename`: the module that the threads run, JavaScript, as a path or a `file:` URL. Threads start with the first tasks. Throws
- * ArgumentError for another filename and for `threads` that is no whole number from 1 on.
+ * Creates a pool of threads that run the exports of a JavaScript module, given as a path or a `file:` URL. The threads start with the
+ * first tasks. Throws ArgumentError when `filename` is neither, and when `threads` is not a positive whole number.
  */
 export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {}): CpuThreads {
   const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
   const path = pathOf(filename);
   const { threads = availableParallelism() } = opts;
   if (!Number.isInteger(threads) || threads < 1) {
-    throw badArgument('threads', threads, `The threads (${String(threads)}) are no whole number from 1 on.`, 1);
+    throw badArgument('threads', threads, `The number of threads (${String(threads)}) is not a positive whole number.`, 1);
   }
   const pool = new Piscina({
-    // The module is named by each task: one that is named here and does not load ends the thread, and the tasks never settle.
+    // Each task names the module. If it were named here and failed to load, the thread would end and its tasks would never settle.
     minThreads: 0,
     maxThreads: threads,
     // Stages come in bursts; a thread that loaded a codec is worth keeping between them.
@@ -48,7 +48,7 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
     // loaded do not run, and it cannot be stopped cleanly. The few microseconds it saves are nothing beside a stage.
     atomics: 'disabled',
   });
-  // A thread that fails between tasks, in a timer of its module. The next task gets another thread.
+  // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.
   pool.on('error', (error: Error) => {
     process.emitWarning(`A thread of the pool for ${path} failed outside of a task: ${error.message}`, {
       type: 'MillraceWarning',
@@ -58,7 +58,7 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
   let isThere = false;
   let closed: Promise<void> | undefined;
   const running: Set<Promise<unknown>> = new Set();
-  // On its own piscina rejects what waits for a thread.
+  // Piscina's own close rejects the tasks that wait for a thread.
   const close = (): Promise<void> => (closed ??= Promise.allSettled(running).then(() => pool.close()));
   return {
     threads,
@@ -89,14 +89,14 @@ function pathOf(filename: unknown): string {
 }
 
 function checkThere(path: string): void {
-  let reason = 'it is no file';
+  let reason = 'it is not a file';
   try {
     if (statSync(path).isFile()) return;
   } catch (error) {
     reason = (error as Error).message;
   }
-  throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The module of the pool is not there: ${path} (${reason}).`, [
-    'Threads run JavaScript: name the built file.',
+  throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The module of the pool does not exist: ${path} (${reason}).`, [
+    'The threads run JavaScript: give the path of the compiled file.',
   ]);
 }
 

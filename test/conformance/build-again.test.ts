@@ -1,5 +1,5 @@
-// A build that fails for a reason outside its text, on devices whose kernels a compiler builds as a process. Each in a process
-// of its own, whose compiler does as a file says.
+// Builds that fail for a reason outside the source, on devices whose compiler is a child process. Each test runs in a process of
+// its own, with a compiler script that reads from a file how to fail.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -66,7 +66,7 @@ esac
 
   rule(
     'S419',
-    `${spec}: a build that failed for a reason outside its text is made again for the next launch`,
+    `${spec}: a build that failed for a reason outside the source is repeated at the next launch`,
     async () => {
       const told = await run(`
         mode('built');
@@ -91,7 +91,7 @@ esac
 
   rule(
     'S419',
-    `${spec}: a text that does not compile is not built again, and a module is`,
+    `${spec}: a source that does not compile is not built again, and a module whose compiler was killed is`,
     async () => {
       const told = await run(`
         mode('built');

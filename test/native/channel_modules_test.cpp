@@ -48,7 +48,7 @@ MR_TEST(kernels_of_a_module_are_installed_without_an_image_of_their_own) {
   MR_EXPECT(rig.Failures(a).empty());
 }
 
-MR_TEST(what_is_told_of_a_kernel_that_was_given_up_leaves_the_next_one_of_its_index_alone) {
+MR_TEST(a_late_failure_of_a_given_up_kernel_does_not_affect_the_next_kernel_of_its_index) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();

@@ -1,5 +1,5 @@
-// Compilers are processes, and have a folder: neither outlives the device, the thread or the process that started them. And
-// there are never more of them than cores.
+// Compilers and their temporary folder do not outlive the device, the thread or the process that started them. At most as many
+// compilers run at once as there are cores.
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(scratch, 'test-'));
 });
 
-/** A program that says that it is g++, and then does this. */
+/** A script that answers `--version` as g++ and runs `body` otherwise. */
 function compiler(body: string): string {
   const path = join(folder, 'cxx');
   writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ (Some) 1.2.3" && exit\n${body}\n`);
@@ -22,7 +22,7 @@ function compiler(body: string): string {
   return path;
 }
 
-/** A folder for temporary ones, and nothing in the cache. */
+/** An environment with a temporary folder of its own and an empty cache. */
 function surroundings(cxx: string): Record<string, string> {
   const temporary = mkdtempSync(join(folder, 'tmp-'));
   return { MILLRACE_CXX: cxx, MILLRACE_CACHE_DIR: join(folder, 'cache'), TMPDIR: temporary, PIDS: join(folder, 'pids') };
@@ -35,7 +35,7 @@ function isGone(pid: string): boolean {
     return true;
   }
 }
-/** Until it is so: time is only an upper bound. */
+/** Waits until the condition holds. The time is only an upper bound. */
 async function until(isSo: () => boolean): Promise<boolean> {
   for (const end = Date.now() + 10_000; !isSo() && Date.now() < end; ) {
     await new Promise((resolve) => {
@@ -46,7 +46,7 @@ async function until(isSo: () => boolean): Promise<boolean> {
 }
 
 describe('a compiler that never ends', () => {
-  // Ends neither by its input nor by SIGTERM, and has started another.
+  // The script ignores SIGTERM, does not end with its input, and has a child of its own.
   const ENDLESS = `trap '' TERM\nsleep 1000 &\nprintf '%s\\n%s\\n' $$ $! > "$PIDS.new"; mv "$PIDS.new" "$PIDS"; wait; wait; sleep 1000`;
   const run = async (how: string, kill?: NodeJS.Signals): Promise<Ending & { env: Record<string, string> }> => {
     const own = surroundings('');
@@ -54,7 +54,7 @@ describe('a compiler that never ends', () => {
     const ending = await runProgram('compiling', [how], { env, ...(kill && { kill: { when: 'compiling', signal: kill } }) });
     return { ...ending, env };
   };
-  // A test that fails leaves them.
+  // A failing test leaves the processes running.
   afterEach(() => {
     for (const pid of pidsOf({ PIDS: join(folder, 'pids') })) if (!isGone(pid)) process.kill(Number(pid), 'SIGKILL');
   });
@@ -63,7 +63,7 @@ describe('a compiler that never ends', () => {
   test.each([
     ['exit', 7],
     ['throw', 1],
-  ])('does not outlive its process (%s), nor does its folder', async (how, code) => {
+  ])('ends with its process (%s), and its folder is removed', async (how, code) => {
     const { env, ...ending } = await run(how);
     expect(ending).toMatchObject({ code, signal: null });
     expect(pidsOf(env)).toHaveLength(2);
@@ -71,7 +71,7 @@ describe('a compiler that never ends', () => {
     expect(readdirSync(env['TMPDIR']!)).toEqual([]);
   });
 
-  test.each(['SIGTERM', 'SIGKILL'] as const)('does not outlive a process that %s ends, nor does its folder', async (signal) => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)('ends when %s kills its process, and its folder is removed', async (signal) => {
     const { env, ...ending } = await run('wait', signal);
     expect(ending).toMatchObject({ signal });
     expect(pidsOf(env)).toHaveLength(2);
@@ -79,17 +79,14 @@ describe('a compiler that never ends', () => {
     expect(await until(() => readdirSync(env['TMPDIR']!).length === 0)).toBe(true);
   });
 
-  test.each(['destroy', 'terminate'])(
-    'does not outlive its device (%s), nor does its folder, nor a process that nobody waited for',
-    async (how) => {
-      const ending = await run(how);
-      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-      expect(JSON.parse(linesOf(ending).at(-1)!)).toEqual({ running: [], children: [], folders: [] });
-    },
-  );
+  test.each(['destroy', 'terminate'])('ends with its device (%s), its folder is removed, and no zombie is left', async (how) => {
+    const ending = await run(how);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(JSON.parse(linesOf(ending).at(-1)!)).toEqual({ running: [], children: [], folders: [] });
+  });
 });
 
-test('two devices with many new kernels run no more compilers at once than there are cores', async () => {
+test('two devices that build many kernels run at most as many compilers at once as there are cores', async () => {
   const log = join(folder, 'log');
   const cxx = compiler(`echo + >> ${log}\ng++ "$@"\nstatus=$?\necho - >> ${log}\nexit $status`);
   const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1'], {

@@ -1,5 +1,4 @@
-// A device whose builds meet a lack of descriptors, in a process of its own, whose limit is low: each such build fails alone,
-// and the device goes on.
+// Builds without file descriptors, in a child process with a low limit: each such build fails alone, and the device keeps working.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +20,7 @@ function runLimited(limit: number, program: string, args: readonly string[], env
   return runChild(code, env, 90_000);
 }
 
-test('a moment without descriptors costs the builds of that moment, and no more', async () => {
+test('while there are no file descriptors builds fail, and afterwards they succeed', async () => {
   const ran = await runLimited(128, 'no-descriptors', [], { MILLRACE_CACHE_DIR: path.join(scratch, 'cache') });
   expect(ran).toMatchObject({ code: 0, stderr: '' });
   const { failures, worked, state } = JSON.parse(ran.stdout) as { failures: string[]; worked: number; state: string };
@@ -29,8 +28,8 @@ test('a moment without descriptors costs the builds of that moment, and no more'
   expect({ worked, state }).toEqual({ worked: 12, state: 'open' });
 }, 100_000);
 
-test('three hundred new kernels at once need no more descriptors than a few', async () => {
-  // All are one image, so that it takes no compiler to make them.
+test('three hundred kernels built at once stay below a limit of 160 file descriptors', async () => {
+  // The script copies one image for all kernels, which is faster than a compiler.
   const image = path.join(scratch, 'image.so');
   const text = `struct Launch { void* const* params; };
     extern "C" void mr_entry_k(const Launch* launch, unsigned long long, unsigned long long) { **(int**)launch->params[0] = 7; }

@@ -2,7 +2,7 @@
 //
 // Codes of this folder: K402 a wait that the CPU device cannot have, K701 no compiler, K702 rejected by the
 // compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more, K707
-// what says nothing of the text (system/outside.ts). The worker has K705, a variable that the image has not.
+// a reason outside the source (system/outside.ts). The worker has K705, a variable that the image has not.
 import type { BuildFacts, BuildSpec } from '../../core/channel/build.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
 import { locate } from './locate.js';
@@ -113,11 +113,11 @@ export function rejectedBy(compiler: string, spec: BuildSpec, log: string): Comp
   return compileError(spec, `${titleOf(spec)} does not compile with ${compiler}: ${sentence}`, found, log);
 }
 
-/** What compilers say when the machine fails them, or somebody kills what they started. */
+/** Messages of compilers that ran out of a resource, or whose child process was killed. */
 const OF_THE_MACHINE =
   /(?:Killed|Terminated|Hangup|CPU time limit exceeded) signal terminated program|unable to execute command: (?:Killed|Terminated)|[Oo]ut of memory|memory exhausted|Cannot allocate memory|No space left on device|Disk quota exceeded|Too many open files|Resource temporarily unavailable|Read-only file system|Input\/output error|Stale file handle|cannot execute|error trying to exec/;
 
-/** Why a compiler failed that had no fault to find with the text; undefined: it found one, or nobody knows. */
+/** The line of the log that gives a reason outside the source; undefined when the log reports an error in the source, or no known reason. */
 export function machineFault(log: string): string | undefined {
   if (parseLog(log).some(({ file }) => file === undefined)) return undefined;
   return log

@@ -24,7 +24,7 @@ let ownIdentity: Promise<string> | undefined;
  * are nobody's to change, and to look at each would cost more than all else that a kept image does.
  */
 export function packageIdentity(facts?: Facts): Promise<string> {
-  // Many builds that ask at once wait for one answer; one that was not to be had is asked for again.
+  // Concurrent builds share one computation. A failed one is not kept.
   return (ownIdentity ??= ownIdentityBy(facts).catch((error: unknown) => {
     ownIdentity = undefined;
     throw error;

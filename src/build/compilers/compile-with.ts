@@ -1,5 +1,5 @@
-// One run of a compiler on a text. What it fails of for reasons outside the text is thrown here; what it says of the text is
-// left to the caller.
+// Runs a compiler once for a kernel. A failure for a reason outside the source is thrown here. The caller handles what the
+// compiler reports about the source.
 import { readFile } from 'node:fs/promises';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { machineFault, timedOut, titleOf } from '../base/diagnostics.js';
@@ -7,7 +7,7 @@ import { outside } from '../system/outside.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun, type RunOptions } from './run-compiler.js';
 import type { Toolchain } from './toolchain.js';
 
-/** Throws an UnavailableError (K707), or a CompileError (K704) for one that took too long. */
+/** Throws an UnavailableError (K707) for a reason outside the source, and a CompileError (K704) when the compiler took too long. */
 export async function compileWith(
   { command, prefix, label }: Toolchain,
   spec: BuildSpec,
@@ -24,7 +24,7 @@ export async function compileWith(
   return run;
 }
 
-/** What a compiler that succeeded has written. */
+/** Reads the file that a successful compiler wrote. Throws an UnavailableError (K707) when it is missing or empty. */
 export async function outputOf({ label }: Toolchain, spec: BuildSpec, path: string): Promise<Buffer> {
   const content = await readFile(path).catch((cause: unknown) => {
     const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';

@@ -1,7 +1,7 @@
 // A compiler as a child process: never blocks the thread, never outlives its time.
 //
-// It leads a process group. That is killed with the thread and the process, however these end: a compiler whose output nobody
-// will take would use a core until its own end.
+// The compiler leads a process group of its own, which is killed when the thread or the process ends for any reason. Otherwise
+// a compiler whose output nobody reads would use a core until it finished.
 import { spawn } from 'node:child_process';
 import { guard } from '../system/guard.js';
 import { endGroup, keepGroup } from '../system/leftovers.js';
@@ -19,7 +19,7 @@ export interface CompilerRun {
 export interface RunOptions {
   readonly input?: string;
   readonly timeoutMs?: number;
-  /** Where it puts files of its own, which a compiler that is killed leaves there. */
+  /** TMPDIR of the compiler. A killed compiler leaves its temporary files there. */
   readonly temporary?: string;
 }
 
@@ -38,7 +38,7 @@ function environment(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Rejects only when the program cannot be started: with what the system says, or with Node's error for a NUL in an argument. */
+/** Rejects only when the program cannot be started: with the failed system call, or with Node's error for a NUL in an argument. */
 export function runCompiler(command: string, args: readonly string[], options: RunOptions = {}): Promise<CompilerRun> {
   const env = { ...environment(), ...(options.temporary !== undefined && { TMPDIR: options.temporary }) };
   return new Promise((resolve, reject) => {
@@ -46,14 +46,14 @@ export function runCompiler(command: string, args: readonly string[], options: R
     const child = spawn(command, args, { env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
     child.once('error', reject);
     const { pid } = child;
-    // Then 'error' follows. Where there was no descriptor left, there are no streams either.
+    // The 'error' event follows. Without file descriptors Node made no streams, so the lines below would throw.
     if (pid === undefined) return;
     follow(pid, true);
     let isTimedOut = false;
     const timer = setTimeout(() => {
       isTimedOut = true;
       endGroup(pid);
-      // A program that left the group may hold them.
+      // A process that left the group may keep the pipes open, and 'close' would not come.
       child.stdout.destroy();
       child.stderr.destroy();
     }, options.timeoutMs ?? COMPILER_TIMEOUT_MS);
@@ -62,7 +62,7 @@ export function runCompiler(command: string, args: readonly string[], options: R
       child[name].setEncoding('utf8').on('data', (text: string) => {
         output[name] += text.slice(0, MAX_OUTPUT_CHARS - output[name].length);
       });
-      // What cannot be read is missing from a message.
+      // Output that cannot be read is only missing from the message.
       child[name].on('error', () => {});
     }
     // A program that does not read its input to the end is no failure of ours: its exit code tells.

@@ -100,7 +100,7 @@ async function firstThatRuns(
       if (stamp !== undefined) await facts!.remember('compiler', stamp, run.stdout);
       return { command, prefix, ...describe(run.stdout) };
     } catch (error) {
-      // Says nothing of the program.
+      // A lack of file descriptors or memory does not mean that this compiler is unusable.
       if (isPassing(error)) throw outside(`The compiler ${command} cannot be asked what it is`, error);
       // Not a program of this machine: the next one may be.
     }

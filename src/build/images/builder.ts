@@ -49,8 +49,8 @@ export class KernelBuilder {
   }
 
   /**
-   * Rejects with a CompileError (the text) or an UnavailableError (no compiler and nothing in the cache, no folder, no descriptors, a
-   * compiler that was killed).
+   * Rejects with a CompileError for an error in the source, and with an UnavailableError when there is no compiler and no cached image,
+   * no folder, no file descriptor, or the compiler was killed.
    */
   async build(spec: Build): Promise<BuildResult> {
     try {
@@ -60,7 +60,7 @@ export class KernelBuilder {
     }
   }
 
-  /** Two builds of one text at once are one. */
+  /** Concurrent builds of the same source share one build. */
   async #shared(spec: Build): Promise<BuildResult> {
     const startMs = performance.now();
     // A text of the package's own has neither.
@@ -125,7 +125,7 @@ export class KernelBuilder {
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
 
-  /** Only the CPU device loads files: for the others a folder that cannot be had costs time. */
+  /** Only the CPU device loads images from files. For CUDA, an image that cannot be kept is only built again by the next process. */
   async #kept(name: string, image: Uint8Array): Promise<Uint8Array> {
     try {
       return this.#image(await this.#cache.add(name, image));

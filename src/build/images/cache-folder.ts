@@ -1,8 +1,8 @@
-// The folder of built kernels: chosen, closed to others, and read in a way that nobody else can decide.
+// The folder of built kernels: creates it, makes it private, and reads its files safely.
 //
-// Images of the CPU device are loaded from it by their path, after they were read and checked. What is loaded is what was
-// checked, because the folder and its files belong to this user, nobody else may write to them, and nobody else can put
-// another folder in its place (system/private-folder.ts). A folder that was open to others is closed and emptied first.
+// The CPU device loads images from it by path, after this code has read and checked them. The loaded file is the checked
+// file, because this user owns the folder and its files, no other user can write to them, and no other user can replace the
+// folder (system/private-folder.ts). A folder that others could write to is made private and emptied first.
 import {
   accessSync,
   closeSync,
@@ -24,28 +24,28 @@ import { dirname, join } from 'node:path';
 import { isPassing, reasonOf } from '../system/outside.js';
 import { isOpenToOthers, isSticky, modeOf, ownUser, whoCouldSwap } from '../system/private-folder.js';
 
-/** A folder, or why it cannot be used. */
+/** A folder, or the reason why it cannot be used. */
 export type Folder =
   | { readonly path: string }
-  | { readonly reason: string; readonly isUnsafe: boolean /** It may be usable a moment later. */; readonly isPassing: boolean };
+  | { readonly reason: string; readonly isUnsafe: boolean /** The folder may be usable a moment later. */; readonly isPassing: boolean };
 
 const PRIVATE = 0o700;
-/** Closed to others and not emptied yet: whoever finds it so empties it. */
+/** Mode of a folder that is private and not emptied yet. A process that finds this mode empties the folder. */
 const CLOSING = 0o1700;
-/** What this library names its files; a folder that the user named may have others, which are left alone. */
+/** Names of this library's files. Other files in the folder are left alone. */
 const OURS = /\.(?:so|cubin|new)$|^(?:compiler|package)-/;
-/** Without following a link, and without waiting for the other end of a pipe. */
+/** Opens without following a symbolic link and without waiting for a writer at the other end of a FIFO. */
 const READING: number = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** Where the path leads, made if it is absent. */
+/** Opens the folder, creating it if it is absent. The result's path has no symbolic links. */
 export function openFolder(wanted: string): Folder {
   try {
-    // Looked at before anything is made: root must not leave folders of its own in a user's home.
+    // Checked before the folder is created: a process of root must not leave its folders in another user's home.
     const place = realpathSync(existingPart(wanted));
     const inTheWay = whoCouldSwap(join(place, 'folder'));
     if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay);
     mkdirSync(wanted, { recursive: true, mode: PRIVATE });
-    // Resolved once: a link that somebody turns elsewhere later does no harm.
+    // Resolved once, so that a symbolic link that is changed later has no effect.
     const path = realpathSync(wanted);
     const who = whoCouldSwap(path);
     if (who !== undefined) return refused(who);
@@ -62,27 +62,27 @@ function refused(reason: string): Folder {
   return { reason, isUnsafe: true, isPassing: false };
 }
 
-/** Whether it is as it was left: nobody opened it to others, or put another in its place. */
+/** Whether the folder is still private: somebody may have changed its mode, or replaced it. */
 export function isStillPrivate(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts !== undefined && facts.isDirectory() && facts.uid === ownUser() && (facts.mode & 0o7777) === PRIVATE;
 }
 
-/** The path itself, or what is there of it. */
+/** The path, or its deepest parent that exists. */
 function existingPart(path: string): string {
   let part = path;
   while (!existsSync(part) && part !== dirname(part)) part = dirname(part);
   return part;
 }
 
-/** Why that cannot be done. */
+/** Makes the folder private. Returns the reason when that is impossible. */
 function closeToOthers(path: string): string | undefined {
   const folder = openSync(path, READING | constants.O_DIRECTORY);
   try {
     const facts = fstatSync(folder);
     if (facts.uid !== ownUser()) return `${path} belongs to another user (uid ${facts.uid})`;
     const isOpen = isOpenToOthers(facts);
-    if (isOpen && isSticky(facts)) return `${path} is for all users (mode ${modeOf(facts)}); a folder in it would do`;
+    if (isOpen && isSticky(facts)) return `${path} is open to all users (mode ${modeOf(facts)}); name a folder inside it`;
     if (isOpen) fchmodSync(folder, CLOSING);
     if (isOpen || isSticky(facts)) {
       for (const name of readdirSync(path)) if (OURS.test(name)) rmSync(join(path, name), { recursive: true, force: true });
@@ -94,7 +94,7 @@ function closeToOthers(path: string): string | undefined {
   }
 }
 
-/** From the longest mount point that contains the directory. */
+/** Whether the file system of the directory is mounted noexec: the longest mount point that contains the directory decides. */
 function isNoExec(directory: string): boolean {
   let best = '';
   let options = '';
@@ -107,9 +107,9 @@ function isNoExec(directory: string): boolean {
 }
 
 /**
- * A file of this user's, which nobody else may write to, of at most so many bytes; undefined: there is none, or it is something else.
- * What is found out of it is found out of the file that is read. At once: a small file takes far less than a way through
- * other threads and back for each of its steps.
+ * Reads a regular file that this user owns and no other user can write to. Returns undefined for any other file and for more than
+ * `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read. The calls are synchronous,
+ * because a small file takes less time than the trip through Node's thread pool. Throws when the file cannot be opened.
  */
 export function readOwnFile(path: string, maxBytes: number): Buffer | undefined {
   const file = openSync(path, READING);
@@ -125,7 +125,7 @@ function isOwnFile(facts: Stats): boolean {
   return facts.isFile() && facts.uid === ownUser() && !isOpenToOthers(facts);
 }
 
-/** What there is of that many bytes. */
+/** The first `size` bytes, fewer when the file has shrunk. */
 function readAll(file: number, size: number): Buffer {
   const bytes = Buffer.allocUnsafe(size);
   let read = 0;

@@ -1,8 +1,8 @@
 // Built kernels on disk. A file is named by what it was built from, written under another name and renamed, and ends
 // with a digest of itself: a reader sees a whole, right file or none, whoever else writes, crashes or fills the disk.
 //
-// Where no folder of this user alone can be had (read-only, mounted noexec, foreign, open to others), a temporary one of this
-// thread stands in, and nothing is remembered between runs.
+// When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder
+// takes its place, and the next process builds the kernels again.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, rmSync, utimesSync } from 'node:fs';
 import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -67,7 +67,7 @@ export class KernelCache {
     return undefined;
   }
 
-  /** Rejects with an UnavailableError that says why where there is no place for it. */
+  /** Rejects with an UnavailableError that names both folders and the reasons when neither can be written to. */
   async add(name: string, content: Uint8Array): Promise<CachedFile> {
     if (this.#wanted === undefined) return this.addUnshared(name, content);
     const folder = this.#open();
@@ -78,7 +78,7 @@ export class KernelCache {
         await this.#prune(folder.path);
         return file;
       } catch (error) {
-        // The disk filled up or turned read-only since the folder was chosen.
+        // The disk has filled up or become read-only since the folder was opened.
         reason = reasonOf(error);
       }
     }
@@ -102,19 +102,19 @@ export class KernelCache {
     }
   }
 
-  /** Where files are looked for: what stands in for the folder has those of this thread. Undefined: nowhere. */
+  /** The folder to search: the cache folder, or the temporary folder in its place. Undefined when there is none. */
   #directory(): string | undefined {
     if (this.#wanted === undefined) return undefined;
     const folder = this.#open();
     try {
       return 'path' in folder ? folder.path : temporaryFolder();
     } catch {
-      // Who adds something is told why.
+      // `add` reports the reason.
       return undefined;
     }
   }
 
-  /** Tried again where the reason may have passed, and where somebody opened the folder to others meanwhile. */
+  /** Opens the folder again when it failed for a passing reason, and when it is no longer private. */
   #open(): Folder {
     let folder = this.#folder;
     if (folder === undefined || ('path' in folder ? !isStillPrivate(folder.path) : folder.isPassing)) {
@@ -133,7 +133,7 @@ export class KernelCache {
 
 const warned: Set<string> = new Set();
 
-/** Otherwise nothing would show why each process builds its kernels again. */
+/** Without this warning nothing would show why each process builds its kernels again. */
 function warnOnce(wanted: string, reason: string): void {
   if (warned.has(wanted)) return;
   warned.add(wanted);
@@ -149,7 +149,7 @@ function readWhole(path: string): CachedFile | undefined {
     const bytes = readOwnFile(path, MAX_TOTAL_BYTES);
     content = bytes && withoutFooter(bytes);
   } catch (error) {
-    // A link, a socket: what is there is no file. Otherwise there is none, or none that can be read now.
+    // ELOOP is a symbolic link and ENXIO a socket: they are removed below. Any other error means that no file can be read.
     if (!['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
   }
   try {

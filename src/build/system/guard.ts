@@ -1,12 +1,12 @@
-// Ends compilers and removes their folder when a signal ends the process, which then runs nothing of its own: a small
-// shell process that reads what there is to end, and acts when its input ends, as it does with whoever writes to it.
+// Kills compilers and removes their folder when a signal kills this process. The guard is a small shell process: it reads
+// from a pipe which process groups and which folder exist, and acts when the pipe ends, which happens with this process.
 //
-// It runs while there is something to end, and a moment longer. Where there is no /bin/sh, a compiler that runs when the
-// process is killed runs on to its own end, and its folder is removed by the next process (temporary.ts).
+// The guard runs while a compiler or the folder exists, and a second longer. Without /bin/sh there is no guard: a compiler
+// then outlives a killed process until it finishes, and a later process removes the folder (temporary.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { keepGroup } from './leftovers.js';
 
-/** In lines: `+ pid` and `- pid` of a group's leader, `d path` of the folder, without a path when there is none. */
+/** Input lines: `+ pid` adds a group by its leader, `- pid` drops it, `d path` names the folder, `d` alone says that there is none. */
 const SCRIPT = `trap '' HUP INT TERM
 groups= folder=
 while read -r what which; do
@@ -20,7 +20,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 for time in 1 2 3 4 5; do
   [ -n "$folder" ] && ! rm -rf -- "$folder" && sleep 0.1
 done`;
-/** One compiler is often followed by another. */
+/** Another compiler often follows soon, and can use the same guard. */
 const LINGER_MS = 1000;
 
 class Guard {
@@ -35,9 +35,9 @@ class Guard {
     this.#tell(`${isRunning ? '+' : '-'} ${pid}`);
   }
 
-  /** The only one; empty: there is none. */
+  /** Names the folder; an empty path says that there is none. */
   folder(path: string): void {
-    // A line of the guard's input cannot hold it.
+    // A path with a newline does not fit a line of the guard's input.
     this.#folder = path.includes('\n') ? '' : path;
     this.#tell(`d ${this.#folder}`);
   }
@@ -54,7 +54,7 @@ class Guard {
     const child = spawn('/bin/sh', ['-c', SCRIPT], {
       cwd: '/',
       env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
-      // The terminal's signals are not for it.
+      // In its own session, so that signals from the terminal do not reach it.
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
     });
@@ -67,7 +67,7 @@ class Guard {
     if (child.pid === undefined) return;
     keepGroup(child.pid, true);
     child.unref();
-    // It may be gone: then there is nothing to do about it.
+    // A write fails when somebody killed the guard; builds go on without it.
     child.stdin.on('error', () => {});
     (child.stdin as unknown as { unref(): void }).unref();
     this.#child = child;
@@ -81,5 +81,5 @@ class Guard {
   }
 }
 
-/** This thread's. */
+/** The guard of this thread. */
 export const guard: Guard = new Guard();

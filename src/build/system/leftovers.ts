@@ -1,29 +1,29 @@
-// What this thread's builds would leave behind if it ended now: groups of processes, and a folder. The addon ends them with
-// the thread, however that ends; a guard does when the process is ended by a signal.
+// Registers what this thread's builds would leave behind: process groups of compilers, and a temporary folder. The addon kills
+// and removes them when the thread ends for any reason. When a signal kills the process, the guard does it (guard.ts).
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** The addon, as far as builds need it. */
+/** The functions of the addon that builds need. */
 export interface BuildHost {
-  /** The process group that this child leads is killed with the thread, until it is told that it ended. */
+  /** Kills the process group that this child leads when the thread ends, unless `isRunning` was set to false before. */
   keepGroup(pid: number, isRunning: boolean): void;
-  /** The folder is removed with the thread, until it is told that it is gone. */
+  /** Removes the folder when the thread ends, unless `isThere` was set to false before. */
   keepFolder(path: string, isThere: boolean): void;
-  /** `onGranted` is called when `grantedTurns` has something to say. */
+  /** Call it once. The addon calls `onGranted` after it granted turns that `takeTurn` did not give at once. */
   openTurns(onGranted: () => void): void;
-  /** Whether the process has less than `limit` turns taken, and this is one more. Otherwise it is granted later. */
+  /** Takes a turn when the process holds fewer than `limit`, and returns true. Otherwise returns false and grants the turn later. */
   takeTurn(limit: number): boolean;
-  /** Turns granted since the last call. */
+  /** The number of turns granted since the last call. */
   grantedTurns(): number;
   giveTurn(): void;
 }
 
 let host: BuildHost | undefined;
-/** Without an addon, as tests of builds are: what goes with the exit event. */
+/** Without an addon, as in unit tests, the exit event of the process ends these. */
 const folders: Set<string> = new Set();
 const groups: Set<number> = new Set();
 
-/** From now on this thread's builds are ended by it. */
+/** Gives this thread's builds the addon. */
 export function endBuildsWith(given: BuildHost): void {
   host = given;
 }
@@ -32,7 +32,7 @@ export function buildHost(): BuildHost | undefined {
   return host;
 }
 
-/** Compilers that run at once in the process. */
+/** The number of compilers that may run at once in the process. */
 export const MOST_COMPILERS: number = availableParallelism();
 
 export function keepGroup(pid: number, isRunning: boolean): void {
@@ -57,11 +57,11 @@ function clear(): void {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Ends a child that leads a group, with all that it started. */
+/** Kills a child that leads a process group, with all processes of the group. */
 export function endGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It ended by itself this very moment.
+    // The group has ended already.
   }
 }

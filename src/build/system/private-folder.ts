@@ -1,8 +1,8 @@
-// Whether a folder, and what it is reached by, is this user's alone: images are loaded from it as code.
+// Checks that no other user can write to a folder or replace it. The process loads compiled images from such folders as code.
 //
-// As sshd's StrictModes asks of the files that it believes, every folder on the way belongs to root or to this user, and
-// nobody else may write to it. Unlike there, a folder with the sticky bit (/tmp) may be written to by others: what is in it
-// is renamed by its owner alone.
+// The rules are those of sshd's StrictModes: root or this user owns every parent folder, and nobody else can write to it.
+// One rule is weaker than sshd's: others may write to a parent that has the sticky bit (/tmp), because there only the owner
+// of an entry can rename or remove it.
 import { lstatSync, readFileSync, type Stats } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
@@ -12,37 +12,37 @@ const GROUP_WRITES = 0o020;
 const STICKY = 0o1000;
 const ROOT = 0;
 
-/** The user that files are made and opened as. */
+/** The effective user id: the owner of the files that this process creates. */
 export function ownUser(): number {
   return process.geteuid!();
 }
 
-/** Whether somebody beside this user and root may write to the file or folder. */
+/** Whether the mode lets any user but this one and root write to the file or folder. */
 export function isOpenToOthers({ mode, gid }: Pick<Stats, 'mode' | 'gid'>): boolean {
   return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && !isOwnGroup(gid));
 }
 
-/** Whether what is in the folder can be renamed and removed by its owner alone. */
+/** Whether the folder has the sticky bit: only the owner of an entry can rename or remove it. */
 export function isSticky({ mode }: Pick<Stats, 'mode'>): boolean {
   return (mode & STICKY) !== 0;
 }
 
-/** "0777" */
+/** The mode in octal digits: "0777". */
 export function modeOf({ mode }: Pick<Stats, 'mode'>): string {
   return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
 /**
- * Who could put another folder in the place of this one, as part of a sentence; undefined: nobody. The path is a real one, without
- * links. Throws where it cannot be looked at, and for what is no folder.
+ * Why another user could replace this folder, as part of a sentence; undefined when nobody can. `folder` is a real path, without
+ * symbolic links. Throws when a parent cannot be examined or is not a folder.
  */
 export function whoCouldSwap(folder: string): string | undefined {
   const way: string[] = [];
   for (let path = folder; path !== dirname(path); ) way.unshift((path = dirname(path)));
-  // From the root on: what is found of a folder holds only where nobody could swap those above it.
+  // The check starts at the root, because a folder's own facts are reliable only when nobody can replace its parents.
   for (const path of way) {
     const facts = lstatSync(path);
-    if (!facts.isDirectory()) throw new Error(`${path} is no folder`);
+    if (!facts.isDirectory()) throw new Error(`${path} is not a folder`);
     if (facts.uid !== ROOT && facts.uid !== ownUser()) return `${path} belongs to another user (uid ${facts.uid})`;
     if (isOpenToOthers(facts) && !isSticky(facts)) return `others may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)`;
   }
@@ -51,7 +51,7 @@ export function whoCouldSwap(folder: string): string | undefined {
 
 const ownGroups: Map<number, boolean> = new Map();
 
-/** Whether it is the group of this user alone, as most distributions give each user one, and folders group-write for it. */
+/** Whether this user is the only member of the group. Most distributions give each user such a group and make folders writable for it. */
 function isOwnGroup(gid: number): boolean {
   let isOwn = ownGroups.get(gid);
   if (isOwn === undefined) {
@@ -60,7 +60,7 @@ function isOwnGroup(gid: number): boolean {
         gid === process.getegid!() &&
         isOfOneUser(gid, userInfo().username, readFileSync('/etc/group', 'utf8'), readFileSync('/etc/passwd', 'utf8'));
     } catch {
-      // Groups of a directory service are not in the files: nobody knows their members here.
+      // A group from a directory service is not in /etc/group, so its members are unknown: it counts as shared.
       isOwn = false;
     }
     ownGroups.set(gid, isOwn);
@@ -68,7 +68,7 @@ function isOwnGroup(gid: number): boolean {
   return isOwn;
 }
 
-/** `groups` and `users`: /etc/group and /etc/passwd. */
+/** Whether the group has no other member. `groups` and `users` are the contents of /etc/group and /etc/passwd. */
 export function isOfOneUser(gid: number, user: string, groups: string, users: string): boolean {
   const lines = (text: string): string[][] => text.split('\n').map((line) => line.split(':'));
   const group = lines(groups).filter(([, , id]) => id === String(gid));

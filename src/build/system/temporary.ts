@@ -1,7 +1,7 @@
-// The temporary folder of this thread: what compilers write, and images where there is no cache. It exists while there is
-// something in it.
+// The temporary folder of this thread. Compilers write to it, and it holds compiled images when there is no usable cache. It
+// exists only while it holds something.
 //
-// It is named by its process, so that a later one can tell that nobody has it any more.
+// Its name contains the process, so that a later process can tell that the owner has ended, and remove it.
 import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,15 +10,17 @@ import { keepFolder } from './leftovers.js';
 import { outside } from './outside.js';
 import { ownUser, whoCouldSwap } from './private-folder.js';
 
-const HELP: readonly string[] = ['Set TMPDIR to a folder that this user can write to, and nobody else unless it has the sticky bit.'];
+const HELP: readonly string[] = [
+  'Set TMPDIR to a folder that this user can write to and that no other user can, unless it has the sticky bit.',
+];
 /** millrace-PROCESS-START-NAMESPACE-RANDOM */
 const NAMED = /^millrace-(\d+)-(\d+)-(\d+)-\w{6}$/;
 
 let own: string | undefined;
 
-/** The folder, for this user alone. Throws an UnavailableError that says why there is none. */
+/** The folder, private to this user. Throws an UnavailableError with the reason when it cannot be created. */
 export function temporaryFolder(): string {
-  // What clears /tmp by age may have taken it.
+  // A service that removes old files from /tmp may have removed it.
   if (own === undefined || !isThere(own)) {
     own = make();
     keepFolder(own, true);
@@ -27,7 +29,7 @@ export function temporaryFolder(): string {
   return own;
 }
 
-/** A folder in it, for whoever removes it with `leave`. */
+/** Creates a folder in it. The caller removes that with `leave`. */
 export function scratchFolder(): string {
   const folder = temporaryFolder();
   try {
@@ -37,13 +39,13 @@ export function scratchFolder(): string {
   }
 }
 
-/** Removes a scratch folder, and the thread's if nothing else is in it. */
+/** Removes a folder that `scratchFolder` created, and then the thread's folder if that is empty. */
 export function leave(scratch: string): void {
   try {
     rmSync(scratch, { recursive: true, force: true });
     if (own !== undefined) rmdirSync(own);
   } catch {
-    // Something is in it; or there was no descriptor to look: then it goes with the thread.
+    // The thread's folder is not empty, or there was no file descriptor. It is removed when the thread ends.
     return;
   }
   if (own === undefined) return;
@@ -71,33 +73,33 @@ function isThere(folder: string): boolean {
   return facts !== undefined && facts.isDirectory() && facts.uid === ownUser();
 }
 
-/** Removes the folders of processes that were killed. */
+/** Removes the folders of processes that were killed together with their guard. */
 function sweep(place: string): void {
   const here = namespace();
   let names: readonly string[] = [];
   try {
     names = readdirSync(place);
   } catch {
-    // A folder that may be written to and not read.
+    // A folder that this user can write to and cannot read.
   }
   for (const name of names) {
     const [, pid, start, space] = NAMED.exec(name) ?? [];
-    // Of another namespace the numbers mean other processes.
+    // In another pid namespace the same number is another process.
     if (pid === undefined || Number(space) !== here || start === '0') continue;
     const path = join(place, name);
     try {
       if (startOf(pid) !== start && lstatSync(path).uid === ownUser()) rmSync(path, { recursive: true, force: true });
     } catch {
-      // Another process sweeps as well; or there is no descriptor to find out whether this one runs.
+      // Another process removes it too, or there is no file descriptor to read whether its process runs.
     }
   }
 }
 
-/** When a process was started, in ticks since the machine was; undefined: there is none. */
+/** The start time of a process in clock ticks since boot; undefined when there is no such process. */
 function startOf(pid: string): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name of the program, in parentheses, may hold anything. The start is field 22, and the state behind the name field 3.
+    // The program's name stands in parentheses and may contain any character. The field after it is field 3; the start time is field 22.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch (error) {
     if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
@@ -105,7 +107,7 @@ function startOf(pid: string): string | undefined {
   }
 }
 
-/** Of process numbers. */
+/** The inode number of this process's pid namespace. */
 function namespace(): number {
   try {
     return Number(/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? 0);

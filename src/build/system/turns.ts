@@ -1,12 +1,12 @@
-// Turns of compilers: as many at once as the process has cores, over all its devices, in the order in which they were asked for.
+// Limits the compilers of the process, over all devices, to the number of cores. Builds get their turns in the order of their requests.
 import { buildHost, MOST_COMPILERS } from './leftovers.js';
 
 let isOpen = false;
 const asking: (() => void)[] = [];
-/** Without an addon: taken in this thread. */
+/** Turns taken in this thread when there is no addon, as in unit tests. */
 let taken = 0;
 
-/** Runs the work when it is its turn. */
+/** Waits for a turn, runs `work`, and passes the turn on when it has settled. */
 export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (!take()) {
     await new Promise<void>((resolve) => {

@@ -24,8 +24,9 @@ export function checkedOptions(options: readonly string[]): readonly string[] {
   if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
     refuseArgument('options must be an array of strings.', 'options', options);
   for (const option of options) {
-    // A compiler is given it as a C string, which would end there.
-    if (option.includes('\0')) refuseArgument(`The option (${shortened(option).replaceAll('\0', '\\0')}) has a NUL.`, 'options', options);
+    // The compiler receives the option as a C string, which ends at a NUL.
+    if (option.includes('\0'))
+      refuseArgument(`The option (${shortened(option).replaceAll('\0', '\\0')}) contains a NUL character.`, 'options', options);
   }
   return Object.freeze([...options]);
 }

@@ -1,5 +1,5 @@
-// Handles of kernels that were given up. Records of any stream may still name them, so each is used again only after
-// everything that was submitted by then has finished.
+// Handles of kernels whose build failed and was given up. Submitted records may still name such a handle, so its index is used
+// again only after every record submitted before has finished.
 // Thread: owner.
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { HandleTable } from './handles.js';
@@ -24,7 +24,7 @@ export class SpentHandles {
     return this.#handles.take();
   }
 
-  /** No record names it from now on. */
+  /** Call it when no later record will name the handle. */
   giveUp(handle: number): void {
     const until = Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last }));
     this.#spent.push({ handle, until: until.filter(({ timeline, ticket }) => !timeline.hasReached(ticket)) });

@@ -39,7 +39,7 @@ export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;
   readonly built: Promise<BuildReport>;
-  /** Its build failed for a reason that may pass: the next launch has a plan of its own. */
+  /** The build failed for a reason that may pass. The next launch gets a new plan. */
   isGivenUp: boolean = false;
   readonly params: readonly PlanParam[];
   readonly parameters: readonly string[];

@@ -1,7 +1,7 @@
 // The kernels and modules of one device: each is built once, at its first launch there or by `device.compile`.
 //
-// One whose build failed for a reason outside its text (no compiler, no memory, a signal) is given up, and built again under
-// another handle when it is asked for again. Launches until then fail of the first build.
+// When a build fails for a reason outside the source (no compiler, no memory, a signal), its plan is given up. The next launch or
+// `compile` builds the kernel again under a new handle. Launches submitted before fail with the error of the first build.
 // Thread: owner.
 import { buildsChannel } from '../base/trace.js';
 import { CompileError, DeviceLostError, InternalError, UnsupportedError } from '../base/errors.js';
@@ -11,13 +11,13 @@ import type { Kernel } from './kernel.js';
 import { ModulePlan } from './module-plan.js';
 import type { ModuleText } from './module.js';
 
-/** Plans that were given up and are known by their handle still, for the errors of their launches. */
+/** The number of given-up plans that stay known by their handles, for the errors of their launches. */
 const KEPT = 1024;
 
 /** Kernel handles. */
 export interface PlanHandles {
   take(): number;
-  /** No launch names it from now on. */
+  /** Call it when no later launch will name the handle. */
   giveUp(handle: number): void;
 }
 
@@ -93,9 +93,9 @@ export class PlanBook {
   }
 }
 
-/** Whether the same build may succeed another time. */
+/** Whether the same build may succeed later. */
 function mayPass(error: unknown): boolean {
-  // Another time the same text may be compiled within the time that it has.
+  // K704: the compiler took too long, which may not happen on a less busy machine.
   if (error instanceof CompileError) return error.diagnostics.some(({ code }) => code === 'K704');
   return !(error instanceof UnsupportedError || error instanceof InternalError || error instanceof DeviceLostError);
 }

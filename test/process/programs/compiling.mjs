@@ -1,5 +1,4 @@
-// Ends while a compiler runs that never ends, in the way asked for. The compiler writes its process number and that of what
-// it started to PIDS.
+// Ends in the given way while a compiler runs that never ends. The compiler writes its pid and that of its child to the file PIDS.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +12,7 @@ async function compile() {
   const y = device.empty(4, 'i32');
   const k = cudaKernel('k', { y: output(i32) }, 'extern "C" __global__ void k(int* y) { y[threadIdx.x] = 1; }');
   const launched = device.stream.launch(k, 4, { y });
-  // Written in one piece.
+  // The compiler renames the file into place, so it is complete.
   while (!existsSync(pids)) await new Promise((resolve) => setTimeout(resolve, 5));
   return { device, launched };
 }
@@ -25,7 +24,7 @@ function isGone(pid) {
     return true;
   }
 }
-/** What is left of the children of this process, ended ones that nobody waited for included, and in its folder. */
+/** The running compilers, the children of this process including zombies, and the files of its temporary folder. */
 function left() {
   const running = readFileSync(pids, 'utf8')
     .trim()

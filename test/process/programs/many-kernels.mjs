@@ -1,5 +1,5 @@
-// Launches so many new kernels at once on each of the devices that are named, and says how many of them gave what they should:
-// a number of their own, or the one that is given.
+// Arguments: COUNT DEVICES [VALUE]. Launches COUNT new kernels on each device and prints how many gave the right number: VALUE,
+// or a number of their own.
 import { cudaKernel, i32, openDevice, output } from 'millrace';
 
 const [count, names, given] = process.argv.slice(2);

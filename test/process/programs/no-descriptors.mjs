@@ -1,4 +1,4 @@
-// Takes all descriptors but a few while a new kernel is built, for each number of them; then gives them back and goes on.
+// Builds kernels while all file descriptors but a few are taken, for 0 to 11 free ones, and builds each again afterwards.
 import { closeSync, openSync } from 'node:fs';
 import { cudaKernel, i32, openDevice, output } from 'millrace';
 
@@ -6,7 +6,7 @@ const device = await openDevice('cpu');
 const y = device.zeros(1, 'i32');
 await y.read();
 const kernelOf = (n) => cudaKernel('k', { y: output(i32) }, `extern "C" __global__ void k(int* y) { y[0] = ${n}; }`);
-// What a first build of a process opens for good.
+// The first build of a process opens files that stay open.
 await device.stream.launch(kernelOf(1000), 1, { y }).done;
 
 const failures = new Set();

@@ -1,4 +1,4 @@
-// Who else could put a file where images are loaded from as code, and what then is loaded: nothing of theirs.
+// Another user who can write to the cache folder, a file in it or a parent folder must not get code loaded.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -26,7 +26,7 @@ import { runChild } from '../../support/child.js';
 const NOBODY = 65534;
 const isRoot = process.getuid?.() === 0;
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-cache-folder-'));
-// Others must be able to come as far as the folder.
+// Another user must be able to reach the folder.
 chmodSync(scratch, 0o755);
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -37,7 +37,7 @@ beforeEach(() => {
 
 const cache = (directory = folder): KernelCache => new KernelCache({ MILLRACE_CACHE_DIR: directory });
 
-/** A file that ends as those of the cache do. */
+/** The content of a file with the footer that the cache writes. */
 function whole(content: string): Buffer {
   const body = Buffer.from(content);
   return Buffer.concat([body, createHash('sha256').update(body).digest(), Buffer.from('MRKERNEL')]);
@@ -49,12 +49,12 @@ function plant(name: string, mode = 0o700): void {
 const found = async (name: string, directory = folder): Promise<string | undefined> =>
   (await cache(directory).find(name))?.content.toString();
 
-test('a whole file of this user in a private folder is found', async () => {
+test('a complete file of this user in a private folder is found', async () => {
   plant('a.so');
   expect(await found('a.so')).toBe('planted');
 });
 
-test.each([0o777, 0o702, 0o770])('a folder that others could write to (%o) starts empty and private', async (mode) => {
+test.each([0o777, 0o702, 0o770])('a folder that others could write to (%o) is emptied and made private', async (mode) => {
   if (mode === 0o770) {
     if (!isRoot) return;
     chownSync(folder, 0, NOBODY);
@@ -70,7 +70,7 @@ test.each([0o777, 0o702, 0o770])('a folder that others could write to (%o) start
   expect(await found('a.so')).toBe('built');
 });
 
-test('a group is of one user when no other is in it, or has it as his own', () => {
+test("a group is private when it has no other member and is no other user's primary group", () => {
   const groups = 'root:x:0:\nann:x:1000:\nbob:x:1001:ann\ncat:x:1002:cat\nlab:x:1003:\n';
   const users = 'root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/:\ncat:x:1002:1002::/:\ndan:x:1004:1003::/:\n';
   const asked = [
@@ -85,21 +85,21 @@ test('a group is of one user when no other is in it, or has it as his own', () =
   expect(isOfOneUser(1000, 'ann', `${groups}also:x:1000:bob\n`, users)).toBe(false);
 });
 
-test('a folder that others could read keeps what it has', async () => {
+test('a folder that others could read keeps its files', async () => {
   plant('a.so');
   chmodSync(folder, 0o755);
   expect(await found('a.so')).toBe('planted');
   expect(statSync(folder).mode & 0o7777).toBe(0o700);
 });
 
-test('a folder whose emptying was cut short is emptied', async () => {
+test('a folder whose emptying was interrupted is emptied', async () => {
   plant('a.so');
   chmodSync(folder, 0o1700);
   expect(await found('a.so')).toBeUndefined();
   expect(statSync(folder).mode & 0o7777).toBe(0o700);
 });
 
-test('a folder that is opened to others while it is in use starts empty again', async () => {
+test('a folder that becomes writable for others while it is in use is emptied', async () => {
   const used = cache();
   plant('a.so');
   expect((await used.find('a.so'))?.content.toString()).toBe('planted');
@@ -108,7 +108,7 @@ test('a folder that is opened to others while it is in use starts empty again', 
   expect(statSync(folder).mode & 0o7777).toBe(0o700);
 });
 
-test('a folder that is for all users is left as it is, and not used', async () => {
+test('a folder with the sticky bit that all users can write to is neither changed nor used', async () => {
   chmodSync(folder, 0o1777);
   plant('a.so');
   expect(await found('a.so')).toBeUndefined();
@@ -116,19 +116,22 @@ test('a folder that is for all users is left as it is, and not used', async () =
   expect([readdirSync(folder), statSync(folder).mode & 0o7777]).toEqual([['a.so'], 0o1777]);
 });
 
-test.skipIf(!isRoot)('a file that another user planted is not loaded, whatever the folder is now (needs root, to be him)', async () => {
-  chmodSync(folder, 0o777);
-  const code = `require('fs').writeFileSync(${JSON.stringify(join(folder, 'a.so'))}, Buffer.from(${JSON.stringify(whole('theirs').toString('base64'))}, 'base64'), { mode: 0o755 })`;
-  const planting = spawnSync(process.execPath, ['-e', code], { uid: NOBODY, gid: NOBODY, encoding: 'utf8' });
-  expect(planting.stderr).toBe('');
-  expect(statSync(join(folder, 'a.so')).uid).toBe(NOBODY);
-  // As an administrator may mend it.
-  chmodSync(folder, 0o700);
-  expect(await found('a.so')).toBeUndefined();
-  expect(existsSync(join(folder, 'a.so'))).toBe(false);
-  await cache().add('a.so', Buffer.from('built'));
-  expect(await found('a.so')).toBe('built');
-});
+test.skipIf(!isRoot)(
+  'a file of another user is not loaded, even when the folder is private now (needs root, to act as that user)',
+  async () => {
+    chmodSync(folder, 0o777);
+    const code = `require('fs').writeFileSync(${JSON.stringify(join(folder, 'a.so'))}, Buffer.from(${JSON.stringify(whole('theirs').toString('base64'))}, 'base64'), { mode: 0o755 })`;
+    const planting = spawnSync(process.execPath, ['-e', code], { uid: NOBODY, gid: NOBODY, encoding: 'utf8' });
+    expect(planting.stderr).toBe('');
+    expect(statSync(join(folder, 'a.so')).uid).toBe(NOBODY);
+    // An administrator may have made the folder private since.
+    chmodSync(folder, 0o700);
+    expect(await found('a.so')).toBeUndefined();
+    expect(existsSync(join(folder, 'a.so'))).toBe(false);
+    await cache().add('a.so', Buffer.from('built'));
+    expect(await found('a.so')).toBe('built');
+  },
+);
 
 test.each([0o720, 0o702])('a file that others may write to (%o) is not loaded', async (mode) => {
   plant('a.so', mode);
@@ -137,7 +140,7 @@ test.each([0o720, 0o702])('a file that others may write to (%o) is not loaded', 
   expect(await found('a.so')).toBeUndefined();
 });
 
-test('what is no file is not opened for reading, and a built file takes its place', async () => {
+test('an entry that is not a regular file is replaced by the built file', async () => {
   const target = join(scratch, 'target');
   writeFileSync(target, whole('behind a link'), { mode: 0o700 });
   symlinkSync(target, join(folder, 'link.so'));
@@ -158,8 +161,8 @@ test('what is no file is not opened for reading, and a built file takes its plac
   expect(existsSync(target)).toBe(true);
 });
 
-// A thread that waits for the other end of a pipe waits for ever.
-test.each(['pipe', 'link to /dev/zero', 'device'])('a %s holds nobody up', async (kind) => {
+// Without O_NONBLOCK, opening a FIFO waits for a writer for ever.
+test.each(['pipe', 'link to /dev/zero', 'device'])('a %s does not block the thread', async (kind) => {
   const path = join(folder, 'a.so');
   if (kind === 'pipe') execFileSync('mkfifo', ['-m', '700', path]);
   else if (kind.startsWith('link')) symlinkSync('/dev/zero', path);
@@ -171,9 +174,9 @@ test.each(['pipe', 'link to /dev/zero', 'device'])('a %s holds nobody up', async
 });
 
 test.each([
-  ['any user may write to', (parent: string) => chmodSync(parent, 0o777)],
+  ['all users can write to', (parent: string) => chmodSync(parent, 0o777)],
   ['belongs to another user', (parent: string) => chownSync(parent, NOBODY, NOBODY)],
-] as const)('a folder below one that %s is not used, and nothing is made there', async (what, change) => {
+] as const)('a folder whose parent %s is not used, and not created', async (what, change) => {
   if (what.startsWith('belongs') && !isRoot) return;
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   const inside = join(folder, 'kernels');
@@ -182,7 +185,7 @@ test.each([
   await used.add('a.so', Buffer.from('built'));
   expect((await used.find('a.so'))?.path.startsWith(folder)).toBe(false);
   expect(existsSync(inside)).toBe(false);
-  // The same of one that is there.
+  // An existing folder is not used either.
   mkdirSync(inside, { mode: 0o700 });
   writeFileSync(join(inside, 'a.so'), whole('planted'), { mode: 0o700 });
   expect(await found('a.so', inside)).not.toBe('planted');
@@ -190,12 +193,12 @@ test.each([
     expect.stringContaining(`are not kept in ${inside}, because others could put code there: `),
   ]);
   expect(String(warned.mock.calls[0]![0])).toMatch(
-    what.startsWith('any') ? /others may write to .* \(mode 0777/ : /belongs to another user/,
+    what.startsWith('all') ? /others may write to .* \(mode 0777/ : /belongs to another user/,
   );
   warned.mockRestore();
 });
 
-test('a folder of this user below one with the sticky bit is used', async () => {
+test('a folder whose parent has the sticky bit is used', async () => {
   chmodSync(folder, 0o1777);
   const inside = join(folder, 'kernels');
   await cache(inside).add('a.so', Buffer.from('built'));

@@ -1,4 +1,4 @@
-// Compilers that fail for reasons outside the text: the build says which, and the next one is made as if it had not been.
+// Compilers that fail for reasons outside the source: the error of the build names the reason, and the next build is not affected.
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** A program that says that it is g++, and then does this. */
+/** A script that answers `--version` as g++ and runs `body` otherwise. */
 function compiler(name: string, body: string): string {
   const path = join(scratch, name);
   writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ (Some) 1.2.3" && exit\n${body}\n`);
@@ -46,7 +46,7 @@ async function failure(promise: Promise<unknown>): Promise<UnavailableError> {
   return error as UnavailableError;
 }
 
-describe('a build says why its compiler failed it', () => {
+describe("the error of a build names the reason of the compiler's failure", () => {
   test.each([
     ['is ended by a signal', 'kill -KILL $$', 'it was ended by SIGKILL'],
     ['writes nothing', 'exit 0', 'it succeeded and wrote no image'],
@@ -72,7 +72,7 @@ describe('a build says why its compiler failed it', () => {
   });
 });
 
-test('what a text says of memory is the text', async () => {
+test('an #error directive about memory is an error in the source', async () => {
   const error: unknown = await builder({})
     .build(specOf('#error out of memory\n', 'k'))
     .catch((reason: unknown) => reason);
@@ -82,11 +82,11 @@ test('what a text says of memory is the text', async () => {
 test.each([
   ['is absent', () => join(temporary, 'absent'), /TMPDIR \(.*absent\): ENOENT/],
   [
-    'any user may write to',
+    'all users can write to',
     () => (chmodSync(temporary, 0o777), temporary),
     /TMPDIR .*: others may write to .* \(mode 0777, without the sticky bit\)/,
   ],
-])('a TMPDIR that %s is named with the reason, and the next build goes by another', async (_what, name, message) => {
+])('the error names a TMPDIR that %s, and the next build uses another one', async (_what, name, message) => {
   const cache = mkdtempSync(join(scratch, 'kept-'));
   const build = (): Promise<unknown> => builder({ MILLRACE_CACHE_DIR: cache }).build(specOf(SOURCE, 'k'));
   process.env['TMPDIR'] = name();
@@ -97,14 +97,14 @@ test.each([
   expect(await build()).toMatchObject({ fromCache: false });
 });
 
-test('with neither cache nor temporary folder a build names both, and why; what is loaded from memory needs none', async () => {
+test('without cache and temporary folder the error names both with reasons; an image for CUDA needs neither', async () => {
   const file = join(temporary, 'a-file');
   writeFileSync(file, '');
   const cache = join(file, 'below');
   process.env['TMPDIR'] = join(temporary, 'absent');
   const error = await failure(new KernelCache({ MILLRACE_CACHE_DIR: cache }).add('a.so', Buffer.from('built')));
   expect(error.message).toMatch(
-    /^K707: There is no place for built kernels: .*a-file\/below \(.*a-file is no folder\); .*TMPDIR .*absent\): ENOENT/,
+    /^K707: There is no place for built kernels: .*a-file\/below \(.*a-file is not a folder\); .*TMPDIR .*absent\): ENOENT/,
   );
   expect(error.help.join(' ')).toContain('MILLRACE_CACHE_DIR');
   await failure(builder({ MILLRACE_CACHE_DIR: cache }).build(specOf(SOURCE, 'k')));
@@ -119,32 +119,32 @@ test('with neither cache nor temporary folder a build names both, and why; what 
   expect(Buffer.from(image).toString()).toBe('cubin');
 });
 
-test('a NUL in an option is refused by the call', () => {
+test('a NUL in an option throws at the call', () => {
   for (const make of [
     () => cudaKernel('k', {}, 'extern "C" __global__ void k() {}', { options: ['-I/a\0b'] }),
     () => cudaModule('extern "C" __global__ void k() {}', { options: ['-DA=\0'] }),
   ]) {
     expect(make).toThrow(ArgumentError);
-    expect(make).toThrow(/has a NUL/);
+    expect(make).toThrow(/contains a NUL/);
   }
 });
 
-test('a compiler that cannot be started rejects', async () => {
+test('runCompiler rejects when the compiler cannot be started', async () => {
   await expect(runCompiler(join(scratch, 'absent'), [])).rejects.toThrow('ENOENT');
   await expect(runCompiler('/bin/true', ['a\0b'])).rejects.toThrow('null bytes');
 });
 
 const modules = (name: string): string => JSON.stringify(pathToFileURL(join(import.meta.dirname, '../../../dist/build', name)).href);
 
-/** Takes all descriptors that are left, and gives them back. */
+/** Opens files until no descriptor is left, and closes them again. */
 const DESCRIPTORS = `
   import { closeSync, openSync } from 'node:fs';
   const taken = [];
   const take = (spare) => { try { for (;;) taken.push(openSync('/dev/null', 'r')); } catch {} for (let n = 0; n < spare; n++) closeSync(taken.pop()); };
   const give = () => { for (const file of taken.splice(0)) closeSync(file); };`;
 
-// A process of its own, whose limit is low: this one's descriptors are the runner's too.
-test('without descriptors each build fails alone, wherever it comes to, and the next one is made', async () => {
+// In a child process with a low limit, because the test runner needs the descriptors of this one.
+test('a build without file descriptors fails alone, at whatever step, and the next build succeeds', async () => {
   const code = `${DESCRIPTORS}
     import { KernelBuilder } from ${modules('images/builder.js')};
     process.on('uncaughtException', (error) => { console.log('uncaught', error.message); process.exit(1); });
@@ -171,12 +171,12 @@ test('without descriptors each build fails alone, wherever it comes to, and the 
   expect(existsSync(join(temporary, 'cache'))).toBe(true);
 }, 70_000);
 
-test('folders of processes that are gone are removed, others are left', async () => {
+test('folders of dead processes are removed, other folders are left alone', async () => {
   const use = `import { temporaryFolder } from ${modules('system/temporary.js')}; console.log(temporaryFolder());`;
   const kill = `${use} process.kill(process.pid, 'SIGKILL');`;
   const env = { TMPDIR: temporary };
   mkdirSync(join(temporary, 'millrace-mine'));
-  // The guard finds no program to remove it with, as if it was killed as well.
+  // Without PATH the guard finds no rm, as if it had been killed too.
   const left = (await runChild(kill.replace('import', "process.env.PATH = '/nonexistent'; import"), env)).stdout.trim();
   mkdirSync(left, { recursive: true });
   writeFileSync(join(left, 'image.so'), '');

@@ -1,4 +1,4 @@
-// A kernel whose build failed, on a device without one: what fails of it, and what is built again for the next launch.
+// Kernels whose build failed, on a fake channel: which launches fail, and which kernels the next launch builds again.
 import { expect, test } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
 import {
@@ -34,7 +34,7 @@ test.each<[name: string, error: MillraceError]>([
   ['too little time', new CompileError('ERR_MILLRACE_COMPILE', 'K704: long', '', [{ code: 'K704', line: 1, column: 1, message: 'long' }])],
   ['an image that does not load', new LaunchError('ERR_MILLRACE_LAUNCH', 'noexec')],
   ['no memory', new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'none', 1, 0)],
-])('after %s the next launch builds it again, under another handle', async (_name, error) => {
+])('after %s the next launch builds the kernel again, under another handle', async (_name, error) => {
   const { channel, device, kernel, y, launches } = made();
   const first = device.compile(kernel);
   device.stream.launch(kernel, one, { y });
@@ -72,7 +72,7 @@ test.each<[name: string, error: MillraceError]>([
   expect(launches()).toEqual([handle, handle]);
 });
 
-test('launches of the first build fail of it, whatever becomes of the second; its index is used again after them', async () => {
+test("launches submitted before fail with the first build's error, and its handle index is used again after them", async () => {
   const { channel, device, kernel, y, progress } = made();
   const launched = device.stream.launch(kernel, one, { y });
   const [handle] = [...channel.builds.keys()] as [number];
@@ -82,7 +82,7 @@ test('launches of the first build fail of it, whatever becomes of the second; it
   channel.builds.get(handle)?.reject(error);
   await turn();
   void device.compile(kernel).catch(() => undefined);
-  // A record names the first one still.
+  // A submitted record still names the first handle.
   const index = (one_: number): number => one_ & (2 ** HANDLE_INDEX_BITS - 1);
   const handles = (): number[] => [...channel.builds.keys()].map(index);
   expect(new Set(handles()).size).toBe(2);
@@ -96,7 +96,7 @@ test('launches of the first build fail of it, whatever becomes of the second; it
   expect(handles()).toEqual([index(handle), handles()[1], index(handle)]);
 });
 
-test('a module whose build failed is loaded again, under another number, with its kernels', async () => {
+test('a module whose build failed is loaded again under another number, with its kernels', async () => {
   const { channel, device, y } = made();
   const module = cudaModule('extern "C" __global__ void add(int* x) { x[0]++; }');
   const add = module.kernel('add', { x: inout(i32) });

@@ -182,7 +182,7 @@ describe('control', () => {
     expect(thrown(() => binding.exportMemory(channel, handle(HandleKind.MEMORY)))).toEqual(failing(Status.STATE));
   });
 
-  test('a shared object that does not load says what the loader said', () => {
+  test("the error of a shared object that does not load contains the loader's message", () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-loading-'));
     const build = (name: string, text: string): string => {
       const path = join(folder, name);
@@ -205,14 +205,14 @@ describe('control', () => {
         expect(() => binding.installKernel(channel, handle(HandleKind.KERNEL), install)).toThrow(message);
         if (!message.source.includes('entry')) expect(() => binding.loadModule(channel, 1, Buffer.from(path))).toThrow(message);
       }
-      // What was said of one failure is not said of another.
+      // The message is not repeated for another failure.
       expect(() => binding.setReleaseThreshold(channel + 1000, 1)).toThrow(/setReleaseThreshold(?!.*symbol)/);
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
 
-  test('turns are no more than the limit, and are granted in order', async () => {
+  test('turns are limited and granted in order', async () => {
     let granted = 0;
     let hear = (): void => {};
     binding.openTurns(() => {
@@ -224,7 +224,7 @@ describe('control', () => {
         hear = resolve;
       });
     expect([binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2)]).toEqual([true, true, false, false]);
-    // It is unreferenced: the runner keeps this thread.
+    // The function is unreferenced; the test runner keeps the thread alive.
     const first = heard();
     binding.giveTurn();
     await first;
@@ -232,7 +232,7 @@ describe('control', () => {
     binding.giveTurn();
     binding.giveTurn();
     binding.giveTurn();
-    // Beyond what is held nothing is given.
+    // Passing on a turn that is not held has no effect.
     binding.giveTurn();
     expect([binding.takeTurn(1), binding.takeTurn(1)]).toEqual([true, false]);
     const last = heard();

@@ -56,7 +56,7 @@ describe('a pool of CPU threads', () => {
     await expect(cpuTasks<Stages>(pool).run('fail', undefined)).rejects.toThrow('out of range');
   });
 
-  it('rejects tasks of a module that is not there, and runs them once it is', async () => {
+  it('rejects tasks while the module does not exist, and runs them once it does', async () => {
     const absent = join(folder, 'later.mjs');
     await using pool = createCpuPool(absent, { threads: 1 });
     const tasks = cpuTasks<{ one(value: number): number }>(pool);
@@ -76,7 +76,7 @@ describe('a pool of CPU threads', () => {
     await expect(pool.run(1, { name: 'one' })).rejects.toThrow('while it loads');
   });
 
-  it('rejects tasks that come after close', async () => {
+  it('rejects tasks after close', async () => {
     const pool = createCpuPool(stages, { threads: 1 });
     const last = pool.run(new Uint8Array(1), { name: 'addOne' });
     const closed = pool.close();
@@ -86,7 +86,7 @@ describe('a pool of CPU threads', () => {
     await closed;
   });
 
-  it('warns of a thread that fails between tasks, and goes on', async () => {
+  it('warns when a thread fails between tasks, and keeps working', async () => {
     const failing = join(folder, 'failing.mjs');
     const code = 'export function one() { setTimeout(() => { throw new RangeError("alone"); }); return 1; }';
     writeFileSync(failing, code);
@@ -99,7 +99,7 @@ describe('a pool of CPU threads', () => {
     expect(await pool.run(1, { name: 'one' })).toBe(1);
   });
 
-  it('refuses what names no module and no number of threads', () => {
+  it('throws for a bad filename and a bad number of threads', () => {
     for (const filename of ['', 7, new URL('https://example.org/a.js'), undefined]) {
       expect(() => createCpuPool(filename as string)).toThrow(ArgumentError);
     }
