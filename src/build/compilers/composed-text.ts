@@ -81,6 +81,13 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   };
 }
 
+/** A text that is not rewritten, for the messages of a compiler that will refuse it. */
+export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ReadText): string {
+  const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
+  const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
+  return `#include "cuda_on_cpu.h"\n#include "waiting.h"\n${groups}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
+}
+
 /** A text that is ours. */
 export function composeLanes(source: string, kernels: readonly string[]): ComposedText {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');

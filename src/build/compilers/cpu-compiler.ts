@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
-import { compose, composeLanes, type ComposedText, type Exports, exportsOf, type ReadText } from './composed-text.js';
+import { compose, composeAsGiven, composeLanes, type ComposedText, type Exports, exportsOf, type ReadText } from './composed-text.js';
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasIndices, looksAtTypes } from '../threads/indices.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { refuseOnCpu } from '../text/surface.js';
 import { leave, scratchFolder } from '../system/temporary.js';
-import { tokenize } from '../text/text.js';
+import { hasMatchingBrackets, tokenize } from '../text/text.js';
 import type { Facts } from '../base/stamp.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrame, STACK_FLAG, type LargeFrame } from './stack.js';
@@ -154,6 +154,7 @@ export class CpuCompiler implements KernelCompiler {
     // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
     // Of one with macros that the preprocessor refuses, nobody knows what they hide: it may count on those of the shim.
     const isUsers = spec.identity === undefined;
+    if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
     const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
@@ -174,6 +175,13 @@ export class CpuCompiler implements KernelCompiler {
     if (tooLarge) throw lacksStack(spec, tooLarge);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;
+  }
+
+  /** What waits is awaited by rewriting the text, whose brackets the compiler has to have first. */
+  async #refuseUnmatched(spec: BuildSpec, read: ReadText, common: readonly string[]): Promise<void> {
+    const args = [...common, '-std=c++20', '-w', '-fsyntax-only', '-'];
+    const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composeAsGiven(spec, read) });
+    if (exitCode !== 0) throw rejectedBy(this.label, spec, stderr);
   }
 
   async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<Built> {

@@ -96,7 +96,8 @@ export class Callables {
       const head = closingAngle(this.#tokens, i + 1);
       for (let at = head < 0 ? i + 2 : head + 1; at < this.#tokens.length; at++) {
         const { text: word, kind } = this.#tokens[at]!;
-        if (word === ';' || word === '{') break;
+        // What stands behind the next `template` is looked at with that one.
+        if (word === ';' || word === '{' || word === 'template') break;
         if (kind === 'name') this.#templated.add(word);
         else if (word === '(' || word === '[') at = closing(this.#tokens, at);
         else if (word === '<') at = Math.max(at, closingAngle(this.#tokens, at));

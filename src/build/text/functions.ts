@@ -41,24 +41,16 @@ const NOT_A_NAME: ReadonlySet<string> = new Set([
 /** Names after which `[` begins a lambda all the same. */
 const BEFORE_LAMBDA: ReadonlySet<string> = new Set(['return', 'co_return', 'case', 'else', 'do']);
 
-/** The index of the bracket that `close` closes, or -1. */
-export function opening(tokens: readonly Token[], close: number): number {
-  let depth = 0;
-  for (let i = close; i >= 0; i--) {
-    const { text } = tokens[i]!;
-    if (text === ')' || text === ']' || text === '}') depth++;
-    if ((text === '(' || text === '[' || text === '{') && --depth === 0) return i;
-  }
-  return -1;
-}
+/** Templates within templates; deeper is no text that somebody wrote. It bounds how often a token is looked at. */
+const MOST_ANGLES = 64;
 
 /** The index of the `>` that closes the `<` at `open`, or -1 where it is no bracket. */
 export function closingAngle(tokens: readonly Token[], open: number): number {
   let depth = 0;
   for (let i = open; i < tokens.length; i++) {
     const { text } = tokens[i]!;
-    if (text === '<') depth++;
-    else if (text === '>' && tokens[i - 1]!.text !== '-' && --depth === 0) return i;
+    if (text === '<' && ++depth > MOST_ANGLES) return -1;
+    if (text === '>' && tokens[i - 1]!.text !== '-' && --depth === 0) return i;
     else if (text === '(' || text === '[') i = closing(tokens, i);
     else if (text === ';' || text === '{' || text === '}' || text === '&' || text === '|' || text === ')') {
       if (text !== '&' || tokens[i + 1]?.text === '&') return -1;

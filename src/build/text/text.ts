@@ -89,15 +89,48 @@ export function isLaunch(tokens: readonly Token[], at: number, mark: '<' | '>' =
   return [0, 1, 2].every((step) => tokens[at + step]?.text === mark && tokens[at + step]!.start === tokens[at]!.start + step);
 }
 
+/** For each bracket of a text the one that belongs to it, whichever kinds the two are; -1 for what has none. Found once for each text. */
+const partners = new WeakMap<readonly Token[], Int32Array>();
+
+function partnersOf(tokens: readonly Token[]): Int32Array {
+  const known = partners.get(tokens);
+  if (known) return known;
+  const found = new Int32Array(tokens.length).fill(-1);
+  const open: number[] = [];
+  for (const [i, { text }] of tokens.entries()) {
+    if (text === '(' || text === '[' || text === '{') open.push(i);
+    else if ((text === ')' || text === ']' || text === '}') && open.length > 0) {
+      const at = open.pop()!;
+      found[at] = i;
+      found[i] = at;
+    }
+  }
+  partners.set(tokens, found);
+  return found;
+}
+
 /** The index of the bracket that closes the one at `open`, or the number of tokens. */
 export function closing(tokens: readonly Token[], open: number): number {
-  let depth = 0;
-  for (let i = open; i < tokens.length; i++) {
-    const { text } = tokens[i]!;
-    if (text === '(' || text === '[' || text === '{') depth++;
-    if ((text === ')' || text === ']' || text === '}') && --depth === 0) return i;
+  const found = partnersOf(tokens)[open] ?? -1;
+  return found > open ? found : tokens.length;
+}
+
+/** The index of the bracket that `close` closes, or -1. */
+export function opening(tokens: readonly Token[], close: number): number {
+  const found = partnersOf(tokens)[close] ?? -1;
+  return found < close ? found : -1;
+}
+
+/** Whether every bracket closes the last one that is open, and all are closed. Other texts compile on no device. */
+export function hasMatchingBrackets(tokens: readonly Token[]): boolean {
+  const open: string[] = [];
+  for (const { text } of tokens) {
+    if (text === '(') open.push(')');
+    else if (text === '[') open.push(']');
+    else if (text === '{') open.push('}');
+    else if ((text === ')' || text === ']' || text === '}') && open.pop() !== text) return false;
   }
-  return tokens.length;
+  return open.length === 0;
 }
 
 /** For each token, whether it stands at namespace scope: outside every brace but those of namespaces and `extern "C"`. */

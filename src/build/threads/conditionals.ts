@@ -2,8 +2,8 @@
 //
 // g++ (12, and others) evaluates every co_await of an expression, whatever the expression decides, so such an expression
 // is turned into statements: the body of a coroutine that stands where it stood and is awaited there.
-import { closingAngle, opening } from '../text/functions.js';
-import { closing, type Token } from '../text/text.js';
+import { closingAngle } from '../text/functions.js';
+import { closing, opening, type Token } from '../text/text.js';
 
 /** Token indices, ends included. */
 export interface Conditional {
@@ -35,7 +35,8 @@ export function conditionalsOf(tokens: readonly Token[], calls: readonly number[
   for (const call of calls) {
     for (const one of reader.around(call)) found.set(`${one.from}-${one.to}`, one);
   }
-  return [...found.values()];
+  // A `?` without its `:` is for the compiler to refuse.
+  return [...found.values()].filter(({ at, to }) => to < tokens.length && at.every((i) => i < tokens.length));
 }
 
 class ExpressionReader {

@@ -3,8 +3,8 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './conditionals.js';
 import type { Edit } from '../text/edits.js';
-import { callOpen, closingAngle, opening, type FunctionText } from '../text/functions.js';
-import { closing, type Token } from '../text/text.js';
+import { callOpen, closingAngle, type FunctionText } from '../text/functions.js';
+import { closing, opening, type Token } from '../text/text.js';
 import { findWaiting, unable, type Waiting } from './waiting.js';
 
 /** What may stand between the words of a function's type and is none of them. */

@@ -1,8 +1,8 @@
 // Whether an expression of a kernel computes with nothing but what does not change, from its tokens. It says no where it
 // does not know.
 import type { BodyText } from '../text/body.js';
-import { opening } from '../text/functions.js';
-import type { Token } from '../text/text.js';
+
+import { opening, type Token } from '../text/text.js';
 
 const TYPES: ReadonlySet<string> = new Set(
   'int unsigned signed long short char float double bool size_t const int32_t uint32_t int64_t uint64_t'.split(' '),

@@ -4,8 +4,8 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
-import { callOpen, functionsOf, opening, owners, type FunctionText } from '../text/functions.js';
-import { closing, type Token } from '../text/text.js';
+import { callOpen, functionsOf, owners, type FunctionText } from '../text/functions.js';
+import { closing, opening, type Token } from '../text/text.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;

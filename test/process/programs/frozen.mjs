@@ -19,8 +19,8 @@ try {
   console.log(error.name);
 }
 try {
-  kernel('wrong', { x: inout(f32) }, ({ x }, { i }) => {
-    x[i] = new Date();
+  kernel('wrong', { x: inout(f32) }, (given, { i }) => {
+    given.x[i] = new Date();
   });
 } catch (error) {
   console.log(error.name);
