@@ -43,7 +43,7 @@ function launchEnd(tokens: readonly Token[], from: number): number {
   for (let i = from; i < tokens.length; i++) {
     const { text } = tokens[i]!;
     if (text === '(' || text === '[' || text === '{') i = closing(tokens, i);
-    else if (text === ';' || text === ')' || text === '}') return -1;
+    else if (text === ';' || text === ')' || text === '}' || isLaunch(tokens, i)) return -1;
     else if (isLaunch(tokens, i, '>') && tokens[i + 3]?.text === '(') return i;
   }
   return -1;
@@ -88,9 +88,10 @@ function templateKernels(tokens: readonly Token[]): Map<string, number> {
   for (let i = 0; i < tokens.length; i++) {
     if (tokens[i]!.text !== 'template' || tokens[i + 1]?.text !== '<') continue;
     const close = closingAngle(tokens, i + 1);
+    if (close < 0) continue;
     const end = tokens.findIndex(({ text }, at) => at > close && (text === '{' || text === ';'));
     const head = tokens.slice(close, end);
-    if (close < 0 || !head.some(({ text }) => text === '__global__')) continue;
+    if (!head.some(({ text }) => text === '__global__')) continue;
     const name = head.find(({ kind }, at) => kind === 'name' && head[at + 1]?.text === '(' && !head[at]!.text.startsWith('__'));
     if (name !== undefined && argumentCount(tokens, i + 1) > 0) found.set(name.text, neededCount(tokens, i + 1, close));
   }
