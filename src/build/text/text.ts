@@ -28,10 +28,10 @@ export interface Tokens {
 
 /**
  * Comment, raw string (to the end of the text if it has none), string or character, directive, name, number, anything else.
- * Directives only at the start of a line.
+ * Directives only at the start of a line. As for g++ and clang, a line goes on after a backslash with blanks behind it.
  */
 const PIECE =
-  /\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\\r?\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
+  /\/\/(?:\\[ \t\v\f\r]*\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\[ \t\v\f\r]*\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
 const [QUOTE, APOSTROPHE, UNDERSCORE, DOLLAR, POINT] = [0x22, 0x27, 0x5f, 0x24, 0x2e];
 const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 

@@ -206,3 +206,10 @@ test('messages of g++, nvcc and the linker', () => {
     { message: "undefined reference to `g()'" },
   ]);
 });
+
+test('a comment and a directive go on after a backslash that blanks follow', () => {
+  const texts = (source: string): string[] => tokenize(source).tokens.map(({ text }) => text);
+  expect(texts('a // one \\ \t\nasm("")\nb')).toEqual(['a', 'b']);
+  expect(texts('a // one \\ two\nb')).toEqual(['a', 'b']);
+  expect(texts('#define M \\  \r\n asm("")\nb')).toEqual(['b']);
+});
