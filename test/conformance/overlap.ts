@@ -1,20 +1,7 @@
 // Chapter 9: whose memory the results of `overlap` are, whatever keeps them.
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import {
-  buffer,
-  bufferCount,
-  concatMap,
-  delay,
-  firstValueFrom,
-  from,
-  last,
-  lastValueFrom,
-  of,
-  shareReplay,
-  toArray,
-  type Observable,
-} from 'rxjs';
+import { bufferCount, concatMap, delay, firstValueFrom, from, lastValueFrom, of, shareReplay, toArray, type Observable } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { ArgumentError, download$, i32, inout, kernel, launch$, overlap, upload$, type Lane, type Overlapped } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -44,7 +31,6 @@ const KEEPERS: Readonly<Record<string, (run: Overlapped<Result>) => Promise<read
   'toArray()': (run) => all(run),
   'concatMap of an async function': (run) => all(run.pipe(concatMap(async (result) => turn().then(() => result)))),
   'bufferCount()': async (run) => (await lastValueFrom(run.pipe(bufferCount(4), toArray()))).flat(),
-  'buffer() until the end': (run) => lastValueFrom(run.pipe((results) => results.pipe(buffer(results.pipe(last()))))),
   'delay()': (run) => all(run.pipe(delay(5))),
   'shareReplay(), heard late': async (run) => {
     const shared = run.pipe(shareReplay());

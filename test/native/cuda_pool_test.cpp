@@ -65,16 +65,18 @@ MR_TEST(APoolThatCannotBeSetUpIsNoPoolToOpenADeviceWith) {
 MR_TEST(MemoryThatNobodyFreedIsNotCountedOnceTheDeviceIsClosed) {
   for (int round = 0; round < 3; ++round) {
     Opened opened(0);
-    const auto before = opened.device->PoolUse();
-    MR_REQUIRE(before.ok());
-    MR_EXPECT_EQ(before.value().used, 0u);
-    MR_EXPECT_EQ(before.value().used_high, 0u);
-    MR_EXPECT_EQ(before.value().reserved, 0u);
-    MR_EXPECT_EQ(before.value().reserved_high, 0u);
+    auto use = opened.device->PoolUse();
+    MR_REQUIRE(use.ok());
+    MR_EXPECT_EQ(use.value().used, 0u);
+    MR_EXPECT_EQ(use.value().used_high, 0u);
+    MR_EXPECT_EQ(use.value().reserved, 0u);
+    MR_EXPECT_EQ(use.value().reserved_high, 0u);
     auto stream = opened.NewStream(0);
     auto memory = stream->Allocate(1, 64 << 20);
     MR_REQUIRE(memory.ok() && Finish(*stream, 1));
-    MR_EXPECT(opened.device->PoolUse().value().used >= 64u << 20);
+    use = opened.device->PoolUse();
+    MR_REQUIRE(use.ok());
+    MR_EXPECT(use.value().used >= uint64_t{64} << 20);
     // It outlives its stream, as an array does that lives when its device is closed.
     stream.reset();
   }
