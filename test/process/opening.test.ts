@@ -1,5 +1,6 @@
 // Opening a device again that goes.
-import { openDevice } from 'millrace';
+import { readdirSync } from 'node:fs';
+import { listDevices, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
 
 test('a device that several opened and one destroyed is opened anew, at once', async () => {
@@ -9,4 +10,22 @@ test('a device that several opened and one destroyed is opened anew, at once', a
   await using again = await openDevice('cpu');
   expect([device.state, again.state]).toEqual(['closed', 'open']);
   await destroyed;
+});
+
+test('an open device is opened again, and listed, without a worker for it', async () => {
+  await using device = await openDevice();
+  const threads = (): number => readdirSync('/proc/self/task').length;
+  const before = threads();
+  const opening = Promise.all(Array.from({ length: 60 }, () => openDevice()));
+  const listing = Promise.all(Array.from({ length: 20 }, () => listDevices()));
+  // Workers are there from the call that makes them on.
+  await Promise.resolve();
+  await new Promise(setImmediate);
+  expect(threads()).toBe(before);
+  const [opened, listed] = await Promise.all([opening, listing]);
+  expect(new Set(opened)).toEqual(new Set([device]));
+  expect(listed[0]?.map(({ id }) => id)).toContain(device.info.id);
+  expect(threads()).toBe(before);
+  for (const each of opened) await each.close();
+  expect(device.state).toBe('open');
 });

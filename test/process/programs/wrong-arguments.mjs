@@ -115,6 +115,13 @@ const RIGHT = {
   openMark: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES)],
   exportMemory: [channel, 1 << 22],
   openMemory: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES), 4],
+  // A group and a folder that are not there: what is kept is ended with the environment.
+  keepGroup: [2 ** 31 - 1, false],
+  keepFolder: ['/nonexistent/millrace', false],
+  openTurns: [() => {}],
+  takeTurn: [4],
+  grantedTurns: [],
+  giveTurn: [],
   protocolHash: [],
   enumerate: [],
   nvrtc: [],

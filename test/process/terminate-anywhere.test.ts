@@ -1,0 +1,34 @@
+// Workers that are terminated wherever they have come to leave nothing behind, and take nothing down.
+import { describe, expect } from 'vitest';
+import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+interface Held {
+  readonly descriptors: number;
+  readonly threads: number;
+  readonly children: number;
+}
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  const run = testOn(absent);
+
+  // `terminate-anywhere.mjs cpu 1500 1` is the same for longer.
+  for (const [mode, workers] of [
+    ['open', 40],
+    ['load', 150],
+  ] as const) {
+    run(
+      `${workers} workers terminated at random moments (${mode})`,
+      async () => {
+        const ending = await runProgram('terminate-anywhere', [spec, String(workers), '1', mode], { timeoutMs: 170_000 });
+        expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+        const lines = linesOf(ending);
+        expect(lines).toHaveLength(1);
+        const { before, after } = JSON.parse(lines[0] as string) as { readonly before: Held; readonly after: Held };
+        expect(after.descriptors).toBeLessThanOrEqual(before.descriptors);
+        expect(after.threads).toBeLessThanOrEqual(before.threads);
+        expect(after.children).toBe(0);
+      },
+      180_000,
+    );
+  }
+});
