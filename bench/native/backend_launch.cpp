@@ -29,6 +29,7 @@ constexpr std::string_view kEmptyPath = MILLRACE_EMPTY_KERNEL;
 class NoSink final : public millrace::hal::ProgressSink {
  public:
   void Progress(millrace::hal::Ticket) noexcept override {}
+  void Failed(millrace::hal::Ticket, const millrace::hal::KernelFailure&) noexcept override {}
 };
 
 template <typename T>

@@ -242,6 +242,9 @@ export function transfers(target: Target): void {
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
+        // What the pool keeps of earlier arrays is not free, and would do for the second one.
+        await device.synchronize();
+        await device.pool.trim();
         const { freeBytes } = await device.pool.stats();
         const most = Math.floor((freeBytes * 0.7) / 4096) * 4096;
         const first = device.full(most, 2, 'u8');

@@ -28,9 +28,15 @@ class Sleeper : public WakeTarget, public StreamWaker {
   bool is_rung_ = false;
 };
 
+/// No kernel runs here.
+struct NoKernelFailures final : KernelFailures {
+  void KernelFailed(StreamState&, Ticket, const hal::KernelFailure&) noexcept override {}
+};
+
 struct Slot {
   protocol::TimelineSlot words{};
-  StreamState stream{0, words};
+  NoKernelFailures kernel_failures;
+  StreamState stream{0, words, kernel_failures};
   std::shared_ptr<Sleeper> owner = std::make_shared<Sleeper>();
   Slot() { stream.SetOwner(owner); }
   void Reach(Ticket ticket) {

@@ -19,9 +19,15 @@ struct CountingChannel final : StreamWaker {
   void WakeStream(uint32_t stream) noexcept override { woken.push_back(stream); }
 };
 
+/// No kernel runs here.
+struct NoKernelFailures final : KernelFailures {
+  void KernelFailed(StreamState&, Ticket, const hal::KernelFailure&) noexcept override {}
+};
+
 struct Slot {
   protocol::TimelineSlot words{};
-  StreamState stream{0, words};
+  NoKernelFailures kernel_failures;
+  StreamState stream{0, words, kernel_failures};
   std::shared_ptr<CountingOwner> owner = std::make_shared<CountingOwner>();
   Slot() { stream.SetOwner(owner); }
   /// The device writes its word; nobody was told yet.
