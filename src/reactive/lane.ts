@@ -19,8 +19,11 @@ import type { Stream } from '../core/faces/stream.js';
  * stage whose result is such memory, or an object or array that holds some, fails with an ArgumentError. `read` or `detach` what it is to give.
  */
 export interface Lane {
+  /** From 0 to one less than the run's `depth`. */
   readonly index: number;
+  /** The device that was passed to `overlap`. */
   readonly device: Device;
+  /** The lane's stream: work of one item goes here, in order. Two lanes have the same where `streams` are fewer than lanes. */
   readonly stream: Stream;
   /** This item's: aborted when the run ends before the item has. */
   readonly signal: AbortSignal;

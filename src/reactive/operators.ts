@@ -139,6 +139,7 @@ async function readPinned<D extends DType>(on: On, array: DeviceArray<D>): Promi
 
 /** Structural: a Piscina fits, and so does what createCpuPool makes. */
 export interface CpuPool {
+  /** Runs the export `name` on a thread with `task` as its argument. Resolves to its result, rejects with what it throws. */
   run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
 }
 

@@ -37,6 +37,7 @@ export interface LaneOptions {
   readonly onError?: 'fail' | 'skip' | { readonly retry: number };
 }
 
+/** Options of `overlap`: those of its lanes, and the order of the results. */
 export interface OverlapOptions extends LaneOptions {
   /** Results in the order of the source (default), or with false as they come. */
   readonly ordered?: boolean;

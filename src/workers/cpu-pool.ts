@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type * as PiscinaModule from 'piscina';
 import { ArgumentError, StateError, UnavailableError } from '../core/base/errors.js';
 
+/** Options of `createCpuPool`. Bad values are an ArgumentError of the call. */
 export interface CpuPoolOptions {
   /** Default: one for each core that this process may use. */
   readonly threads?: number;
@@ -17,6 +18,7 @@ export interface CpuPoolOptions {
 
 /** Enough of piscina for pipelines; a Piscina of one's own serves as well. */
 export interface CpuThreads extends AsyncDisposable {
+  /** The most threads that the pool runs at once. */
   readonly threads: number;
   /**
    * Calls an export of the module on one of the threads. `task` is the function's argument, `opts.name` the export. Rejects with the

@@ -29,17 +29,29 @@ export type Vector<D extends VectorElement = VectorElement, N extends 2 | 3 | 4 
     ? { readonly [K in Axes[N]]: number } & { readonly [ELEMENT]?: readonly [D, N] }
     : never
   : never;
+/** A vector of two f32 in a body: CUDA's `float2`, `wp.vec2f`. */
 export type vec2f = Vector<'f32', 2>;
+/** A vector of three f32 in a body: CUDA's `float3`, `wp.vec3f`. */
 export type vec3f = Vector<'f32', 3>;
+/** A vector of four f32 in a body: CUDA's `float4`, `wp.vec4f`. */
 export type vec4f = Vector<'f32', 4>;
+/** A vector of two f64 in a body: CUDA's `double2`, `wp.vec2d`. */
 export type vec2d = Vector<'f64', 2>;
+/** A vector of three f64 in a body: CUDA's `double3`, `wp.vec3d`. */
 export type vec3d = Vector<'f64', 3>;
+/** A vector of four f64 in a body: CUDA's `double4`, `wp.vec4d`. */
 export type vec4d = Vector<'f64', 4>;
+/** A vector of two i32 in a body: CUDA's `int2`, `wp.vec2i`. */
 export type vec2i = Vector<'i32', 2>;
+/** A vector of three i32 in a body: CUDA's `int3`, `wp.vec3i`. */
 export type vec3i = Vector<'i32', 3>;
+/** A vector of four i32 in a body: CUDA's `int4`, `wp.vec4i`. */
 export type vec4i = Vector<'i32', 4>;
+/** A vector of two u32 in a body: CUDA's `uint2`, `wp.vec2ui`. */
 export type vec2u = Vector<'u32', 2>;
+/** A vector of three u32 in a body: CUDA's `uint3`, `wp.vec3ui`. */
 export type vec3u = Vector<'u32', 3>;
+/** A vector of four u32 in a body: CUDA's `uint4`, `wp.vec4ui`. */
 export type vec4u = Vector<'u32', 4>;
 
 /** An `input` array inside a body. */

@@ -27,8 +27,11 @@ export type FuncBody<A extends readonly Scalar[], R extends Scalar> = (...args: 
 
 /** A helper made by `func`. */
 export interface Func<A extends readonly Scalar[] = readonly Scalar[], R extends Scalar = Scalar> {
+  /** Tells a helper from other values. */
   readonly kind: 'func';
+  /** The types of the arguments, in order. */
   readonly params: A;
+  /** The type of the returned value. */
   readonly result: R;
 }
 export type Funcs = Readonly<Record<string, Func>>;
@@ -36,13 +39,17 @@ export type FuncsEnv<F extends Funcs> = {
   readonly [K in keyof F]: F[K] extends Func<infer A, infer R> ? (...args: FuncArgs<A>) => FuncResult<R> : never;
 };
 
+/** Options of `kernel()`. Bad values are an ArgumentError of the call. */
 export interface KernelOptions<C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>> {
+  /** Numbers and booleans that the body reads as members of its second parameter, compiled in: `wp.constant`. */
   readonly constants?: C;
+  /** Helpers made by `func`, which the body calls as members of its second parameter: `__device__` functions, `@wp.func`. */
   readonly functions?: F;
   /** `checked` (default): an access outside an array is reported, and leaves memory alone. */
   readonly bounds?: 'checked' | 'unchecked';
   /** Fused multiply-add allowed (default). Without it `+ - * / sqrt` agree bit for bit between devices. */
   readonly fmad?: boolean;
+  /** The most threads of a block that the kernel is launched with, 1 to 1024; default as many as the device allows. */
   readonly maxThreadsPerBlock?: number;
 }
 
@@ -55,6 +62,7 @@ export type KernelBody<P extends Params, C extends Constants, F extends Funcs> =
   t: Under<ConstantsEnv<C> & FuncsEnv<F>> & ConstantsEnv<C> & FuncsEnv<F>,
 ) => void;
 
+/** What `kernel()` returns: a kernel whose constants can be changed. */
 export interface TypedKernel<P extends Params, C extends Constants> extends Kernel<P> {
   /** The same kernel with other constants. */
   specialize(constants: Partial<ConstantsEnv<C>>): TypedKernel<P, C>;

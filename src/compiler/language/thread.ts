@@ -8,12 +8,17 @@ export interface Rng {
   uniform(): number;
   /** Of mean 0 and standard deviation 1. */
   normal(): number;
+  /** The next 32 random bits, as u32: `curand`, `wp.randu`. */
   u32(): number;
 }
 
+/** Three numbers by CUDA's axes: `dim3`, `uint3`. */
 export interface Index3 {
+  /** The fastest axis. */
   readonly x: number;
+  /** The middle axis. */
   readonly y: number;
+  /** The slowest axis. */
   readonly z: number;
 }
 /** An array of one dimension that a body writes: a parameter, a row of one, or shared memory. */
@@ -36,26 +41,44 @@ export interface Declare {
  * the CUDA names are CUDA's.
  */
 export interface Thread {
+  /** The thread's index in the first dimension of the launch: `i, j, k = wp.tid()`. */
   readonly i: number;
+  /** The index in the second dimension. A kernel that uses it is launched over at least two. */
   readonly j: number;
+  /** The index in the third dimension. A kernel that uses it is launched over three. */
   readonly k: number;
+  /** The thread's place in its block: CUDA's `threadIdx`. */
   readonly threadIdx: Index3;
+  /** The block's place in the grid: CUDA's `blockIdx`. */
   readonly blockIdx: Index3;
+  /** Threads of a block along each axis: CUDA's `blockDim`. */
   readonly blockDim: Index3;
+  /** Blocks of the grid along each axis: CUDA's `gridDim`. */
   readonly gridDim: Index3;
   /** `blockIdx * blockDim + threadIdx`, in CUDA's order: `x` is the last of `i`, `j`, `k`. */
   readonly globalIdx: Index3;
 
+  /** Type and cast, 4 bytes: CUDA's `int`. */
   readonly i32: Cast<'i32'>;
+  /** Type and cast, 4 bytes: CUDA's `unsigned int`. */
   readonly u32: Cast<'u32'>;
+  /** Type and cast, 8 bytes, a bigint: CUDA's `long long`. */
   readonly i64: Cast<'i64'>;
+  /** Type and cast, 8 bytes, a bigint: CUDA's `unsigned long long`. */
   readonly u64: Cast<'u64'>;
+  /** Type and cast, 4 bytes: CUDA's `float`. */
   readonly f32: Cast<'f32'>;
+  /** Type and cast, 8 bytes: CUDA's `double`. */
   readonly f64: Cast<'f64'>;
+  /** 1 byte, for `shared` and `local`: CUDA's `bool`. */
   readonly bool: Scalar<'bool'>;
+  /** 1 byte, for `shared` and `local`: CUDA's `signed char`. */
   readonly i8: Scalar<'i8'>;
+  /** 1 byte, for `shared` and `local`: CUDA's `unsigned char`. */
   readonly u8: Scalar<'u8'>;
+  /** 2 bytes, for `shared` and `local`: CUDA's `short`. */
   readonly i16: Scalar<'i16'>;
+  /** 2 bytes, for `shared` and `local`: CUDA's `unsigned short`. */
   readonly u16: Scalar<'u16'>;
   /** In memory only: f32 where it is calculated with. */
   readonly f16: Scalar<'f16'>;
@@ -81,11 +104,17 @@ export interface Thread {
 
   /** Returns the old value, as all atomics do. */
   atomicAdd<D extends Whole | 'f32' | 'f64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Subtracts the value: CUDA's `atomicSub`. Returns the old one. */
   atomicSub<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Stores the smaller of the old value and this one: CUDA's `atomicMin`. Returns the old one. */
   atomicMin<D extends Whole | 'i64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Stores the larger of the old value and this one: CUDA's `atomicMax`. Returns the old one. */
   atomicMax<D extends Whole | 'i64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Stores `old & value`: CUDA's `atomicAnd`. Returns the old value. */
   atomicAnd<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Stores `old | value`: CUDA's `atomicOr`. Returns the old value. */
   atomicOr<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
+  /** Stores `old ^ value`: CUDA's `atomicXor`. Returns the old value. */
   atomicXor<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   /** Stores the value whatever was there. */
   atomicExch<D extends Whole | 'f32'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
@@ -94,8 +123,11 @@ export interface Thread {
 
   /** Integer division that truncates. By zero: 0. */
   idiv(a: number, b: number): number;
+  /** The smallest of two or more: CUDA's `min`, `fminf`. */
   readonly min: ByComponent;
+  /** The largest of two or more: CUDA's `max`, `fmaxf`. */
   readonly max: ByComponent;
+  /** `min(max(v, lo), hi)`: `wp.clamp`. Of vectors component by component. */
   clamp(v: number, lo: number, hi: number): number;
   clamp(v: bigint, lo: bigint, hi: bigint): bigint;
   clamp<V extends Vector>(v: V, lo: NoInfer<V> | number, hi: NoInfer<V> | number): V;
@@ -110,6 +142,7 @@ export interface Thread {
   popcount(v: number): number;
   /** The bits of an f32 as u32, and back: `__float_as_uint`, `__uint_as_float`. */
   floatBits(v: number): number;
+  /** The f32 of these bits: `__uint_as_float`. */
   bitsFloat(v: number): number;
 
   /**
@@ -118,25 +151,43 @@ export interface Thread {
    */
   rng(seed: number, sequence: number): Rng;
 
+  /** Makes a vector of two f32: CUDA's `float2`, `wp.vec2f`. */
   readonly vec2f: VectorOf<'f32', 2>;
+  /** Makes a vector of three f32: CUDA's `float3`, `wp.vec3f`. */
   readonly vec3f: VectorOf<'f32', 3>;
+  /** Makes a vector of four f32: CUDA's `float4`, `wp.vec4f`. */
   readonly vec4f: VectorOf<'f32', 4>;
+  /** Makes a vector of two f64: CUDA's `double2`, `wp.vec2d`. */
   readonly vec2d: VectorOf<'f64', 2>;
+  /** Makes a vector of three f64: CUDA's `double3`, `wp.vec3d`. */
   readonly vec3d: VectorOf<'f64', 3>;
+  /** Makes a vector of four f64: CUDA's `double4`, `wp.vec4d`. */
   readonly vec4d: VectorOf<'f64', 4>;
+  /** Makes a vector of two i32: CUDA's `int2`, `wp.vec2i`. */
   readonly vec2i: VectorOf<'i32', 2>;
+  /** Makes a vector of three i32: CUDA's `int3`, `wp.vec3i`. */
   readonly vec3i: VectorOf<'i32', 3>;
+  /** Makes a vector of four i32: CUDA's `int4`, `wp.vec4i`. */
   readonly vec4i: VectorOf<'i32', 4>;
+  /** Makes a vector of two u32: CUDA's `uint2`, `wp.vec2ui`. */
   readonly vec2u: VectorOf<'u32', 2>;
+  /** Makes a vector of three u32: CUDA's `uint3`, `wp.vec3ui`. */
   readonly vec3u: VectorOf<'u32', 3>;
+  /** Makes a vector of four u32: CUDA's `uint4`, `wp.vec4ui`. */
   readonly vec4u: VectorOf<'u32', 4>;
   /** Component by component, as `sub` and `mul`. */
   add<V extends Vector>(a: V, b: NoInfer<V>): V;
+  /** `a - b`, component by component. */
   sub<V extends Vector>(a: V, b: NoInfer<V>): V;
+  /** `a * b`, component by component: `wp.cw_mul`. */
   mul<V extends Vector>(a: V, b: NoInfer<V>): V;
+  /** Multiplies every component by the factor, which is converted to their type. */
   scale<V extends Vector>(v: V, factor: number): V;
+  /** The sum of the products of the components, added in their order: `wp.dot`. */
   dot<V extends Vector>(a: V, b: NoInfer<V>): number;
+  /** The cross product of two vectors of three components: `wp.cross`. */
   cross<V extends Vector<VectorElement, 3>>(a: V, b: NoInfer<V>): V;
+  /** The Euclidean length, in the type of the components: `wp.length`. */
   length(v: Vector<'f32' | 'f64'>): number;
   /** A vector of no length stays itself. */
   normalize<V extends Vector<'f32' | 'f64'>>(v: V): V;

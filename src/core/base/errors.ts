@@ -25,10 +25,15 @@ function brand(target: object, ...names: string[]): void {
 
 /** The base of every error but ArgumentError. */
 export class MillraceError extends Error {
+  /** Which rule was broken: 'ERR_MILLRACE_OVERFLOW', 'ABORT_ERR' and so on. */
   readonly code: string;
+  /** The id of the device it is about, for example 'cuda:0'. */
   declare readonly device?: string;
+  /** The label of the stream it is about. */
   declare readonly stream?: string;
+  /** The operation it is about. */
   declare readonly operation?: OperationInfo;
+  /** The driver's status, a `CUresult` on CUDA; absent where no driver call failed. */
   declare readonly driverStatus?: number;
 
   constructor(code: string, message: string, facts: Facts = {}) {
@@ -49,9 +54,13 @@ export class MillraceError extends Error {
 
 /** A bad argument, thrown by the call; nothing was queued. */
 export class ArgumentError extends TypeError {
+  /** Which rule was broken, 'ERR_MILLRACE_ARGUMENT' for most. */
   readonly code: string;
+  /** The name of the argument or option. */
   readonly argument: string;
+  /** What was passed. */
   readonly value: unknown;
+  /** The bound that the value broke, where there is one. */
   declare readonly limit?: unknown;
 
   constructor(code: string, message: string, facts: { readonly argument: string; readonly value: unknown; readonly limit?: unknown }) {
@@ -74,6 +83,7 @@ export class StateError extends MillraceError {}
 
 /** There is no time between the two events. */
 export class EventTimingError extends StateError {
+  /** An event was made without `timing`, was never recorded, or belongs to another device than the other event. */
   readonly reason: 'timing-off' | 'never-recorded' | 'other-device';
 
   constructor(message: string, reason: EventTimingError['reason'], facts: Facts = {}) {
@@ -85,6 +95,7 @@ export class EventTimingError extends StateError {
 
 /** Too much is pending; nothing was lost. */
 export class LimitError extends MillraceError {
+  /** The most that there can be, for example the device's `maxPending`. */
   readonly limit: number;
   readonly #retryAfter: () => Promise<void>;
 
@@ -102,6 +113,7 @@ export class LimitError extends MillraceError {
 
 /** No driver, no device, no compiler. `help` says what can be done. */
 export class UnavailableError extends MillraceError {
+  /** What the user can do about it, one sentence each. */
   readonly help: readonly string[];
 
   constructor(code: string, message: string, help: readonly string[], facts: Facts = {}) {
@@ -112,6 +124,7 @@ export class UnavailableError extends MillraceError {
 
 /** The device lacks a capability. */
 export class UnsupportedError extends MillraceError {
+  /** What the device lacks, for example 'interprocess' or 'peer access'. */
   readonly capability: string;
 
   constructor(code: string, message: string, capability: string, facts: Facts = {}) {
@@ -122,17 +135,23 @@ export class UnsupportedError extends MillraceError {
 
 /** What a compiler says of a place in a kernel's text. */
 export interface CompilerDiagnostic {
+  /** The compiler's rule, for example 'K702' for what the CUDA C++ compiler rejected. */
   readonly code: string;
+  /** The file that holds the kernel, or a header that it includes; absent where it is not known. */
   readonly file?: string;
   /** 1-based. */
   readonly line: number;
+  /** 1-based. */
   readonly column: number;
+  /** What is wrong, without the place. */
   readonly message: string;
 }
 
 /** Kernel text that does not compile: thrown by `kernel()`, or rejects the build and what launches it. */
 export class CompileError extends MillraceError {
+  /** The compiler's whole output. */
   readonly log: string;
+  /** The errors of the log by place; empty where it names none. */
   readonly diagnostics: readonly CompilerDiagnostic[];
 
   constructor(code: string, message: string, log: string, diagnostics: readonly CompilerDiagnostic[], facts: Facts = {}) {
@@ -144,7 +163,9 @@ export class CompileError extends MillraceError {
 
 /** Device memory is exhausted. */
 export class OutOfMemoryError extends MillraceError {
+  /** What the allocation asked for, in bytes; 0 where it is not known. */
   readonly requestedBytes: number;
+  /** What the device had free then, in bytes; 0 where it is not known. */
   readonly freeBytes: number;
 
   constructor(code: string, message: string, requestedBytes: number, freeBytes: number, facts: Facts = {}) {
@@ -159,11 +180,17 @@ export class LaunchError extends MillraceError {}
 
 /** A checked kernel left an array's bounds; the device lives on, the arrays the kernel writes are spoiled. */
 export class BoundsError extends LaunchError {
+  /** The name of the kernel's parameter, or of an array that its body declares. */
   readonly array: string;
+  /** The dimension that the index belongs to, from 0. */
   readonly dimension: number;
+  /** The index that was used. */
   readonly index: number;
+  /** The length of that dimension: indices from 0 to `limit - 1` are inside. */
   readonly limit: number;
+  /** `blockIdx` of the first thread that reported it: x, y, z. */
   readonly block: readonly [number, number, number];
+  /** `threadIdx` of that thread: x, y, z. */
   readonly thread: readonly [number, number, number];
 
   constructor(
@@ -185,6 +212,7 @@ export class BoundsError extends LaunchError {
 
 /** It reads memory that an earlier failure spoiled; `cause` is the first failure. */
 export class UpstreamError extends MillraceError {
+  /** The first failure, of the operation that was to write the memory. */
   declare readonly cause: MillraceError;
 }
 
@@ -194,6 +222,7 @@ export interface HazardSite {
   readonly stream: string;
   /** Of what was submitted before the thread had a checked stream, only the kind is known, and `id` is 0. */
   readonly operation: OperationInfo;
+  /** What the operation does with the array's bytes. */
   readonly access: 'read' | 'write';
   /** 'file:line:column' of the call, of a checked stream's; else 'unknown'. */
   readonly at: string;
@@ -224,6 +253,7 @@ export class StreamHazardError extends MillraceError {
 
 /** A host wait took longer than its `timeoutMs`. */
 export class WaitTimeoutError extends MillraceError {
+  /** The timeout that passed, in milliseconds. */
   readonly timeoutMs: number;
   /** The streams it waited for and those that these wait for, as they stood when it gave up. */
   readonly waitingFor: readonly StreamSnapshot[];
@@ -240,7 +270,9 @@ export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 
 /** The device is gone; everything pending on it rejects with this. */
 export class DeviceLostError extends MillraceError {
+  /** Why the device is gone. */
   readonly reason: LostReason;
+  /** What brings it back: 'reopen' is another `openDevice`, 'process' a new process. */
   readonly restartNeeds: 'reopen' | 'process';
 
   constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {

@@ -3,6 +3,7 @@
 import { MillraceError } from './errors.js';
 import type { Observed } from './observable.js';
 
+/** An async iterator over finished operations with a bounded buffer. `return()` or leaving a `for await` ends it. */
 export interface ObservedIterator<T> extends AsyncIterableIterator<T> {
   /** Entries lost because the reader was too slow. */
   readonly dropped: number;

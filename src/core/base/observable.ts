@@ -4,17 +4,20 @@
 // `installObservableFactory` when the library loads, so that core imports no rxjs and still has `operations$`.
 // Thread: owner.
 
-/**
- * An Observable of `T`. This interface is empty here and becomes rxjs's Observable by declaration merging:
- * `declare module './observable.js' { interface ObservableOf<T> extends Observable<T> {} }` in src/reactive.
- */
 // oxlint-disable-next-line no-unused-vars -- filled by declaration merging.
+/**
+ * An Observable of `T`: RxJS's `Observable`. The interface is empty here, and `src/reactive` merges RxJS's declaration into it:
+ * `declare module './observable.js' { interface ObservableOf<T> extends Observable<T> {} }`.
+ */
 export interface ObservableOf<T> {}
 
 /** What a listener hears. After `error` or `complete` it hears nothing more. */
 export interface Listener<T> {
+  /** Called with every value. */
   next(value: T): void;
+  /** Called once, when the source ends with an error. */
   error?(error: unknown): void;
+  /** Called once, when the source ends without an error. */
   complete?(): void;
 }
 

@@ -2,13 +2,20 @@
 
 /** What an operation is, as errors and snapshots show it. */
 export interface OperationInfo {
+  /** Grows in the order of submission, over all devices of the thread. */
   readonly id: number;
+  /** What the operation does. */
   readonly kind: OperationKind;
+  /** The `label` of the call's options; for a launch without one, the kernel's name. */
   readonly label?: string | undefined;
+  /** Bytes that a copy, fill or allocation is about; undefined for the other kinds. */
   readonly bytes?: number | undefined;
+  /** The label of the stream that the operation was submitted to. */
   readonly stream: string;
+  /** The id of that stream's device, for example 'cuda:0'. */
   readonly device: string;
 }
+/** What an operation does. 'host' is a `host` or `hold`, 'record' an event with timing or for other processes, 'wait' a `waitEvent` or `waitStream`. */
 export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
 
 /** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
@@ -21,9 +28,11 @@ export type WaitCause = 'event' | 'stream' | 'array' | 'host';
  */
 export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | 'transfer';
 
+/** What one stream has pending, and what it waits for. */
 export interface StreamSnapshot {
   /** The stream's label. */
   readonly stream: string;
+  /** The id of the stream's device, for example 'cuda:0'. */
   readonly device: string;
   /** Operations submitted and not finished. */
   readonly pending: number;

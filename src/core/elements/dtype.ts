@@ -2,24 +2,37 @@
 import { badArgument, show } from '../base/arguments.js';
 import { typedArrayName } from '../base/buffers.js';
 
+/** The name of an element type; the number is its size in bits (`bool` has 8). */
 export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
 
 /** The typed array class of each element type. */
 export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
+  /** One byte an element: 0 or 1. */
   bool: Uint8Array<B>;
+  /** Signed 8-bit integers. */
   i8: Int8Array<B>;
+  /** Unsigned 8-bit integers. Copies and array factories accept a Uint8ClampedArray too. */
   u8: Uint8Array<B>;
+  /** Signed 16-bit integers. */
   i16: Int16Array<B>;
+  /** Unsigned 16-bit integers. */
   u16: Uint16Array<B>;
+  /** Signed 32-bit integers. */
   i32: Int32Array<B>;
+  /** Unsigned 32-bit integers. */
   u32: Uint32Array<B>;
+  /** Signed 64-bit integers, as bigints. */
   i64: BigInt64Array<B>;
+  /** Unsigned 64-bit integers, as bigints. */
   u64: BigUint64Array<B>;
   /** Raw half bits. */
   f16: Uint16Array<B>;
+  /** IEEE single precision. */
   f32: Float32Array<B>;
+  /** IEEE double precision. */
   f64: Float64Array<B>;
 }
+/** A typed array that elements are copied from and to: one of the classes of `HostOf`. */
 export type HostArray = HostOf[DType];
 
 /** What JavaScript reads from an element. */
@@ -29,10 +42,14 @@ export type ScalarInput<D extends DType> = D extends 'bool' ? boolean : D extend
 
 /** An element type as a value: a kernel's scalar parameter, or the dtype argument of an array factory. */
 export interface Scalar<D extends DType = DType> {
+  /** Tells a scalar parameter of a kernel from an array parameter. */
   readonly kind: 'scalar';
+  /** The element type's name. */
   readonly dtype: D;
+  /** Bytes of one element. */
   readonly byteSize: number;
 }
+/** An element type by name ('f32') or by value (`f32`). Anything else is an ArgumentError of the call. */
 export type DTypeLike<D extends DType> = D | Scalar<D>;
 
 interface DTypeRow {
@@ -60,17 +77,29 @@ function scalar<D extends DType>(dtype: D): Scalar<D> {
   return Object.freeze({ kind: 'scalar', dtype, byteSize: DTYPES[dtype].byteSize } as const);
 }
 
+/** 1 byte, 0 or 1: CUDA's `bool`, NumPy's `bool_`, `wp.bool`. On the host a Uint8Array; single elements are booleans. */
 export const bool: Scalar<'bool'> = scalar('bool');
+/** Signed, 1 byte: CUDA's `signed char`, NumPy's `int8`, `wp.int8`. On the host an Int8Array. */
 export const i8: Scalar<'i8'> = scalar('i8');
+/** Unsigned, 1 byte: CUDA's `unsigned char`, NumPy's `uint8`, `wp.uint8`. On the host a Uint8Array. */
 export const u8: Scalar<'u8'> = scalar('u8');
+/** Signed, 2 bytes: CUDA's `short`, NumPy's `int16`, `wp.int16`. On the host an Int16Array. */
 export const i16: Scalar<'i16'> = scalar('i16');
+/** Unsigned, 2 bytes: CUDA's `unsigned short`, NumPy's `uint16`, `wp.uint16`. On the host a Uint16Array. */
 export const u16: Scalar<'u16'> = scalar('u16');
+/** Signed, 4 bytes: CUDA's `int`, NumPy's `int32`, `wp.int32`. On the host an Int32Array. */
 export const i32: Scalar<'i32'> = scalar('i32');
+/** Unsigned, 4 bytes: CUDA's `unsigned int`, NumPy's `uint32`, `wp.uint32`. On the host a Uint32Array. */
 export const u32: Scalar<'u32'> = scalar('u32');
+/** Signed, 8 bytes: CUDA's `long long`, NumPy's `int64`, `wp.int64`. On the host a BigInt64Array; single elements are bigints. */
 export const i64: Scalar<'i64'> = scalar('i64');
+/** Unsigned, 8 bytes: CUDA's `unsigned long long`, NumPy's `uint64`, `wp.uint64`. On the host a BigUint64Array; single elements are bigints. */
 export const u64: Scalar<'u64'> = scalar('u64');
+/** IEEE half, 2 bytes: CUDA's `__half`, NumPy's `float16`, `wp.float16`. On the host a Uint16Array of raw bits. */
 export const f16: Scalar<'f16'> = scalar('f16');
+/** IEEE single, 4 bytes: CUDA's `float`, NumPy's `float32`, `wp.float32`. On the host a Float32Array. */
 export const f32: Scalar<'f32'> = scalar('f32');
+/** IEEE double, 8 bytes: CUDA's `double`, NumPy's `float64`, `wp.float64`. On the host a Float64Array. */
 export const f64: Scalar<'f64'> = scalar('f64');
 
 /** Is it the name of an element type? */

@@ -3,6 +3,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { ArgumentError, UnsupportedError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 
+/** Options of `device.createEvent` and `stream.record`: the flags of `cuEventCreate`. Both are false by default. */
 export interface EventOptions {
   /** `elapsed` takes it: `cudaEventDefault` and not `cudaEventDisableTiming`. Costs a timestamp on the device for each record. */
   readonly timing?: boolean;

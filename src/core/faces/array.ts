@@ -30,6 +30,7 @@ import type { Stream } from './stream.js';
  * methods and every call that is given it throw (or, async, reject with) a StateError. Views share its memory and copy nothing.
  */
 export class DeviceArray<D extends DType = DType> implements Disposable {
+  /** The element type: `ndarray.dtype`, `wp.array.dtype`. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */
   readonly shape: readonly number[];
@@ -37,6 +38,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   readonly length: number;
   /** Do the elements follow each other in memory, in their order? Kernels take such arrays. */
   readonly isContiguous: boolean;
+  /** The device that the memory belongs to. */
   readonly device: Device;
   /** @internal */
   readonly storage: Storage;
@@ -75,6 +77,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return `${this.dtype}[${this.shape.join(', ')}]`;
   }
 
+  /** `length` times the size of an element: `ndarray.nbytes`. */
   get byteLength(): number {
     return this.length * DTYPES[this.dtype].byteSize;
   }

@@ -17,12 +17,15 @@ import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js
 import { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
 
+/** What part of the two ends `stream.copy` moves. Bad values are an ArgumentError of the call. */
 export interface CopyOptions {
   /** In elements. */
   readonly dstOffset?: number;
+  /** The first element of src to copy; default 0. Needs two contiguous ends, or two of one dimension. */
   readonly srcOffset?: number;
   /** Default: all of src after srcOffset. 0 copies nothing. */
   readonly count?: number;
+  /** The name of the copy in messages and in `device.inspect()`. */
   readonly label?: string;
   /**
    * Of an ordinary typed array as the source: its whole ArrayBuffer is detached and given to the device instead of copied, which

@@ -17,6 +17,7 @@ import { Device } from './device.js';
  * of one text share nothing.
  */
 export class CudaModule {
+  /** The CUDA C++ text, as it was passed to `cudaModule`. */
   readonly source: string;
   /** @internal */
   readonly [MODULE]: ModuleText;

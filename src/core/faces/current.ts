@@ -13,6 +13,7 @@ import { isPromiseLike } from '../base/promise-like.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
+/** What `stream.run` orders at its start and at its end: `wp.ScopedStream(sync_enter=, sync_exit=)`. */
 export interface RunOptions {
   /** Default true: the stream first waits for what was the current one. */
   readonly syncEnter?: boolean;

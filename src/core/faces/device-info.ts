@@ -7,15 +7,21 @@ export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
 
 /** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
 export interface DeviceInfo {
+  /** The name that `openDevice` takes: 'cuda:0', 'cpu:0' and so on. */
   readonly id: DeviceName;
+  /** 'cuda' for an NVIDIA GPU, 'cpu' for the CPU device. */
   readonly backend: BackendName;
+  /** The model's name, for example 'NVIDIA H200': `cuDeviceGetName`. On the CPU device the processor's. */
   readonly name: string;
+  /** Device memory in bytes: `cuDeviceTotalMem`. On the CPU device, how many bytes of host memory its arrays may use. */
   readonly totalMemoryBytes: number;
   /** CUDA only. */
   readonly computeCapability?: readonly [major: number, minor: number];
+  /** `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`. On the CPU device, the threads that run its kernels. */
   readonly multiprocessors: number;
   /** Threads in all dimensions of a block together. */
   readonly maxThreadsPerBlock: number;
+  /** Threads of a warp, 32 on the CPU device: `cuDeviceGetAttribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE)`. */
   readonly warpSize: number;
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];

@@ -45,6 +45,7 @@ import { Stream } from './stream.js';
  * Once it is closing, every call that submits throws a StateError; once it is lost, the DeviceLostError.
  */
 export class Device extends ArrayFactory implements AsyncDisposable {
+  /** What the device is: its id, name, memory and limits. Read once, when the device was opened. */
   readonly info: DeviceInfo;
   /** Open as long as the device. A stream like the others, not CUDA's NULL stream: nothing waits for it unasked. */
   readonly defaultStream: Stream;

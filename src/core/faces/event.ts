@@ -27,6 +27,7 @@ export interface TimedPoint extends Point {
  * streams of any device; recording or waiting for a disposed one is a StateError.
  */
 export class DeviceEvent implements Disposable {
+  /** The device whose streams can record the event. */
   readonly device: Device;
   /** Does `elapsed` take it? */
   readonly timing: boolean;

@@ -9,8 +9,11 @@ import type { Device } from './device.js';
 
 /** What `device.inspect()` saw. */
 export interface DeviceSnapshot {
+  /** The device's id, for example 'cuda:0'. */
   readonly device: DeviceName;
+  /** 'open', 'closing', 'closed' or 'lost', as `device.state`. */
   readonly state: DeviceState;
+  /** The streams of the device: what each has pending, and what it waits for. */
   readonly streams: readonly StreamSnapshot[];
 }
 

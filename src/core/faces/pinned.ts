@@ -14,7 +14,9 @@ import type { Storage } from '../memory/storage.js';
  * `using`; once it is disposed, copies of it and `subarray` throw a StateError.
  */
 export class PinnedArray<D extends DType = DType> implements Disposable {
+  /** The element type. */
   readonly dtype: D;
+  /** Row-major: the last dimension is the fastest. */
   readonly shape: readonly number[];
   /** Elements. */
   readonly length: number;
@@ -57,6 +59,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     this.#lease = viewOf ?? new Lease(storage, core, block);
   }
 
+  /** `length` times the size of an element. */
   get byteLength(): number {
     return this.data.byteLength;
   }

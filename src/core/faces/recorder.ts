@@ -31,8 +31,11 @@ import type { PinnedArray } from './pinned.js';
 
 /** Operations in the order of the calls; `Stream` says what else they throw. */
 export abstract class Recorder extends ArrayFactory {
+  /** The device that the operations run on. */
   readonly device: Device;
+  /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
+  /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
   readonly ordering: Ordering;
   /** @internal */
   readonly core: DeviceCore;

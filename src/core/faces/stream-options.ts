@@ -6,6 +6,7 @@ import type { Ordering } from '../device/stream-site.js';
 export interface StreamOptions {
   /** Smaller is more urgent: 0 default, -1 high; clamped to these, or with `fullRange` to the device's `priorityRange`. */
   readonly priority?: number;
+  /** Default false. True clamps `priority` to the device's `priorityRange` instead of to -1 and 0. */
   readonly fullRange?: boolean;
   /** What messages and `inspect()` call it; default 'stream-1' and so on. */
   readonly label?: string;

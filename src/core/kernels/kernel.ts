@@ -9,19 +9,28 @@ import type { ModuleText } from './module.js';
 export type Access = 'in' | 'out' | 'inout';
 /** Dimensions of an array parameter. */
 export type Rank = 1 | 2 | 3 | 4;
+/** An array parameter of a kernel, made by `input`, `output` or `inout`: a pointer in CUDA C++. */
 export interface ArrayParam<D extends DType = DType, A extends Access = Access, N extends Rank = Rank> {
+  /** Tells an array parameter from a scalar one. */
   readonly kind: 'array';
+  /** The element type. A launch with an array of another throws an ArgumentError. */
   readonly dtype: D;
+  /** 'in' for `input`, 'out' for `output`, 'inout' for `inout`. */
   readonly access: A;
+  /** Dimensions of the array. */
   readonly rank: N;
 }
+/** A parameter of a kernel: a scalar type such as `f32`, or an array. */
 export type Param = Scalar | ArrayParam;
 /** A kernel's parameters by name. The order of the keys is the order of the arguments. */
 export type Params = Readonly<Record<string, Param>>;
 
 // Short names for the annotation that an exported kernel needs under isolatedDeclarations.
+/** The type of `input(...)`, for the annotation of an exported kernel. */
 export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;
+/** The type of `output(...)`, for the annotation of an exported kernel. */
 export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
+/** The type of `inout(...)`, for the annotation of an exported kernel. */
 export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
 
 /** x first, as in CUDA. */
@@ -73,10 +82,13 @@ export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
  * `cupy.RawKernel`, `wp.Kernel`. Made by `kernel()`, `cudaKernel()` and modules only; anything else is an ArgumentError of the launch.
  */
 export interface Kernel<P extends Params = Params> {
+  /** The kernel's name, which errors and `device.inspect()` show for launches without a label. */
   readonly name: string;
+  /** The parameters by name, in the order of the arguments. */
   readonly params: P;
   /** The CUDA C++ text that both devices compile. */
   readonly source: string;
+  /** Marks what `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
   readonly [MADE]: true;
   /** @internal */
   readonly build: Build;

@@ -6,13 +6,17 @@ import type { DeviceCore } from '../device/device-core.js';
 
 /** In bytes. High marks count from the last `resetHighWater`. */
 export interface MemoryStats {
+  /** All memory of the device: `cuMemGetInfo`. On the CPU device, what its arrays may use. */
   readonly totalBytes: number;
+  /** Memory of the device that no process has taken: `cuMemGetInfo`. On the CPU device, `totalBytes` less `usedBytes`. */
   readonly freeBytes: number;
   /** Of arrays that are not freed, as the pool rounds them. */
   readonly usedBytes: number;
+  /** The highest `usedBytes` since the last `resetHighWater`: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
   readonly usedHighBytes: number;
   /** What the pool has taken from the device, and what is kept of interprocess arrays that were freed. */
   readonly reservedBytes: number;
+  /** The highest `reservedBytes` since the last `resetHighWater`: `CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH`. */
   readonly reservedHighBytes: number;
   /** Page-locked host memory of the device. */
   readonly pinnedBytes: number;

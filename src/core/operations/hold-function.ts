@@ -13,6 +13,7 @@ import { MAX_TIMEOUT_MS } from '../waits/wait.js';
 import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
 import type { Operation } from './operation.js';
 
+/** Options of `stream.hold`. A missing or bad `timeoutMs` and every other bad value is an ArgumentError of the call. */
 export interface HoldOptions extends HostOptions {
   /** How long the stream stands still at most, in milliseconds from the call of `fn`; less than 2^31. */
   readonly timeoutMs: number;

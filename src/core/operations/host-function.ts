@@ -17,6 +17,7 @@ import { see } from '../waits/seen.js';
 import { checkWaitOptions } from '../waits/wait.js';
 import type { Operation } from './operation.js';
 
+/** Options of `stream.host`. Bad values are an ArgumentError of the call. */
 export interface HostOptions {
   /** What messages and `inspect()` call it. */
   readonly label?: string;

@@ -13,7 +13,9 @@ export type LossPolicy = { readonly every: number; readonly overflow?: 'error' |
 
 /** As `every`, in arrays of at most so many: a reader takes all that have finished since it read last, for one await. */
 export interface BatchPolicy {
+  /** The most operations in one array, and the most that wait unread: a whole number of at least 1. */
   readonly batches: number;
+  /** When more wait than that: 'error' (default) ends the iteration with `ERR_MILLRACE_OVERFLOW`, 'drop-oldest' loses the oldest. */
   readonly overflow?: 'error' | 'drop-oldest';
 }
 

@@ -26,12 +26,15 @@ export interface OperationTiming {
 
 /** A phase of an operation, for tools. */
 export interface Activity {
+  /** 'submitted' by a call, 'finished' on the device, or 'failed' there. */
   readonly phase: 'submitted' | 'finished' | 'failed';
+  /** The operation that entered this phase. */
   readonly operation: Operation;
   /** Of `performance.now()`. */
   readonly atMs: number;
   /** With 'finished', as in `OperationTiming`; unless the stream was closed before the device said. */
   readonly deviceMs?: number;
+  /** With 'failed': what the operation's `done` rejects with. */
   readonly error?: MillraceError;
 }
 
@@ -41,7 +44,9 @@ const NOWHERE: readonly Point[] = [];
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
   readonly id: number;
+  /** What the operation does. */
   readonly kind: OperationKind;
+  /** The `label` of the call's options; for a launch without one, the kernel's name. */
   readonly label: string | undefined;
   /** Bytes that a copy, fill or allocation is about; undefined for the rest. */
   readonly bytes: number | undefined;

@@ -7,7 +7,9 @@ import type { Stuck } from './stuck.js';
 
 /** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
 export interface WaitOptions {
+  /** Gives the wait up with an AbortError when it aborts. */
   readonly signal?: AbortSignal;
+  /** Milliseconds, at least 0, after which the wait is given up with a WaitTimeoutError. Default, and from 2^31 on: no limit. */
   readonly timeoutMs?: number;
 }
 
