@@ -4,12 +4,11 @@
 // `installObservableFactory` when the library loads, so that core imports no rxjs and still has `operations$`.
 // Thread: owner.
 
-// oxlint-disable-next-line no-unused-vars -- filled by declaration merging.
 /**
  * An Observable of `T`: RxJS's `Observable`. The interface is empty here, and `src/reactive` merges RxJS's declaration into it:
  * `declare module './observable.js' { interface ObservableOf<T> extends Observable<T> {} }`.
  */
-export interface ObservableOf<T> {}
+export interface ObservableOf<T> {} // oxlint-disable-line no-unused-vars -- filled by declaration merging.
 
 /** What a listener hears. After `error` or `complete` it hears nothing more. */
 export interface Listener<T> {
