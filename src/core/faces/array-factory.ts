@@ -19,7 +19,7 @@ import type { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
 import type { Recorder } from './recorder.js';
 
-/** One dtype per host array class; bool and f16 are only chosen by name. */
+/** The dtype that belongs to an array's class. `bool` and `f16` share their classes with others and are chosen by name only. */
 export type DTypeOf<T> =
   T extends PinnedArray<infer D>
     ? D
@@ -48,36 +48,36 @@ export type DTypeOf<T> =
                           : never;
 
 /**
- * Every method allocates in stream order (`cuMemAllocAsync`) and never waits. All throw ArgumentError for a bad shape, dtype or value
- * and for more bytes than the device has, LimitError at `maxPending`, StateError on a closed device or stream. When memory runs out,
- * what uses the array rejects with an UpstreamError, whose `cause` is the OutOfMemoryError.
+ * Allocates arrays in stream order (`cuMemAllocAsync`) and never waits. Every method throws ArgumentError for a bad shape, dtype or value
+ * and for more bytes than the device has, LimitError at `maxPending`, and StateError on a closed device or stream. If memory runs out,
+ * operations that use the array reject with an UpstreamError whose `cause` is the OutOfMemoryError.
  */
 export abstract class ArrayFactory {
   /** @internal Whose records the arrays are made by. */
   protected abstract readonly target: Recorder;
 
-  /** Contents are undefined: `cupy.empty`, `wp.empty`. */
+  /** Allocates an array, f32 unless `dtype` is given; contents undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;
   empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.target.allocate(checkShape(shape), checkDType(dtype));
   }
 
-  /** Zeros, or false: `cupy.zeros`, `wp.zeros`. */
+  /** Allocates an array of zeros (or false), f32 unless `dtype` is given: `cupy.zeros`, `wp.zeros`. */
   zeros(shape: Shape): DeviceArray<'f32'>;
   zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.#filled(shape, 0, checkDType(dtype));
   }
 
-  /** Ones, or true: `cupy.ones`, `wp.ones`. */
+  /** Allocates an array of ones (or true), f32 unless `dtype` is given: `cupy.ones`, `wp.ones`. */
   ones(shape: Shape): DeviceArray<'f32'>;
   ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
     return this.#filled(shape, 1, checkDType(dtype));
   }
 
-  /** One value everywhere: `cupy.full`, `wp.full`. The dtype is f32 unless given, whatever the value is. */
+  /** Allocates an array with `value` in every element: `cupy.full`, `wp.full`. f32 unless `dtype` is given, whatever the value's type. */
   full(shape: Shape, value: number): DeviceArray<'f32'>;
   full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
   full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>): DeviceArray<D> {
@@ -88,9 +88,10 @@ export abstract class ArrayFactory {
   }
 
   /**
-   * Copies the data: `cupy.array`, `wp.array(data)`. An ordinary array may be changed as soon as this returns, a pinned one when the
-   * copy has finished. The shape is the data's (flat for what is not pinned) unless `shape` gives another for as many elements.
-   * `transfer`: as that of `copy`, its ArrayBuffer is detached instead.
+   * Allocates an array and copies `data` to it: `cupy.array`, `wp.array(data)`. A plain typed array may be changed as soon as this
+   * returns, a pinned array when the copy has finished. The shape is that of a pinned array, one dimension otherwise, or `shape`, which
+   * must have as many elements. `transfer` detaches the ArrayBuffer instead of copying it, as in `copy`.
+   * @example using x = device.from(new Float32Array([1, 2, 3]));
    */
   from<T extends HostArray | Uint8ClampedArray | PinnedArray>(
     data: T,

@@ -26,17 +26,18 @@ import { readArray } from './readback.js';
 import type { Stream } from './stream.js';
 
 /**
- * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare it with `using`. Once it is disposed, its
- * methods and every call that is given it throw (or, async, reject with) a StateError. Views share its memory and copy nothing.
+ * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare it with `using`. After disposal its methods, and
+ * every call that takes it, throw a StateError (async ones reject). Views share its memory and copy nothing.
+ * @example using x = device.zeros([1024, 768], f32);
  */
 export class DeviceArray<D extends DType = DType> implements Disposable {
   /** The element type: `ndarray.dtype`, `wp.array.dtype`. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */
   readonly shape: readonly number[];
-  /** Elements: the product of `shape`. */
+  /** The number of elements: the product of `shape`. `ndarray.size`, `wp.array.size`. */
   readonly length: number;
-  /** Do the elements follow each other in memory, in their order? Kernels take such arrays. */
+  /** Whether the elements follow each other in memory in row-major order. Kernels accept contiguous arrays only. */
   readonly isContiguous: boolean;
   /** The device that the memory belongs to. */
   readonly device: Device;
@@ -72,7 +73,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     this.#lease = viewOf ?? new Lease(storage, device.core);
   }
 
-  /** What messages call it. */
+  /** The array's name in messages, for example 'f32[1024, 768]'. */
   get label(): string {
     return `${this.dtype}[${this.shape.join(', ')}]`;
   }
@@ -82,13 +83,16 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return this.length * DTYPES[this.dtype].byteSize;
   }
 
-  /** In elements, not bytes as CuPy and Warp have them; negative where an axis runs backwards. */
+  /** Strides in elements (CuPy and Warp count bytes); negative where an axis runs backwards. */
   get strides(): readonly number[] {
     this.#strides ??= Object.freeze(contiguousStrides(this.shape));
     return this.#strides;
   }
 
-  /** Where it is on the device: `CUdeviceptr`, `ndarray.data.ptr`, `wp.array.ptr`. The caller orders and keeps alive. Throws StateError until the device has made it. */
+  /**
+   * The device address of the first element: `CUdeviceptr`, `ndarray.data.ptr`, `wp.array.ptr`. The caller must order its accesses and
+   * keep the array alive. Throws StateError until the device has allocated the memory.
+   */
   get nativePointer(): bigint {
     this.#check();
     const address = this.device.core.channel.memoryAddress(this.storage.handle);
@@ -99,15 +103,15 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return address + BigInt(this.storage.base + this.byteOffset);
   }
 
-  /** A view is disposed with the array it is a view of. */
+  /** True after disposal. Disposing an array also disposes its views. */
   get isDisposed(): boolean {
     return this.#isDisposed || this.storage.isDisposed;
   }
 
   /**
-   * A view by one index an axis: undefined keeps it, a number takes one element and drops it (negative counts from the end), and
-   * [start, stop, step] is Python's slice. Axes behind the last index are kept: `a[1, ::-2]` is `a.view(1, [undefined, undefined, -2])`.
-   * Throws ArgumentError for an index outside the shape, a step of 0 and for what is no whole number.
+   * A view with one index per axis: undefined keeps the axis, a number selects one element and drops the axis (negative counts from the
+   * end), and [start, stop, step] is Python's slice. Axes without an index are kept: `a[1, ::-2]` is `a.view(1, [undefined, undefined,
+   * -2])`. Throws ArgumentError for an index outside the shape, a step of 0, or a value that is not an integer.
    */
   view(...index: readonly AxisIndex[]): DeviceArray<D> {
     this.#check();
@@ -115,15 +119,16 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return this.#view({ shape, strides }, offset);
   }
 
-  /** A view with its axes in this order, reversed where none is given: `ndarray.transpose`. Throws ArgumentError for what is no permutation. */
+  /** A view with its axes in this order, default reversed: `ndarray.transpose`. Throws ArgumentError if `axes` is not a permutation. */
   transpose(axes?: readonly number[]): DeviceArray<D> {
     this.#check();
     return this.#view(transposed(this, axes), 0);
   }
 
   /**
-   * A view of elements `start` to `end`, in flat order and of one dimension: `a.ravel()[start:end]`. Negative counts from the end,
-   * what lies outside is cut. Throws ArgumentError for what is no whole number, and where no one stride gives that order.
+   * A one-dimensional view of elements `start` to `end` (exclusive) in flat order: `a.ravel()[start:end]`. Negative numbers count from
+   * the end; the range is clipped to the array. Throws ArgumentError if a bound is not an integer, or if no single stride gives flat
+   * order.
    */
   subarray(start: number, end?: number): DeviceArray<D> {
     this.#check();
@@ -135,8 +140,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * A view of all elements, in flat order, in another shape: `reshape` of CuPy and Warp, never a copy. Throws ArgumentError where the
-   * number of elements differs, and where no strides give that order: `clone()` gives an array that takes every shape.
+   * A view of all elements in flat order with another shape: `reshape` of CuPy and Warp, never a copy. Throws ArgumentError if the number
+   * of elements differs, or if no strides give flat order; the result of `clone()` takes every shape.
    */
   reshape(shape: Shape): DeviceArray<D> {
     this.#check();
@@ -147,8 +152,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * A contiguous array of its own with the same elements, made by `stream` or else the current stream of the device: `ndarray.copy`,
-   * `wp.clone`. Throws as the factories of the device do, and ArgumentError for a stream of another device.
+   * A contiguous copy, made on `stream` (default: the device's current stream): `ndarray.copy`, `wp.clone`. Throws as the factories of
+   * the device do, and ArgumentError for a stream of another device.
    */
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
     this.#check();
@@ -166,9 +171,11 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * The elements in flat order (f16 as raw bits): `ndarray.get()`, `wp.array.numpy()`. Waits for the last writer only. A fresh plain
-   * array, or `into`, whose contents are unspecified until the promise settles. Rejects with UpstreamError when what wrote it failed,
-   * ArgumentError when `into` has another type or length, AbortError, WaitTimeoutError or DeviceLostError.
+   * Copies the elements to the host in flat order (f16 as raw bits): `ndarray.get()`, `wp.array.numpy()`. Waits for the last writer only.
+   * Resolves to a new typed array, or to `into`, whose contents are unspecified until the promise settles. Rejects with UpstreamError if
+   * the operation that wrote the array failed, ArgumentError if `into` has another type or length, AbortError, WaitTimeoutError or
+   * DeviceLostError.
+   * @example const host = await y.read();
    */
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
@@ -178,8 +185,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * One element, by one index a dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or one
-   * outside the shape (none is negative), and as `read` does.
+   * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or
+   * one outside the shape (negative indices are outside), and as `read` does.
    */
   async item(...index: readonly number[]): Promise<HostValue<D>> {
     this.#check();
@@ -190,8 +197,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * 64 bytes by which `device.openIpcArray` of another process opens it: `cuIpcGetMemHandle`. Keep the array as long as others use it.
-   * Rejects with StateError for what `device.interprocess` has not made, for a view, and once disposed.
+   * 64 bytes that `device.openIpcArray` of another process takes: `cuIpcGetMemHandle`. Keep the array alive while other processes use it.
+   * Rejects with StateError for an array that `device.interprocess` did not make, for a view, and after disposal.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
     this.#check();
@@ -199,7 +206,10 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return exportMemory(storage, this.label, byteOffset !== 0 || byteLength !== storage.byteLength);
   }
 
-  /** Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. Of a view: only the view. Never throws. */
+  /**
+   * Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. On a view it disposes the view only. Never
+   * throws.
+   */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;
     this.#isDisposed = true;

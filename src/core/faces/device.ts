@@ -39,25 +39,28 @@ import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
 
 /**
- * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories work on
+ * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
  * `stream`. `await using` closes it.
  *
- * Once it is closing, every call that submits throws a StateError; once it is lost, the DeviceLostError.
+ * Every call that submits throws a StateError once the device is closing, and the DeviceLostError once it is lost.
  */
 export class Device extends ArrayFactory implements AsyncDisposable {
   /** What the device is: its id, name, memory and limits. Read once, when the device was opened. */
   readonly info: DeviceInfo;
-  /** Open as long as the device. A stream like the others, not CUDA's NULL stream: nothing waits for it unasked. */
+  /**
+   * The stream that is current unless another is set. It stays open as long as the device. Unlike CUDA's NULL stream, it synchronizes
+   * with no other stream.
+   */
   readonly defaultStream: Stream;
-  /** Resolves when the device is lost; never rejects. */
+  /** Resolves with the DeviceLostError when the device is lost; never rejects. */
   readonly lost: Promise<DeviceLostError>;
   /** Aborted with the DeviceLostError when the device is lost. */
   readonly signal: AbortSignal;
   /** @internal */
   readonly core: DeviceCore;
-  /** The stream-ordered pool that its arrays come from. */
+  /** The stream-ordered memory pool that the device's arrays come from: `cuDeviceGetDefaultMemPool`. */
   readonly pool: MemoryPool;
-  /** Which other devices reach its memory. */
+  /** Which other devices may access the memory of this one. */
   readonly peers: PeerAccess;
   /** @internal Operations of all its streams, when they have finished. */
   readonly hub: Hub<Operation> = new Hub();
@@ -101,20 +104,21 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.stream;
   }
 
-  /** 'lost' after a fault or the end of its worker; 'closed' after `close` and `destroy`. */
+  /** 'open', 'closing', 'closed' (after `close` or `destroy`) or 'lost' (after a fault, or when the device's worker ended). */
   get state(): DeviceState {
     return this.core.state;
   }
 
-  /** The current stream, which arrays made on the device are made by: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
+  /** The current stream, on which the device's array factories work: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
   get stream(): Stream {
     return currentStream(this);
   }
 
   /**
-   * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` it
-   * first waits for what was the current one. `wp.set_stream`, CuPy's `stream.use()`. Throws ArgumentError for a stream of another
-   * device, StateError for a closed one. It stays the current one when it is closed later; what is made on it then throws.
+   * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` (default
+   * false) it first waits for the previous current stream, on the device. `wp.set_stream`, CuPy's `stream.use()`. Throws ArgumentError
+   * for a stream of another device, StateError for a closed one. A stream that is closed later stays current, and work submitted to it
+   * throws.
    */
   setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
     this.#checkOpen();
@@ -123,8 +127,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * A new stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option and
-   * LimitError when the device has no place for another stream (`retryAfter`: one was closed) or holds `maxPending` operations.
+   * Creates a stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option, and
+   * LimitError when the device has as many streams as it can (`retryAfter` resolves when one was closed) or holds `maxPending`
+   * operations.
    */
   createStream(opts: StreamOptions = {}): Stream {
     const checked = checkStreamOptions(opts, this.#owner.ordering, this.info.priorityRange);
@@ -132,9 +137,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * A stream of somebody else's in this process, CUDA only: `cupy.cuda.Stream.from_external`, `wp.Stream(cuda_stream=)`. It is used and
-   * never destroyed: keep it alive until this is closed, or pass its `owner`, which is kept. 0n is the driver's own default stream.
-   * The handle of a stream of this device gives that stream, the same handle again the same Stream. Throws UnsupportedError on a CPU device.
+   * Wraps a CUDA stream that other code of this process created: `cupy.cuda.Stream.from_external`, `wp.Stream(cuda_stream=)`. Millrace
+   * never destroys it: keep it alive until the wrapper is closed, or pass an `owner`, which the wrapper references. 0n is the driver's
+   * default stream. The same handle gives the same Stream. Throws UnsupportedError on a CPU device.
    */
   wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
     this.#checkOpen();
@@ -155,27 +160,36 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * An event that was never recorded, which counts as complete: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. Throws ArgumentError
-   * for timing with interprocess, UnsupportedError for interprocess on a CPU device.
+   * Creates an event: `cuEventCreate`, `cupy.cuda.Event()`, `wp.Event`. It counts as complete until it is recorded. Throws ArgumentError
+   * for `timing` together with `interprocess`, UnsupportedError for `interprocess` on a CPU device.
    */
   createEvent(opts?: EventOptions): DeviceEvent {
     this.#checkOpen();
     return new DeviceEvent(this, this.core, opts);
   }
 
-  /** An event of another process, by its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError where the driver refuses. */
+  /**
+   * Opens an event of another process by its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device,
+   * UnavailableError where the driver refuses.
+   */
   async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
     this.#checkOpen();
     return openIpcEvent(this, handle);
   }
 
-  /** Memory that `ipcHandle` can be asked of, an allocation of its own, contents undefined: `cuMemAlloc`. CUDA only. */
+  /**
+   * Allocates memory that other processes can open by `ipcHandle`, contents undefined: `cuMemAlloc`. Throws UnsupportedError on a CPU
+   * device.
+   */
   interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
     this.#checkOpen();
     return makeIpcArray(this, checkShape(shape), checkDType(dtype));
   }
 
-  /** An array of another process, by its `ipcHandle`, with the shape and dtype it has there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
+  /**
+   * Opens an array of another process by its `ipcHandle`, with its shape and dtype there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent`
+   * does.
+   */
   async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
     this.#checkOpen();
     return openIpcArray(this, handle, checkShape(shape), checkDType(dtype));
@@ -200,9 +214,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Page-locks memory that exists, a typed array over a SharedArrayBuffer: `cuMemHostRegister`. `data` is the array itself; disposing
-   * the pinned array unlocks the memory, after every operation that uses it, and leaves it alone. Copies wait on the device until it
-   * is locked. Throws ArgumentError for what is no such array.
+   * Page-locks existing memory, a typed array over a SharedArrayBuffer: `cuMemHostRegister`. The result's `data` is that very array.
+   * Disposing the result unlocks the memory after every operation that uses it, and keeps the contents. Copies wait, on the device, until
+   * the pages are locked. Throws ArgumentError for any other `data`.
    */
   pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
     this.#checkOpen();
@@ -210,9 +224,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Builds kernels and modules before their first launch, or takes them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`. Rejects
-   * with CompileError where the text does not compile, UnavailableError where there is no compiler, ArgumentError for what is no
-   * kernel.
+   * Builds kernels and modules before their first launch, or loads them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`.
+   * Rejects with CompileError where the source does not compile, UnavailableError where there is no compiler, ArgumentError for a value
+   * that is not a kernel.
    */
   async compile(...kernels: readonly (Kernel | CudaModule)[]): Promise<void> {
     this.#checkOpen();
@@ -236,12 +250,15 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     await waitForDevices([this.core], opts);
   }
 
-  /** What is going on; no driver call, never waits. */
+  /** What each stream has pending and what it waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
     return inspectDevice(this, this.#streams.keys());
   }
 
-  /** The `operations$` of all its streams: hot and shared; errors only with the DeviceLostError, completes when all is told that was submitted before `close`. */
+  /**
+   * Finished and failed operations of all its streams: hot and shared. Completes when it has told of everything submitted before `close`;
+   * errors only with the DeviceLostError.
+   */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.hub);
     return this.#operations;
@@ -259,11 +276,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Refuses new work at once and resolves when the rest has finished and the device is closed: `cuDevicePrimaryCtxRelease`.
-   * Opened twice, it is closed by the last. A lost device does not reject it; a function that holds one of its streams may not wait for it (StateError).
+   * Refuses new work at once, and resolves when the pending work has finished and the device is closed: `cuDevicePrimaryCtxRelease`. A
+   * device that was opened twice closes with the last `close`. A lost device does not reject it. Inside a `hold` of one of its streams it
+   * rejects with StateError.
    *
-   * It waits as long as the work takes; `opts` limits the wait alone, which then rejects with AbortError, or with a WaitTimeoutError that
-   * says what runs: the device goes on closing, `close` again waits again, and `destroy` ends it.
+   * It waits as long as the work takes. `opts` limits the wait only, which then rejects with AbortError, or with a WaitTimeoutError that
+   * says what runs. The device goes on closing: `close` again waits again, and `destroy` ends it.
    */
   close(opts?: WaitOptions): Promise<void> {
     const refused = refuseHeldEnd(this.core.timelines) ?? this.core.visitors.refuse();
@@ -284,12 +302,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Refuses new work, and rejects what is pending with DeviceLostError, at once; `reason` becomes its cause. What has not begun is dropped.
-   * On a CPU device, what runs stops before its next block; on a GPU, what the driver was given runs to its end. Resolves when nothing runs
-   * any more and the device is closed.
+   * Refuses new work and rejects pending work with DeviceLostError, at once; `reason` becomes its cause. Work that has not begun is
+   * dropped. A running kernel stops before its next block on a CPU device; a GPU completes what the driver was given. Resolves when
+   * nothing runs any more.
    *
-   * What still runs after 5 s is taken for a kernel that never ends. Then `destroy` rejects with a DeviceLostError, reason 'hung', that names
-   * it, and its thread and memory are left to it. Opened again, a CPU device is a fresh one; a GPU runs the kernel until the process ends.
+   * After 5 s a kernel that still runs is taken for one that never ends: `destroy` rejects with a DeviceLostError, reason 'hung', that
+   * names it, and leaves it its thread and memory. A CPU device then opens afresh; a GPU runs the kernel until the process ends.
    */
   destroy(reason?: unknown): Promise<void> {
     // A close that is under way waits no longer.
