@@ -5,9 +5,9 @@ import type { DeviceCore } from '../device/device-core.js';
 
 /** Options of `device.createEvent` and `stream.record`: the flags of `cuEventCreate`. Both are false by default. */
 export interface EventOptions {
-  /** `elapsed` takes it: `cudaEventDefault` and not `cudaEventDisableTiming`. Costs a timestamp on the device for each record. */
+  /** `elapsed` accepts the event: `cudaEventDefault` instead of `cudaEventDisableTiming`. Each record costs a device timestamp. */
   readonly timing?: boolean;
-  /** Other processes can wait for it, by its `ipcHandle`. CUDA only; excludes timing. */
+  /** Other processes can wait for the event by its `ipcHandle`: `CU_EVENT_INTERPROCESS`. CUDA only; excludes `timing`. */
   readonly interprocess?: boolean;
 }
 

@@ -19,17 +19,17 @@ import { PinnedArray } from './pinned.js';
 
 /** What part of the two ends `stream.copy` moves. Bad values are an ArgumentError of the call. */
 export interface CopyOptions {
-  /** In elements. */
+  /** The first element of dst to overwrite; default 0. Needs two contiguous ends, or two of one dimension. */
   readonly dstOffset?: number;
   /** The first element of src to copy; default 0. Needs two contiguous ends, or two of one dimension. */
   readonly srcOffset?: number;
-  /** Default: all of src after srcOffset. 0 copies nothing. */
+  /** How many elements to copy; default all of src from `srcOffset` on. 0 copies nothing. */
   readonly count?: number;
   /** The name of the copy in messages and in `device.inspect()`. */
   readonly label?: string;
   /**
-   * Of an ordinary typed array as the source: its whole ArrayBuffer is detached and given to the device instead of copied, which
-   * takes no time however large it is. Throws ArgumentError for what cannot be detached.
+   * If src is a plain typed array: its whole ArrayBuffer is detached and handed to the device instead of copied, which takes no time at
+   * any size. Throws ArgumentError for a buffer that cannot be detached. Default false.
    */
   readonly transfer?: boolean;
 }

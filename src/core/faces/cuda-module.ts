@@ -12,9 +12,9 @@ import { DeviceArray } from './array.js';
 import { Device } from './device.js';
 
 /**
- * CUDA C++ text with several kernels, which share its `__device__` and `__constant__` variables on each device: `CUmodule`,
- * `cupy.RawModule`. Not tied to a device, and built for each at the first launch, `global` or `device.compile` there. Two modules
- * of one text share nothing.
+ * CUDA C++ source with several kernels, which share its `__device__` and `__constant__` variables on each device: `CUmodule`,
+ * `cupy.RawModule`. It is not tied to a device, and is built for each at the first launch, `global` or `device.compile` there. Two
+ * modules made of the same source share nothing.
  */
 export class CudaModule {
   /** The CUDA C++ text, as it was passed to `cudaModule`. */
@@ -28,20 +28,20 @@ export class CudaModule {
     this[MODULE] = text;
   }
 
-  /** A kernel of the text, by its name there: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
+  /** A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
   kernel<const P extends Params>(name: string, params: P): Kernel<P> {
     return this[MODULE].kernel(name, params);
   }
 
   /**
-   * A variable of the text on one device, as an array over its memory: `cuModuleGetGlobal`, `RawModule.get_global`. It begins as the
-   * text says each time a device is opened, and lives as long as that; disposing the array ends the array alone. `name` has its
+   * A variable of the source on one device, as an array over its memory: `cuModuleGetGlobal`, `RawModule.get_global`. It has its initial
+   * value each time a device is opened, and lives until that closes; disposing the array does not free the variable. `name` includes
    * namespaces (`physics::gravity`). Structs and pointers take any dtype and shape of their size.
    *
-   * Tracked and checked streams count every launch of the module's kernels as a use of every variable that was asked for, a write
-   * unless it is `__constant__`, launches before the call included. Throws ArgumentError for a name, dtype or size that is not the
-   * text's, and for one that is const. What the text does not tell (macros), the image does: then what uses the array rejects with an
-   * UpstreamError whose `cause` is a CompileError, as it does when the text does not compile.
+   * Tracked and checked streams count every launch of the module's kernels, earlier ones included, as a use of every variable that
+   * `global` was called for: a read of a `__constant__` one, a write of any other. Throws ArgumentError for a name, dtype or size that
+   * differs from the source, and for a const variable. What macros hide from the source only the compiled image shows: then operations on
+   * the array reject with an UpstreamError whose `cause` is a CompileError, as they do if the source does not compile.
    */
   global<D extends DType>(device: Device, name: string, dtype: DTypeLike<D>, shape: Shape): DeviceArray<D> {
     if (!(device instanceof Device)) throw badArgument('device', device, `The device (${show(device)}) is not an open device.`);

@@ -15,11 +15,11 @@ import type { Stream } from './stream.js';
 
 /** What `stream.run` orders at its start and at its end: `wp.ScopedStream(sync_enter=, sync_exit=)`. */
 export interface RunOptions {
-  /** Default true: the stream first waits for what was the current one. */
+  /** Default true: the stream first waits for the previous current stream, on the device. */
   readonly syncEnter?: boolean;
   /**
-   * Default false: at the end, what was the current stream waits for what is then the current one. Where the device has no room for that,
-   * its next operation comes first to say so, and is refused until there is some.
+   * Default false. True: at the end the previous current stream waits for the then current one. If the device has no room for that wait,
+   * the next operation of the previous stream submits it first, and throws LimitError until there is room.
    */
   readonly syncExit?: boolean;
 }

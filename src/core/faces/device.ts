@@ -45,14 +45,11 @@ import { Stream } from './stream.js';
  * Every call that submits throws a StateError once the device is closing, and the DeviceLostError once it is lost.
  */
 export class Device extends ArrayFactory implements AsyncDisposable {
-  /** What the device is: its id, name, memory and limits. Read once, when the device was opened. */
+  /** The device's id, name, memory and limits. */
   readonly info: DeviceInfo;
-  /**
-   * The stream that is current unless another is set. It stays open as long as the device. Unlike CUDA's NULL stream, it synchronizes
-   * with no other stream.
-   */
+  /** Open as long as the device. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
   readonly defaultStream: Stream;
-  /** Resolves with the DeviceLostError when the device is lost; never rejects. */
+  /** Resolves with the error when the device is lost; never rejects. */
   readonly lost: Promise<DeviceLostError>;
   /** Aborted with the DeviceLostError when the device is lost. */
   readonly signal: AbortSignal;
@@ -104,12 +101,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.stream;
   }
 
-  /** 'open', 'closing', 'closed' (after `close` or `destroy`) or 'lost' (after a fault, or when the device's worker ended). */
+  /** 'closed' after `close` or `destroy`, 'lost' after a fault or when the device's worker ended. */
   get state(): DeviceState {
     return this.core.state;
   }
 
-  /** The current stream, on which the device's array factories work: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
+  /** The current stream, on which the array factories work: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
   get stream(): Stream {
     return currentStream(this);
   }
@@ -139,7 +136,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /**
    * Wraps a CUDA stream that other code of this process created: `cupy.cuda.Stream.from_external`, `wp.Stream(cuda_stream=)`. Millrace
    * never destroys it: keep it alive until the wrapper is closed, or pass an `owner`, which the wrapper references. 0n is the driver's
-   * default stream. The same handle gives the same Stream. Throws UnsupportedError on a CPU device.
+   * default stream. The handle of a stream that this device already has gives that Stream. Throws UnsupportedError on a CPU device.
    */
   wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
     this.#checkOpen();
@@ -168,28 +165,19 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return new DeviceEvent(this, this.core, opts);
   }
 
-  /**
-   * Opens an event of another process by its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device,
-   * UnavailableError where the driver refuses.
-   */
+  /** Opens another process's event: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError if refused. */
   async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
     this.#checkOpen();
     return openIpcEvent(this, handle);
   }
 
-  /**
-   * Allocates memory that other processes can open by `ipcHandle`, contents undefined: `cuMemAlloc`. Throws UnsupportedError on a CPU
-   * device.
-   */
+  /** Allocates undefined memory that other processes can open: `cuMemAlloc`. Throws UnsupportedError on a CPU device. */
   interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
     this.#checkOpen();
     return makeIpcArray(this, checkShape(shape), checkDType(dtype));
   }
 
-  /**
-   * Opens an array of another process by its `ipcHandle`, with its shape and dtype there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent`
-   * does.
-   */
+  /** Opens another process's array with its shape and dtype there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
   async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
     this.#checkOpen();
     return openIpcArray(this, handle, checkShape(shape), checkDType(dtype));
@@ -250,15 +238,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     await waitForDevices([this.core], opts);
   }
 
-  /** What each stream has pending and what it waits for, as plain data. Makes no driver call and never waits. */
+  /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
     return inspectDevice(this, this.#streams.keys());
   }
 
-  /**
-   * Finished and failed operations of all its streams: hot and shared. Completes when it has told of everything submitted before `close`;
-   * errors only with the DeviceLostError.
-   */
+  /** The `operations$` of all its streams, hot and shared. Completes after everything submitted before `close` was told. */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.hub);
     return this.#operations;

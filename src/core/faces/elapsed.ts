@@ -7,9 +7,10 @@ import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { DeviceEvent, type TimedPoint } from './event.js';
 
 /**
- * Milliseconds from `start` to `end`, as both are recorded now; waits for both. Negative when `end` came first: `cudaEventElapsedTime`,
- * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects with EventTimingError at once where there is no such time: an event
- * without timing, never recorded, or of another device; with StateError for a disposed one, AbortError, WaitTimeoutError or DeviceLostError.
+ * Milliseconds from `start` to `end`, as both are recorded now; negative if `end` came first. Waits for both. `cudaEventElapsedTime`,
+ * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects at once with EventTimingError if an event has no timing, was never
+ * recorded or belongs to another device, and with StateError for a disposed one; later with AbortError, WaitTimeoutError or
+ * DeviceLostError.
  */
 export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
   checkWaitOptions(opts);

@@ -23,13 +23,13 @@ export interface TimedPoint extends Point {
 }
 
 /**
- * A point of a stream: `CUevent`, `cupy.cuda.Event`, `wp.Event`. Named so because `Event` is a DOM global. It may be waited for on
- * streams of any device; recording or waiting for a disposed one is a StateError.
+ * A point of a stream: `CUevent`, `cupy.cuda.Event`, `wp.Event`. (`Event` itself is a DOM global.) Streams of any device can wait for it.
+ * Recording a disposed event, or waiting for one, is a StateError.
  */
 export class DeviceEvent implements Disposable {
   /** The device whose streams can record the event. */
   readonly device: Device;
-  /** Does `elapsed` take it? */
+  /** Whether the event takes timestamps, which `elapsed` needs. */
   readonly timing: boolean;
   readonly #core: DeviceCore;
   /** With timing: the mark of its point. */
@@ -52,9 +52,10 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * Has the device passed it? `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. Never recorded counts as complete. An event that
-   * another process may record is asked about by a wait, which the first reading after each record here submits: this turns true when the
-   * device has passed what was recorded before that reading. A later record of the other process does not turn it false; `done` asks again.
+   * Whether the device has passed the recorded point: `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. True if it was never
+   * recorded. For an event that another process may record, the first read after each record here submits a wait; this turns true when
+   * the device has passed what was recorded before that read. A later record of the other process does not turn it false; `done` asks
+   * again.
    */
   get isComplete(): boolean {
     if (this.#shared?.isShared === true) {
@@ -68,9 +69,9 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * Resolves when the device has passed it: `cuEventSynchronize`. Of the point recorded when it is read: a later record does not move a
-   * promise already taken. Rejects with DeviceLostError only; failed operations before it do not reject it. Of an event that another
-   * process may record, each reading submits a wait, and rejects also with what that is refused with.
+   * Resolves when the device has passed the point recorded at the time of the read: `cuEventSynchronize`. A later record does not move a
+   * promise already taken. Rejects with DeviceLostError only; failed operations before the point do not reject it. For an event that
+   * another process may record, each read submits a wait, and rejects also if that is refused.
    */
   get done(): Promise<void> {
     if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, undefined);
@@ -94,8 +95,8 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * 64 bytes by which `device.openIpcEvent` of another process opens it: `cuIpcGetEventHandle`. Keep the event as long as others use it.
-   * Rejects with StateError for an event that was made without `interprocess`, is another process's, or was disposed.
+   * 64 bytes that `device.openIpcEvent` of another process takes: `cuIpcGetEventHandle`. Keep the event alive while other processes use
+   * it. Rejects with StateError for an event made without `interprocess`, one of another process, and a disposed one.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
     this.#check();
@@ -103,7 +104,7 @@ export class DeviceEvent implements Disposable {
     return this.#shared.export();
   }
 
-  /** `cuEventDestroy`. Waits and promises already taken go on. */
+  /** Releases the event: `cuEventDestroy`. Waits already submitted and promises already taken go on. */
   [Symbol.dispose](): void {
     this.#state = 'disposed';
     if (this.#stamps !== undefined) disown(this.#stamps);

@@ -7,7 +7,7 @@ import { lookAt } from '../waits/stuck.js';
 import type { DeviceName } from './device-info.js';
 import type { Device } from './device.js';
 
-/** What `device.inspect()` saw. */
+/** What `device.inspect()` returns: plain data. */
 export interface DeviceSnapshot {
   /** The device's id, for example 'cuda:0'. */
   readonly device: DeviceName;

@@ -6,5 +6,5 @@ import type { DeviceArray } from './array.js';
 /** What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array. */
 export type ArgOf<P extends Param> =
   P extends Scalar<infer D> ? ScalarInput<D> : P extends ArrayParam<infer D, infer _A, infer _N> ? DeviceArray<D> : never;
-/** One value a parameter, by name; a missing or surplus one is an ArgumentError of the launch. */
+/** One value per parameter, by name. A missing or surplus one is an ArgumentError of the launch. */
 export type LaunchArgs<P extends Params> = { readonly [K in keyof P]: ArgOf<P[K]> };

@@ -8,11 +8,13 @@ import type { Device } from './device.js';
 import { checkOpenDevice } from './open-devices.js';
 
 /**
- * Two switches: 'memory' is allocations of their own, 'pool' what the device's arrays are made of. Copies between devices work without
- * either. A device reaches its own memory; between CPU devices and between backends there is nothing to grant. Every call rejects with
- * ArgumentError for what is no device of this thread, StateError or DeviceLostError where one of the two is closed or lost.
+ * Which other devices may access this device's memory: `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`, `wp.set_peer_access_enabled` and
+ * `wp.set_mempool_access_enabled`. There are two switches: 'memory' for separate allocations, 'pool' for the device's arrays. Copies
+ * between devices need neither. A device always accesses its own memory; between CPU devices, and between backends, there is nothing to
+ * grant.
  *
- * `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`; `wp.set_peer_access_enabled` and `wp.set_mempool_access_enabled`.
+ * Every call rejects with ArgumentError if `peer` is not a device of this thread, and with StateError or DeviceLostError if one of the
+ * two is closed or lost.
  */
 export class PeerAccess {
   readonly #device: Device;
@@ -22,17 +24,17 @@ export class PeerAccess {
     this.#device = device;
   }
 
-  /** `cuDeviceCanAccessPeer`, `wp.is_peer_access_supported`. */
+  /** Whether `grant` is possible: `cuDeviceCanAccessPeer`, `wp.is_peer_access_supported`. */
   async canGrant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
     return (await this.#state(peer, what)).canGrant;
   }
 
-  /** `wp.is_peer_access_enabled`, `wp.is_mempool_access_enabled`. */
+  /** Whether `peer` has access now: `wp.is_peer_access_enabled`, `wp.is_mempool_access_enabled`. */
   async isGranted(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
     return (await this.#state(peer, what)).isGranted;
   }
 
-  /** Rejects with UnsupportedError where `canGrant` is false. Granting again does nothing. */
+  /** Lets `peer` access this device's memory. Rejects with UnsupportedError if `canGrant` is false. Granting again does nothing. */
   async grant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
     const { canGrant, isGranted } = await this.#state(peer, what);
     if (isGranted) return;
@@ -44,7 +46,7 @@ export class PeerAccess {
     await this.#set(peer, what, true);
   }
 
-  /** Does nothing where nothing was granted, and between devices that have nothing to grant. */
+  /** Ends the access of `peer`. Does nothing if nothing was granted, or between devices that have nothing to grant. */
   async revoke(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
     const { isGranted } = await this.#state(peer, what);
     if (isGranted && peer !== this.#device) await this.#set(peer, what, false);

@@ -11,16 +11,16 @@ import type { Storage } from '../memory/storage.js';
 
 /**
  * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare it with
- * `using`; once it is disposed, copies of it and `subarray` throw a StateError.
+ * `using`; after disposal, copies of it and `subarray` throw a StateError.
  */
 export class PinnedArray<D extends DType = DType> implements Disposable {
   /** The element type. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. */
   readonly shape: readonly number[];
-  /** Elements. */
+  /** The number of elements: the product of `shape`. */
   readonly length: number;
-  /** Live bytes: while a copy into it is pending they change under you. */
+  /** The memory itself, as a typed array over a SharedArrayBuffer. A pending copy into it changes the elements at any time. */
   readonly data: HostOf<SharedArrayBuffer>[D];
   /** @internal */
   readonly core: DeviceCore;
@@ -64,14 +64,14 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return this.data.byteLength;
   }
 
-  /** A view is disposed with the array it is a view of. */
+  /** True after disposal. Disposing an array also disposes its views. */
   get isDisposed(): boolean {
     return this.#isDisposed || this.storage.isDisposed;
   }
 
   /**
-   * A view of elements `start` to `end`, of one dimension. Negative counts from the end, what lies outside is cut. Throws ArgumentError
-   * for what is no whole number.
+   * A one-dimensional view of elements `start` to `end` (exclusive). Negative numbers count from the end; the range is clipped to the
+   * array. Throws ArgumentError if a bound is not an integer.
    */
   subarray(start: number, end?: number): PinnedArray<D> {
     if (this.isDisposed) throw this.disposedError();
@@ -81,8 +81,8 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * The memory serves the next pinned array once every operation that uses it has finished. Let go of `data` before. Memory given to
-   * `device.pin` is unlocked then, `cuMemHostUnregister`, and stays as it is. Never throws.
+   * Releases the memory for the next pinned array once every operation that uses it has finished. Do not use `data` afterwards. Memory
+   * given to `device.pin` is then unlocked (`cuMemHostUnregister`) and keeps its contents. Never throws.
    */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;

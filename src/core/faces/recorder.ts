@@ -29,7 +29,7 @@ import type { LaunchArgs } from './launch-args.js';
 import { launched, submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
-/** Operations in the order of the calls; `Stream` says what else they throw. */
+/** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {
   /** The device that the operations run on. */
   readonly device: Device;
@@ -74,9 +74,10 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Launches a kernel over `threads`, given as a number or in array order, or over a grid of blocks: `cuLaunchKernel`, CuPy's
-   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument the kernel or device cannot take, StateError for a
-   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or what the build failed of.
+   * Launches a kernel over `threads` (a number, or sizes in array order) or over a grid of blocks: `cuLaunchKernel`, CuPy's
+   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument that the kernel or device cannot take, StateError for a
+   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or the error of the kernel's build.
+   * @example stream.launch(saxpy, y.length, { a: 2, x, y });
    */
   launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
     this.checkOpen();
@@ -90,17 +91,20 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Between arrays of any open device, pinned arrays and ordinary typed arrays, contiguous or not: `cuMemcpyAsync`,
-   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. An ordinary typed array's bytes are taken at the
-   * call, unless `transfer` hands it over or it is a view of a SharedArrayBuffer, which stays borrowed until done. Throws ArgumentError
-   * for ends that differ in dtype or (where one is not contiguous) shape, overlap, or are too short.
+   * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
+   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
+   * call, with two exceptions: `transfer` hands its buffer over, and a view of a SharedArrayBuffer is borrowed until the copy is done.
+   * Throws ArgumentError if the ends differ in dtype or (where one is not contiguous) in shape, if they overlap, or if one is too short.
+   * @example stream.copy(y, x);
    */
   copy<D extends DType>(
     dst: DeviceArray<D> | PinnedArray<D>,
     src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
     opts?: CopyOptions,
   ): Operation;
-  /** Into an ordinary typed array: contents unspecified until done, which rejects with StateError if it was detached meanwhile. */
+  /**
+   * Copies to a plain typed array. Its contents are unspecified until `done`, which rejects with StateError if it was detached meanwhile.
+   */
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.checkOpen();
@@ -109,7 +113,10 @@ export abstract class Recorder extends ArrayFactory {
     return this.operation('copy', ticket, plan.label, byteLength).moves(sources, landing, parts);
   }
 
-  /** Sets every element, of a view too: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. ArgumentError: `value` does not fit. */
+  /**
+   * Sets every element of an array or view: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. Throws
+   * ArgumentError if `value` does not fit the dtype.
+   */
   fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
     this.checkOpen();
     const ticket = submitFill(this, dst, value);
@@ -117,11 +124,12 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Moves an event of this device to this place, or makes one: `cuEventRecord`, `record`, `record_event`. Only one with timing or for
-   * other processes costs the device anything. Throws ArgumentError for an event of another device, StateError for a disposed one.
+   * Records an event of this device at this place of the stream, or a new one: `cuEventRecord`, `record`, `record_event`. Only an event
+   * with timing or for other processes costs device time. Throws ArgumentError for an event of another device, StateError for a disposed
+   * one.
    */
   record(event?: DeviceEvent): DeviceEvent;
-  /** Makes an event and records it here. Throws as `createEvent` does. */
+  /** Creates an event and records it here. Throws as `createEvent` does. */
   record(opts: EventOptions): DeviceEvent;
   record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
     this.checkOpen();
@@ -131,21 +139,23 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Later work of this stream comes after the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. Never recorded:
-   * at once. Neither the host waits nor do failures pass on. Throws StateError for a disposed event.
+   * Makes later work of this stream wait for the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. An event that
+   * was never recorded delays nothing. The host does not wait, and failures before the event do not pass on. Throws StateError for a
+   * disposed event.
    */
   waitEvent(event: DeviceEvent): Operation {
     this.checkOpen();
     return this.#waited(submitWaitEvent(this, event));
   }
 
-  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
+  /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
   abstract waitStream(other: Recorder): Operation;
 
   /**
-   * Calls `fn` on this thread's loop after earlier work, in the order of the stream; later work does not wait for it: `cuLaunchHostFunc`,
-   * `launch_host_func`. `done` resolves when it has returned and rejects with the very error it threw; the device goes on, and so do promises
-   * of later work, which come after it. Unheard, the error reaches `device.errors$`. Lost or given up before, `fn` is not called.
+   * Calls `fn` on this thread's event loop after earlier work of the stream; later work does not wait for it: `cuLaunchHostFunc`,
+   * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error it threw; the device continues either way.
+   * Promises of later work settle after it. An error that nobody awaits reaches `device.errors$`. `fn` is not called if the device is
+   * lost or the call is aborted before its turn.
    */
   host(fn: () => void, opts?: HostOptions): Operation {
     this.checkOpen();
@@ -153,10 +163,10 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * As `host`, and the stream stands still until what `fn` returns has settled, `timeoutMs` at most: then `done` rejects with a
-   * WaitTimeoutError and the stream goes on. `signal` aborts when the time is over or the device is lost. Inside, waiting for this stream,
-   * or for one that is seen to wait for it, is a StateError at once; a promise taken before is not seen, and ends with the time. Nothing of
-   * the device is occupied meanwhile.
+   * As `host`, but the stream stops until what `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
+   * WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout or when the device is lost. Inside `fn`,
+   * a wait for this stream, or for one that is known to wait for it, is a StateError at once; a promise taken earlier is not detected,
+   * and ends with the timeout. The stop occupies neither a thread nor a queue of the device.
    */
   hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
     this.checkOpen();

@@ -2,20 +2,20 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import type { Ordering } from '../device/stream-site.js';
 
-/** Bad values are an ArgumentError of `createStream`. */
+/** Options of `createStream`, which throws ArgumentError for bad values. */
 export interface StreamOptions {
-  /** Smaller is more urgent: 0 default, -1 high; clamped to these, or with `fullRange` to the device's `priorityRange`. */
+  /** Smaller is more urgent; default 0. Clamped to 0 and -1, or with `fullRange` to the device's `priorityRange`. */
   readonly priority?: number;
   /** Default false. True clamps `priority` to the device's `priorityRange` instead of to -1 and 0. */
   readonly fullRange?: boolean;
-  /** What messages and `inspect()` call it; default 'stream-1' and so on. */
+  /** The stream's name in messages and in `device.inspect()`; default 'stream-1' and so on. */
   readonly label?: string;
   /**
-   * 'tracked': a use of an array waits for its uses on other streams. 'checked': it throws a StreamHazardError where nothing orders
-   * the two. 'explicit': neither. Default: the device's.
+   * What the use of an array does if another stream used it before. 'tracked': waits for that use, on the device. 'checked': throws a
+   * StreamHazardError unless an event or wait orders the two. 'explicit': neither. Default: the device's.
    */
   readonly ordering?: Ordering;
-  /** The `done` of its launches, copies and fills tells `deviceMs`, for two timestamps of the device each. */
+  /** True adds `deviceMs` to the `done` of launches, copies and fills, for two device timestamps each. Default false. */
   readonly timing?: boolean;
 }
 

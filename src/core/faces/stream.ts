@@ -20,12 +20,12 @@ import type { Device } from './device.js';
 import { Recorder } from './recorder.js';
 
 /**
- * `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Its operations start and finish in the order of the calls. Every call that submits throws
- * StateError once stream or device is closing, DeviceLostError once lost, LimitError at `maxPending`; then nothing was submitted.
- * No two streams are one queue of the device, so they may be compared and be keys of a Map.
+ * A queue of operations that start and finish in the order of the calls: `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Every call that
+ * submits throws StateError once the stream or device is closing, DeviceLostError once the device is lost, and LimitError at
+ * `maxPending`; then nothing was submitted. Two Streams never share a CUDA stream, so they can be compared and used as Map keys.
  */
 export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
-  /** As the device got it, after clamping: `cuStreamGetPriority`. */
+  /** The priority after clamping, smaller is more urgent: `cuStreamGetPriority`. */
   readonly priority: number;
   /** @internal */
   readonly hub: Hub<Operation> = new Hub();
@@ -49,7 +49,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     this.hub.onAwaited = () => this.holdLoop();
   }
 
-  /** Later work of this stream comes after everything submitted to the other so far, on any device: `wp.Stream.wait_stream`. */
+  /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
   override waitStream(other: Stream): Operation {
     this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
@@ -59,17 +59,21 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Calls `fn` with this as the current stream of its device, and the device as the default one, until `fn` and everything it awaits are
-   * done: `with stream:`, `wp.ScopedStream`. First this stream waits for the current one, unless `syncEnter` is false; with `syncExit`
-   * that one waits, at the end, for what is then the current one; of a promise the end is when it has settled. Neither waits on the host.
-   * Gives what `fn` gives. Throws ArgumentError for what is no function and StateError once closed, before `fn` is called.
+   * Calls `fn` with this stream as the current one of its device, and with that device as the default one, through everything `fn`
+   * awaits: `with stream:`, `wp.ScopedStream`. Before that, this stream waits for the previous current stream, unless `syncEnter` is
+   * false. With `syncExit`, the previous one waits at the end (when the promise that `fn` returned has settled) for the then current
+   * stream. The host waits for neither. Returns what `fn` returns. Throws ArgumentError if `fn` is not a function and StateError if the
+   * stream is closed, both before `fn` is called.
    */
   run<T>(fn: () => T, opts?: RunOptions): T {
     this.checkOpen();
     return runIn(this, fn, opts);
   }
 
-  /** `CUstream`, or a number that no other stream has. Whoever uses it orders its work. Throws StateError until the device has made the stream. */
+  /**
+   * The `CUstream` handle; on a CPU device a number that no other stream has. The caller must order the work it submits there. Throws
+   * StateError until the device has created the stream.
+   */
   get nativeHandle(): bigint {
     this.checkOpen();
     const handle = this.core.channel.streamHandle(this.timeline.slot);
@@ -83,21 +87,23 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   // ── progress ──
 
-  /** Has everything submitted finished? One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`. */
+  /**
+   * Whether everything submitted has finished. One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`.
+   */
   get isComplete(): boolean {
     const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));
     if (isComplete) see(this.timeline.here());
     return isComplete;
   }
 
-  /** Operations submitted and not finished. */
+  /** The number of operations submitted and not finished. */
   get pending(): number {
     return this.timeline.pending;
   }
 
   /**
-   * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. Failures belong to their operations and do not
-   * reject it; AbortError, WaitTimeoutError, DeviceLostError and, after `close`, StateError do.
+   * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. A failed operation does not reject it; read the
+   * operation's `done`. Rejects with AbortError, WaitTimeoutError, DeviceLostError, or StateError after `close`.
    */
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
@@ -107,8 +113,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending: the brake of a
-   * loop that submits. Rejects as `synchronize` does.
+   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending, so that a loop that
+   * submits can wait for the device. Rejects as `synchronize` does.
    */
   async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
@@ -120,15 +126,15 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Hot and shared: one per finished or failed operation, in order. A late subscriber misses the past. Completes when the stream is closed,
-   * after all that was submitted while somebody watched; errors only with the DeviceLostError. A subscription keeps no process alive.
+   * Every finished or failed operation, in order: hot and shared, without replay. Completes when the stream is closed, after all that was
+   * submitted while somebody subscribed; errors only with the DeviceLostError. A subscription does not keep the process alive.
    */
   get operations$(): ObservableOf<Operation> {
     this.#operations ??= observe(this.hub);
     return this.#operations;
   }
 
-  /** Every phase of every operation, for tools; costs nothing unsubscribed. */
+  /** Every phase of every operation, for tools. Costs nothing without a subscriber. */
   get activity$(): ObservableOf<Activity> {
     this.#activities ??= observe(this.#activity.hub);
     return this.#activities;
@@ -140,8 +146,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Finished operations from now on; a reader that falls behind by 1024 loses the oldest and is warned. Ends when the stream is closed. A
-   * reader that waits keeps the process alive while operations are pending.
+   * Finished operations from now on. A reader with more than 1024 unread operations loses the oldest and gets one process warning. Ends
+   * when the stream is closed. A waiting reader keeps the process alive while operations are pending.
    */
   [Symbol.asyncIterator](): ObservedIterator<Operation> {
     return iterate(this.hub, this.hubName);
@@ -152,8 +158,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Refuses new work at once and resolves when the rest has finished: `cuStreamDestroy`. Rejects with StateError, and leaves the stream
-   * open, for the default stream and for a function that holds what it would have to wait for.
+   * Refuses new work at once and resolves when the pending work has finished: `cuStreamDestroy`. Rejects with StateError, and leaves the
+   * stream open, for the default stream of an open device and inside a `hold` that it would have to wait for.
    */
   close(): Promise<void> {
     if (this === this.device.defaultStream && this.device.state === 'open') {

@@ -22,33 +22,33 @@ export async function synchronize(opts?: WaitOptions): Promise<void> {
 }
 
 /**
- * Inside `stream.run` the stream's device; outside the one that `setDefaultDevice` named, else the first that was opened and is open:
- * `cupy.cuda.Device()`, `wp.get_device()`. StateError where none is open.
+ * The default device: inside `stream.run` the stream's device; outside, the one that `setDefaultDevice` set, else the first opened that
+ * is still open. `cupy.cuda.Device()`, `wp.get_device()`. Throws StateError if none is open.
  */
 export function getDefaultDevice(): Device {
   return deviceOfRun() ?? defaultOfThread();
 }
 
 /**
- * Inside `stream.run` until that run ends, outside for the thread: `cupy.cuda.Device.use`, `wp.set_device`. Throws ArgumentError for what
- * is no device, StateError for one that is closed, DeviceLostError for one that is lost.
+ * Sets the default device: inside `stream.run` until that run ends, outside for the thread. `cupy.cuda.Device.use`, `wp.set_device`.
+ * Throws ArgumentError if `device` is not a device, StateError if it is closed, DeviceLostError if it is lost.
  */
 export function setDefaultDevice(device: Device): void {
   checkOpenDevice('device', device);
   if (!setDeviceOfRun(device)) chooseDefault(device);
 }
 
-/** `record` of the current stream of the default device: `wp.record_event`. */
+/** `record` on the current stream of the default device: `wp.record_event`. */
 export function recordEvent(event?: DeviceEvent): DeviceEvent {
   return implied().record(event);
 }
 
-/** `waitEvent` of the current stream of the default device: `wp.wait_event`. */
+/** `waitEvent` on the current stream of the default device: `wp.wait_event`. */
 export function waitEvent(event: DeviceEvent): Operation {
   return implied().waitEvent(event);
 }
 
-/** `waitStream` of the current stream of the default device: `wp.wait_stream`. */
+/** `waitStream` on the current stream of the default device: `wp.wait_stream`. */
 export function waitStream(stream: Stream): Operation {
   return implied().waitStream(stream);
 }

@@ -15,9 +15,12 @@ import type { Operation } from './operation.js';
 
 /** Options of `stream.hold`. A missing or bad `timeoutMs` and every other bad value is an ArgumentError of the call. */
 export interface HoldOptions extends HostOptions {
-  /** How long the stream stands still at most, in milliseconds from the call of `fn`; less than 2^31. */
+  /** How long the stream stops at most: milliseconds from the call of `fn`, at least 0 and less than 2^31. */
   readonly timeoutMs: number;
-  /** Aborted before `fn` was called, it is not called, the stream goes on and `done` rejects with AbortError; later, `fn`'s signal aborts too. */
+  /**
+   * If it aborts before `fn` is called, `fn` is not called, the stream continues and `done` rejects with AbortError. If it aborts later,
+   * the signal that `fn` got aborts too.
+   */
   readonly signal?: AbortSignal;
 }
 

@@ -19,9 +19,9 @@ import type { Operation } from './operation.js';
 
 /** Options of `stream.host`. Bad values are an ArgumentError of the call. */
 export interface HostOptions {
-  /** What messages and `inspect()` call it. */
+  /** The name of the operation in messages and in `device.inspect()`. */
   readonly label?: string;
-  /** Aborted before `fn` was called, it is not called and `done` rejects with AbortError. */
+  /** If it aborts before `fn` is called, `fn` is not called and `done` rejects with AbortError. */
   readonly signal?: AbortSignal;
 }
 
