@@ -22,16 +22,16 @@ import { MAX_PENDING } from './protocol/protocol.gen.js';
 import { Machine } from './workers/machine.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
 
-/** 'cuda' is 'cuda:0'; 'auto' is the first GPU, or the CPU device. */
+/** Which device to open: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0', and 'auto' is the first GPU, or the CPU device if there is none. */
 export type DeviceSpec = DeviceName | 'cuda' | 'auto';
 
-/** Bad values reject the opening with an ArgumentError. */
+/** Options of `openDevice`, which rejects with ArgumentError for bad values. */
 export interface OpenOptions {
-  /** Aborts the opening with an AbortError; the open device goes by `close` and `destroy`. */
+  /** Aborts the opening with an AbortError. It has no effect on the open device; use `close` or `destroy` for that. */
   readonly signal?: AbortSignal;
-  /** What its streams do about arrays used on several of them, unless they say: 'tracked' (default), 'checked' or 'explicit'. */
+  /** The `ordering` of streams that do not set their own: 'tracked' (default), 'checked' or 'explicit'. See `StreamOptions`. */
   readonly ordering?: Ordering;
-  /** Operations submitted and not yet begun that the device holds at most, 1 to 2^20 (default); beyond it calls throw a LimitError. */
+  /** The most operations that the device holds submitted and not begun, 1 to 2^20 (default). Calls beyond it throw a LimitError. */
   readonly maxPending?: number;
 }
 
@@ -67,8 +67,9 @@ const entries: Map<DeviceName, Entry> = new Map();
 const endings: Map<DeviceName, Ending> = new Map();
 
 /**
- * The devices of this machine, GPUs first, then the CPU device; opens none. `cuDeviceGetCount`,
- * `cupy.cuda.runtime.getDeviceCount()`, `wp.get_devices()`. Rejects with UnavailableError where the native addon does not load.
+ * Lists the devices of this machine, GPUs first, then the CPU device, and opens none: `cuDeviceGetCount`,
+ * `cupy.cuda.runtime.getDeviceCount()`, `wp.get_devices()`. Rejects with UnavailableError if the native addon does not load.
+ * @example for (const { id, name } of await listDevices()) console.log(id, name);
  */
 export async function listDevices(): Promise<readonly DeviceInfo[]> {
   const { machine } = getEnvironment();
@@ -78,11 +79,12 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 }
 
 /**
- * Opens a device: 'auto' is the first GPU, or the CPU device where there is none; 'cuda' is a GPU or an
- * UnavailableError. Opening the same device again in a thread gives the same Device, counted; the last close closes it.
- * Options that are named must then be those it was opened with, else StateError. `cuDevicePrimaryCtxRetain`,
- * `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Rejects also with ArgumentError, AbortError, DeviceLostError when the
- * device's worker ends while it opens, and with a WaitTimeoutError that says what runs when the same device has been closing for 5 s.
+ * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Default 'auto'; 'cuda' rejects with
+ * UnavailableError if there is no GPU. Opening a device again in the same thread gives the same Device and counts it; the last `close`
+ * closes it. Options given then must equal those it was opened with, else StateError. Rejects also with ArgumentError, AbortError,
+ * DeviceLostError if the device's worker ends while it opens, and, if the same device has been closing for 5 s, with a WaitTimeoutError
+ * that says what runs.
+ * @example await using device = await openDevice();
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
   checkOptions(spec, opts);

@@ -23,7 +23,7 @@ function brand(target: object, ...names: string[]): void {
   Object.defineProperty(target, BRAND, { value: names, configurable: true });
 }
 
-/** The base of every error but ArgumentError. */
+/** The base class of every error except ArgumentError. */
 export class MillraceError extends Error {
   /** Which rule was broken: 'ERR_MILLRACE_OVERFLOW', 'ABORT_ERR' and so on. */
   readonly code: string;
@@ -78,10 +78,10 @@ export class ArgumentError extends TypeError {
   }
 }
 
-/** Used after close, or in the wrong state; thrown by the call. */
+/** A device, stream, array or event was used after it was closed or disposed, or in another wrong state. Thrown by the call. */
 export class StateError extends MillraceError {}
 
-/** There is no time between the two events. */
+/** `elapsed` has no time between the two events. */
 export class EventTimingError extends StateError {
   /** An event was made without `timing`, was never recorded, or belongs to another device than the other event. */
   readonly reason: 'timing-off' | 'never-recorded' | 'other-device';
@@ -93,7 +93,7 @@ export class EventTimingError extends StateError {
   }
 }
 
-/** Too much is pending; nothing was lost. */
+/** A limit was reached, for example `maxPending`. Thrown by the call; nothing was submitted. */
 export class LimitError extends MillraceError {
   /** The most that there can be, for example the device's `maxPending`. */
   readonly limit: number;
@@ -105,13 +105,13 @@ export class LimitError extends MillraceError {
     this.#retryAfter = retryAfter;
   }
 
-  /** Resolves when there is room; made when first read. */
+  /** Resolves when there is room to call again. The promise is created at the first read. */
   get retryAfter(): Promise<void> {
     return this.#retryAfter();
   }
 }
 
-/** No driver, no device, no compiler. `help` says what can be done. */
+/** There is no driver, device, compiler or module. `help` says what the user can do. */
 export class UnavailableError extends MillraceError {
   /** What the user can do about it, one sentence each. */
   readonly help: readonly string[];
@@ -133,7 +133,7 @@ export class UnsupportedError extends MillraceError {
   }
 }
 
-/** What a compiler says of a place in a kernel's text. */
+/** One error of a compiler, with its place in the kernel's source. */
 export interface CompilerDiagnostic {
   /** The compiler's rule, for example 'K702' for what the CUDA C++ compiler rejected. */
   readonly code: string;
@@ -147,7 +147,7 @@ export interface CompilerDiagnostic {
   readonly message: string;
 }
 
-/** Kernel text that does not compile: thrown by `kernel()`, or rejects the build and what launches it. */
+/** Kernel source does not compile. Thrown by `kernel()`, or rejects the build and the launches of the kernel. */
 export class CompileError extends MillraceError {
   /** The compiler's whole output. */
   readonly log: string;
@@ -175,10 +175,12 @@ export class OutOfMemoryError extends MillraceError {
   }
 }
 
-/** The driver refused an operation. */
+/** The driver refused an operation, or an assertion in a kernel failed. */
 export class LaunchError extends MillraceError {}
 
-/** A checked kernel left an array's bounds; the device lives on, the arrays the kernel writes are spoiled. */
+/**
+ * A kernel with `bounds: 'checked'` used an index outside an array. The device continues; the arrays that the kernel writes are poisoned.
+ */
 export class BoundsError extends LaunchError {
   /** The name of the kernel's parameter, or of an array that its body declares. */
   readonly array: string;
@@ -210,7 +212,7 @@ export class BoundsError extends LaunchError {
   }
 }
 
-/** It reads memory that an earlier failure spoiled; `cause` is the first failure. */
+/** The operation reads memory that an earlier failure poisoned; `cause` is the first failure. */
 export class UpstreamError extends MillraceError {
   /** The first failure, of the operation that was to write the memory. */
   declare readonly cause: MillraceError;
@@ -220,26 +222,26 @@ export class UpstreamError extends MillraceError {
 export interface HazardSite {
   /** The stream's label. */
   readonly stream: string;
-  /** Of what was submitted before the thread had a checked stream, only the kind is known, and `id` is 0. */
+  /** For work submitted before the thread had a checked stream only the kind is known, and `id` is 0. */
   readonly operation: OperationInfo;
   /** What the operation does with the array's bytes. */
   readonly access: 'read' | 'write';
-  /** 'file:line:column' of the call, of a checked stream's; else 'unknown'. */
+  /** 'file:line:column' of the call on a checked stream, otherwise 'unknown'. */
   readonly at: string;
 }
 
 /**
- * A use on a checked stream of bytes that another stream used, one of them writing, with nothing that orders the two. Thrown by the
- * call; nothing was submitted, and the same call is checked again.
+ * A call on a checked stream uses bytes that another stream used, one of the two writes, and nothing orders them. Thrown by the call;
+ * nothing was submitted, and the same call can be made again once the two are ordered.
  */
 export class StreamHazardError extends MillraceError {
-  /** As `array.label`. */
+  /** The array's label, for example 'f32[1024]'. */
   readonly array: string;
-  /** 'file:line:column' where it was made, if by a checked stream or on a checked device; else 'unknown'. */
+  /** 'file:line:column' where the array was made by a checked stream or on a checked device, otherwise 'unknown'. */
   readonly madeAt: string;
-  /** What was submitted before. */
+  /** The use that was submitted earlier. */
   readonly first: HazardSite;
-  /** What was refused. */
+  /** The use that was refused. */
   readonly second: HazardSite;
 
   constructor(code: string, message: string, hazard: Pick<StreamHazardError, 'array' | 'madeAt' | 'first' | 'second'>, facts: Facts = {}) {
@@ -255,7 +257,7 @@ export class StreamHazardError extends MillraceError {
 export class WaitTimeoutError extends MillraceError {
   /** The timeout that passed, in milliseconds. */
   readonly timeoutMs: number;
-  /** The streams it waited for and those that these wait for, as they stood when it gave up. */
+  /** The streams that the wait was for, and those that these wait for, as they were at the timeout. */
   readonly waitingFor: readonly StreamSnapshot[];
 
   constructor(code: string, message: string, timeoutMs: number, waitingFor: readonly StreamSnapshot[] = [], facts: Facts = {}) {
@@ -265,10 +267,13 @@ export class WaitTimeoutError extends MillraceError {
   }
 }
 
-/** 'hung': it was destroyed, and a kernel went on running. */
+/**
+ * Why a device was lost: 'closed' by `destroy` or `close`, 'fault' in the driver or a kernel, 'worker-exit' if its worker thread ended,
+ * 'hung' if it was destroyed while a kernel went on running.
+ */
 export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 
-/** The device is gone; everything pending on it rejects with this. */
+/** The device is gone; every pending operation on it rejects with this error. */
 export class DeviceLostError extends MillraceError {
   /** Why the device is gone. */
   readonly reason: LostReason;
@@ -287,7 +292,7 @@ export class DeviceLostError extends MillraceError {
 /** A defect of this library. */
 export class InternalError extends MillraceError {}
 
-/** What an aborted wait rejects with: `name` 'AbortError', `code` 'ABORT_ERR', `cause` the signal's reason. */
+/** A wait was aborted by its signal: `name` is 'AbortError', `code` 'ABORT_ERR', `cause` the signal's reason. */
 export class AbortError extends MillraceError {
   constructor(signal: AbortSignal) {
     super('ABORT_ERR', 'The wait was aborted.', { cause: signal.reason });

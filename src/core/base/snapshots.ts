@@ -1,6 +1,6 @@
 // What the program is shown of operations and streams, in errors and by `device.inspect()`: plain data.
 
-/** What an operation is, as errors and snapshots show it. */
+/** An operation as errors and snapshots show it: plain data. */
 export interface OperationInfo {
   /** Grows in the order of submission, over all devices of the thread. */
   readonly id: number;
@@ -30,20 +30,23 @@ export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | '
 
 /** What one stream has pending, and what it waits for. */
 export interface StreamSnapshot {
-  /** The stream's label. */
+  /** The label of the stream. */
   readonly stream: string;
   /** The id of the stream's device, for example 'cuda:0'. */
   readonly device: string;
-  /** Operations submitted and not finished. */
+  /** The number of operations submitted and not finished. */
   readonly pending: number;
-  /** The first of them, as far as the host knows: on a GPU, the stream may be up to 63 operations further. */
+  /** The first pending operation, as far as the host knows: a GPU may be up to 63 operations further. */
   readonly current?: OperationInfo;
-  /** What the current one waits for, if it is not running; `operation` is the other stream's that has to finish, or the holding one. */
+  /**
+   * What the current operation waits for, if it is not running. `operation` is the one of the other stream that has to finish, or the
+   * hold.
+   */
   readonly waitingFor?: {
     readonly kind: WaitKind;
     readonly stream?: string;
     readonly operation?: OperationInfo;
-    /** Of `performance.now()`; where nobody looked before, the time of the first look. */
+    /** Since when, in milliseconds of `performance.now()`; if nothing noted the start, the time when it was first inspected. */
     readonly sinceMs: number;
   };
 }

@@ -2,10 +2,10 @@
 import type { BackendName } from '../../protocol/reports.js';
 import type { Ordering } from '../device/stream-site.js';
 
-/** A device by number, as `cuDeviceGet` and `cupy.cuda.Device(0)` count; `wp.get_device('cuda:0')` has the same names. */
+/** A device by its ordinal: `cuDeviceGet`, `cupy.cuda.Device(0)`; Warp uses the same names, `wp.get_device('cuda:0')`. */
 export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
 
-/** What a device is: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
+/** The properties of a device: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
 export interface DeviceInfo {
   /** The name that `openDevice` takes: 'cuda:0', 'cpu:0' and so on. */
   readonly id: DeviceName;
@@ -15,11 +15,11 @@ export interface DeviceInfo {
   readonly name: string;
   /** Device memory in bytes: `cuDeviceTotalMem`. On the CPU device, how many bytes of host memory its arrays may use. */
   readonly totalMemoryBytes: number;
-  /** CUDA only. */
+  /** For example [9, 0]; absent on the CPU device: `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`. */
   readonly computeCapability?: readonly [major: number, minor: number];
   /** `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`. On the CPU device, the threads that run its kernels. */
   readonly multiprocessors: number;
-  /** Threads in all dimensions of a block together. */
+  /** The most threads in a block, over all dimensions: `CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`. */
   readonly maxThreadsPerBlock: number;
   /** Threads of a warp, 32 on the CPU device: `cuDeviceGetAttribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE)`. */
   readonly warpSize: number;

@@ -5,9 +5,9 @@ import type { DType, Scalar } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { ModuleText } from './module.js';
 
-/** What a kernel does with an array: tracked ordering, and what a failure spoils, go by it. */
+/** What a kernel does with an array. Tracked ordering uses it, and so does poisoning: a failed launch poisons the arrays it writes. */
 export type Access = 'in' | 'out' | 'inout';
-/** Dimensions of an array parameter. */
+/** The number of dimensions of an array parameter. */
 export type Rank = 1 | 2 | 3 | 4;
 /** An array parameter of a kernel, made by `input`, `output` or `inout`: a pointer in CUDA C++. */
 export interface ArrayParam<D extends DType = DType, A extends Access = Access, N extends Rank = Rank> {
@@ -33,7 +33,7 @@ export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
 /** The type of `inout(...)`, for the annotation of an exported kernel. */
 export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
 
-/** x first, as in CUDA. */
+/** Sizes along CUDA's axes, x first: `dim3`. */
 export type Dim3 = number | readonly [x: number, y?: number, z?: number];
 
 /**
@@ -78,15 +78,16 @@ export type KernelAbi = 'plain' | 'shaped';
 export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
 
 /**
- * A kernel, not tied to a device: built for each device at its first launch there, or by `device.compile`. `CUfunction`,
- * `cupy.RawKernel`, `wp.Kernel`. Made by `kernel()`, `cudaKernel()` and modules only; anything else is an ArgumentError of the launch.
+ * A kernel, not tied to a device: it is built for each device at its first launch there, or by `device.compile`. `CUfunction`,
+ * `cupy.RawKernel`, `wp.Kernel`. Only `kernel()`, `cudaKernel()` and modules make kernels; a launch throws ArgumentError for anything
+ * else.
  */
 export interface Kernel<P extends Params = Params> {
   /** The kernel's name, which errors and `device.inspect()` show for launches without a label. */
   readonly name: string;
   /** The parameters by name, in the order of the arguments. */
   readonly params: P;
-  /** The CUDA C++ text that both devices compile. */
+  /** The CUDA C++ source that both devices compile. */
   readonly source: string;
   /** Marks what `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
   readonly [MADE]: true;
@@ -110,21 +111,24 @@ const inParam = arrayParam('in');
 const outParam = arrayParam('out');
 const inoutParam = arrayParam('inout');
 
-/** An array that the kernel only reads: `const T*`. `rank` is its number of dimensions (default 1). */
+/** Declares an array that the kernel only reads: `const T*`. `rank` is its number of dimensions, 1 to 4, default 1. */
 export function input<D extends DType>(type: Scalar<D>): In<D>;
 export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
 export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
   return inParam(type, rank);
 }
 
-/** An array of which the kernel writes every element that the launch covers; earlier contents are not read, so a spoiled array heals. */
+/**
+ * Declares an array of which the kernel writes every element that the launch covers, and reads none. The launch therefore clears a
+ * poisoned array. `rank` is its number of dimensions, 1 to 4, default 1.
+ */
 export function output<D extends DType>(type: Scalar<D>): Out<D>;
 export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
 export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'out'> {
   return outParam(type, rank);
 }
 
-/** An array that the kernel reads and writes; one that it writes in part only belongs here too. */
+/** Declares an array that the kernel reads and writes, or writes only in part. `rank` is its number of dimensions, 1 to 4, default 1. */
 export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
 export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
 export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {

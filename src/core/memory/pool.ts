@@ -4,29 +4,31 @@ import { badArgument, checkInteger, show } from '../base/arguments.js';
 import type { Channel } from '../channel/channel.js';
 import type { DeviceCore } from '../device/device-core.js';
 
-/** In bytes. High marks count from the last `resetHighWater`. */
+/** Memory of a device and its pool, all in bytes. */
 export interface MemoryStats {
   /** All memory of the device: `cuMemGetInfo`. On the CPU device, what its arrays may use. */
   readonly totalBytes: number;
   /** Memory of the device that no process has taken: `cuMemGetInfo`. On the CPU device, `totalBytes` less `usedBytes`. */
   readonly freeBytes: number;
-  /** Of arrays that are not freed, as the pool rounds them. */
+  /** Memory of arrays that are not freed, as the pool rounds their sizes: `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`. */
   readonly usedBytes: number;
   /** The highest `usedBytes` since the last `resetHighWater`: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
   readonly usedHighBytes: number;
-  /** What the pool has taken from the device, and what is kept of interprocess arrays that were freed. */
+  /**
+   * Memory that the pool has taken from the device (`CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`), and freed interprocess arrays that it keeps.
+   */
   readonly reservedBytes: number;
   /** The highest `reservedBytes` since the last `resetHighWater`: `CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH`. */
   readonly reservedHighBytes: number;
-  /** Page-locked host memory of the device. */
+  /** Page-locked host memory that belongs to the device. */
   readonly pinnedBytes: number;
-  /** Of these and of device memory, what copies hold for a moment on their way. */
+  /** The part of pinned and device memory that copies in progress use for staging. */
   readonly stagingBytes: number;
 }
 
 /**
- * `cuMemPool`, `cupy.cuda.MemoryPool`, `wp.get_mempool_used_mem_current` and its like. The device's worker is asked each time, so
- * everything is a promise of an answer and takes no place in a stream. Rejects with StateError once the device is closed,
+ * A device's memory pool: `CUmemoryPool`, `cupy.cuda.MemoryPool`, `wp.get_mempool_used_mem_current` and so on. Every call asks the
+ * device's worker, so it returns a promise and takes no place in a stream. Rejects with StateError once the device is closed,
  * DeviceLostError once it is lost.
  */
 export class MemoryPool {
@@ -37,7 +39,10 @@ export class MemoryPool {
     this.#core = core;
   }
 
-  /** `cuMemPoolGetAttribute`, `cuMemGetInfo`. What has been submitted and not run is not in it. */
+  /**
+   * What the pool and the device hold: `cuMemPoolGetAttribute`, `cuMemGetInfo`. Operations that were submitted and have not run do not
+   * count.
+   */
   async stats(): Promise<MemoryStats> {
     const channel = this.#open();
     const pool = await channel.ask('poolStats');
@@ -55,30 +60,31 @@ export class MemoryPool {
   }
 
   /**
-   * How much unused memory the pool keeps: 0 gives it back at the next synchronization, up to 1 is a fraction of the device's memory,
-   * above 1 bytes. `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `wp.set_mempool_release_threshold`. Rejects with ArgumentError for what is
-   * negative, no number, or no whole number of bytes.
+   * Sets how much unused memory the pool keeps at a synchronization: 0 releases all, a value up to 1 is a fraction of the device's
+   * memory, and a value above 1 is bytes. `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `wp.set_mempool_release_threshold`. Rejects with
+   * ArgumentError for a negative value, one that is not a number, or a fraction of a byte.
    */
   async setReleaseThreshold(value: number): Promise<void> {
     const channel = this.#open();
     await channel.ask('setReleaseThreshold', thresholdBytes(value, this.#core.info.totalMemoryBytes));
   }
 
-  /** In bytes, however it was set: `wp.get_mempool_release_threshold`. */
+  /** The release threshold in bytes, however it was set: `wp.get_mempool_release_threshold`. */
   async releaseThresholdBytes(): Promise<number> {
     return this.#open().ask('releaseThreshold');
   }
 
   /**
-   * Gives unused memory back now, down to `keepBytes` in all: `cuMemPoolTrimTo`, `free_all_blocks`. Memory whose free has not run yet
-   * is in use; `device.synchronize` first. Where freed interprocess arrays are kept, it waits for the device's work. Rejects with ArgumentError for what is no whole number of bytes.
+   * Releases unused memory now, until the pool holds `keepBytes` (default 0): `cuMemPoolTrimTo`, `free_all_blocks`. Memory whose free has
+   * not run yet is still in use; await `device.synchronize` first. If the pool keeps freed interprocess arrays, it waits for the device's
+   * work. Rejects with ArgumentError if `keepBytes` is not a whole number of bytes.
    */
   async trim(keepBytes: number = 0): Promise<void> {
     const channel = this.#open();
     await channel.ask('trimPool', checkInteger('keepBytes', keepBytes, 0));
   }
 
-  /** The high marks of `stats` start again from what is used now: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
+  /** Restarts the high marks of `stats` from the present values: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
   async resetHighWater(): Promise<void> {
     await this.#open().ask('resetHighWater');
   }

@@ -8,10 +8,13 @@ import type { Operation } from './operation.js';
 /** What `for await (const operation of stream)` buffers. */
 const BUFFERED = 1024;
 
-/** `every`: all of them, as long as no more than so many wait; 'latest': only the newest. */
+/**
+ * What a slow reader loses. `every`: nothing while at most so many operations wait unread; beyond that `overflow` decides, as in
+ * `BatchPolicy`. 'latest': everything but the newest.
+ */
 export type LossPolicy = { readonly every: number; readonly overflow?: 'error' | 'drop-oldest' } | 'latest';
 
-/** As `every`, in arrays of at most so many: a reader takes all that have finished since it read last, for one await. */
+/** Operations in arrays: one `await` takes all that have finished since the last read, up to `batches`. */
 export interface BatchPolicy {
   /** The most operations in one array, and the most that wait unread: a whole number of at least 1. */
   readonly batches: number;
@@ -37,7 +40,10 @@ export interface OperationSource {
   readonly hubName: string;
 }
 
-/** The finished operations of a stream or device, from when the iterator is made. */
+/**
+ * The finished operations of a stream or device, from when iteration starts. Throws ArgumentError for a bad policy.
+ * @example for await (const operation of operationsOf(stream, 'latest')) console.log(operation.id);
+ */
 export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation>;
 export function operationsOf(of: OperationSource, policy: BatchPolicy): AsyncIterable<readonly Operation[]>;
 export function operationsOf(

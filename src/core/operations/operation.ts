@@ -14,25 +14,28 @@ import type { Landing } from '../waits/landing.js';
 import { see } from '../waits/seen.js';
 import { type WaitOptions, withSignal } from '../waits/wait.js';
 
-/** In milliseconds of `performance.now()`. */
+/** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
 export interface OperationTiming {
-  /** On a stream that nobody observes, when `done` was first read: the clock costs half as much as a launch. */
+  /**
+   * When it was submitted; on a stream that nobody observes, when `done` was first read (reading the clock costs half as much as a
+   * launch).
+   */
   readonly submittedAt: number;
-  /** When the loop saw it finished. */
+  /** When the event loop saw that it had finished. */
   readonly finishedAt: number;
-  /** How long the device worked on it, waits left out: of launches, copies and fills of streams with `timing`. */
+  /** How long the device worked on it, without waits: for launches, copies and fills of streams with `timing`. */
   readonly deviceMs?: number;
 }
 
-/** A phase of an operation, for tools. */
+/** One phase of one operation, for tools. */
 export interface Activity {
   /** 'submitted' by a call, 'finished' on the device, or 'failed' there. */
   readonly phase: 'submitted' | 'finished' | 'failed';
   /** The operation that entered this phase. */
   readonly operation: Operation;
-  /** Of `performance.now()`. */
+  /** The time of the phase, in milliseconds of `performance.now()`. */
   readonly atMs: number;
-  /** With 'finished', as in `OperationTiming`; unless the stream was closed before the device said. */
+  /** With 'finished': as in `OperationTiming`. Absent if the stream was closed before the device reported it. */
   readonly deviceMs?: number;
   /** With 'failed': what the operation's `done` rejects with. */
   readonly error?: MillraceError;
@@ -40,7 +43,7 @@ export interface Activity {
 
 const NOWHERE: readonly Point[] = [];
 
-/** What `launch`, `copy`, `fill` and the waits return, once submitted. Not thenable: await `done`. */
+/** What `launch`, `copy`, `fill`, the waits and the host functions return, once submitted. It is not thenable: await `done`. */
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
   readonly id: number;
@@ -48,7 +51,7 @@ export class Operation implements OperationInfo {
   readonly kind: OperationKind;
   /** The `label` of the call's options; for a launch without one, the kernel's name. */
   readonly label: string | undefined;
-  /** Bytes that a copy, fill or allocation is about; undefined for the rest. */
+  /** The bytes that a copy, fill or allocation covers; undefined for other kinds. */
   readonly bytes: number | undefined;
   readonly #site: StreamSite;
   readonly #ticket: number;
@@ -76,17 +79,17 @@ export class Operation implements OperationInfo {
     this.page = site.timeline.failurePage(ticket);
   }
 
-  /** The stream's label. */
+  /** The label of the stream. */
   get stream(): string {
     return this.#site.timeline.label;
   }
 
-  /** The device's id. */
+  /** The id of the device, for example 'cuda:0'. */
   get device(): string {
     return this.#site.core.name;
   }
 
-  /** One atomic load; no driver call, no message. A failed operation is complete. */
+  /** Whether it has finished or failed. One atomic load; no driver call, no message. */
   get isComplete(): boolean {
     if (this.#isComplete) return true;
     if (this.#landing !== undefined && !this.#landing.isSettled) return false;
@@ -96,9 +99,11 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * Resolves when the device has finished it and pinned bytes can be read. Rejects with its failure: LaunchError, BoundsError,
-   * OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, CompileError or UnavailableError of the kernel's build, or with what the host function threw.
-   * Made when first read; an unread failure reaches `device.errors$` instead.
+   * Resolves when the device has finished the operation and its pinned destination can be read. Rejects with its failure: LaunchError,
+   * BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
+   * build, or the error that a host function threw. The promise is created at the first read; a failure whose `done` nobody read reaches
+   * `device.errors$`.
+   * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
    */
   get done(): Promise<OperationTiming> {
     const refused = refuseHeld(this.#site.timeline, this.#ticket);
@@ -107,7 +112,7 @@ export class Operation implements OperationInfo {
     return this.#done;
   }
 
-  /** `done`, given up with an AbortError or a WaitTimeoutError when the signal aborts or the time is over; the operation goes on. */
+  /** `done` with a signal or a timeout: rejects also with AbortError or WaitTimeoutError. The operation itself goes on. */
   synchronize(opts?: WaitOptions): Promise<OperationTiming> {
     return opts === undefined ? this.done : this.#settle(opts);
   }

@@ -5,7 +5,7 @@ import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
 import type { Stuck } from './stuck.js';
 
-/** Every host wait takes these. Aborting a wait never cancels submitted work and never frees memory the device still uses. */
+/** Limits of a host wait. Giving up a wait never cancels submitted work and never frees memory that the device still uses. */
 export interface WaitOptions {
   /** Gives the wait up with an AbortError when it aborts. */
   readonly signal?: AbortSignal;
