@@ -31,7 +31,9 @@ function exportsOf(file: string): Exported[] {
 
 /** The first lines of the declarations of this name: overloads have several. */
 function declarationsOf(lines: readonly string[], name: string): number[] {
-  const declares = new RegExp(`^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\\*?|interface|type|const) ${name.replace('$', '\\$')}(?![\\w$])`);
+  const declares = new RegExp(
+    `^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\\*?|interface|type|const) ${name.replace('$', '\\$')}(?![\\w$])`,
+  );
   return lines.flatMap((line, at) => (declares.test(line) ? [at] : []));
 }
 
@@ -47,7 +49,9 @@ function docAbove(lines: readonly string[], at: number): string | undefined {
 /** A member of a class or an interface: its name, unless the line is not the first of one that users see. */
 function memberOn(line: string): string | undefined {
   if (/^  (?:private|protected|static \{|constructor\b|#|\*|\/|\}|\)|\]|@)/.test(line)) return undefined;
-  const words = /^  (?:(?:readonly|static|abstract|override|async|get|set|declare) )*(\*?\[[\w.]+\]|'[^']+'|\w+)[?!]?\s*(?=[(<:=;])/.exec(line);
+  const words = /^  (?:(?:readonly|static|abstract|override|async|get|set|declare) )*(\*?\[[\w.]+\]|'[^']+'|\w+)[?!]?\s*(?=[(<:=;])/.exec(
+    line,
+  );
   return words?.[1];
 }
 
