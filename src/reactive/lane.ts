@@ -15,8 +15,9 @@ import { PinnedArray } from '../core/faces/pinned.js';
 import type { Stream } from '../core/faces/stream.js';
 
 /**
- * One of N slots, each with a stream and memory of its own. Arrays keep nothing from item to item, and are for use inside the stage: a
- * stage whose result is such memory, or an object or array that holds some, fails with an ArgumentError. `read` or `detach` what it is to give.
+ * One of the N slots of `overlap`, with a stream and memory of its own. Array contents are unspecified at the start of an item. The
+ * arrays are for use inside the stage: a stage whose result is such an array, or an object or array that holds one, fails with an
+ * ArgumentError. Return what `read` or `detach` gives instead.
  */
 export interface Lane {
   /** From 0 to one less than the run's `depth`. */
@@ -25,20 +26,21 @@ export interface Lane {
   readonly device: Device;
   /** The lane's stream: work of one item goes here, in order. Two lanes have the same where `streams` are fewer than lanes. */
   readonly stream: Stream;
-  /** This item's: aborted when the run ends before the item has. */
+  /** Aborts when the run ends before this item has. */
   readonly signal: AbortSignal;
   /**
-   * The lane's array of that name, f32 when `dtype` is left out; contents are unspecified. Its memory grows to the largest shape asked
-   * for: what was handed out under the key before is then disposed. One that the stage disposed is made anew. Throws as `stream.empty` does.
+   * The lane's device array of that name, f32 unless `dtype` is given; contents unspecified. Its memory grows to the largest shape
+   * requested; growing disposes the array returned for the key before. One that the stage disposed is allocated again. Throws as
+   * `stream.empty` does.
    */
   array(key: string, shape: Shape): DeviceArray<'f32'>;
   array<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
-  /** The same in page-locked memory, of the very shape: asking for another disposes the one before. Throws as `device.pinned` does. */
+  /** The same in page-locked memory. A request for another shape disposes the previous array. Throws as `device.pinned` does. */
   pinned(key: string, shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(key: string, shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
-   * Takes an array out of the lane: the receiver disposes what it gets, a copy where the array was a view of larger memory. What a stage
-   * gives as its result is detached first. Throws ArgumentError for an array that is not the lane's, or no longer.
+   * Takes an array out of the lane, so that the stage can return it; the receiver disposes it. The result is a copy if the array was a
+   * view of larger memory. Throws ArgumentError for an array that is not the lane's, or no longer.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
 }

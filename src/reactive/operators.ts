@@ -49,10 +49,10 @@ function dtypeOf(data: HostArray | PinnedArray): DType {
 }
 
 /**
- * Copies every value to the device and passes the device array on, without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. f32 for a
- * Float32Array and so on. On a lane the array is the lane's; on a stream it is fresh: the first `download$` that reads it disposes it,
- * without one the receiver does. What `copy` throws, and ArgumentError for other values, errors the Observable. Each operator throws
- * UnavailableError without rxjs.
+ * Copies every value to the device and emits the device array without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. The dtype
+ * follows the class: f32 for a Float32Array and so on. On a lane the array belongs to the lane; on a stream it is new, and the first
+ * `download$` that reads it disposes it, or without one the receiver must. The Observable errors with what `copy` throws, and with
+ * ArgumentError for other values. Every operator throws UnavailableError if rxjs is not installed.
  */
 export function upload$<T extends HostArray | PinnedArray>(
   on: On,
@@ -74,8 +74,8 @@ export function upload$<T extends HostArray | PinnedArray>(
 }
 
 /**
- * Launches a kernel for every value and passes the value on, without waiting: `cuLaunchKernel`, `wp.launch`. What `launch` throws errors
- * the Observable; what the kernel fails of arrives where the chain is awaited.
+ * Launches a kernel for every value and emits the value without waiting: `cuLaunchKernel`, `wp.launch`. The Observable errors with what
+ * `launch` throws; a failure of the kernel appears where the chain is awaited.
  */
 export function launch$<T, P extends Params>(
   on: On,
@@ -90,14 +90,14 @@ export function launch$<T, P extends Params>(
 }
 
 /**
- * Copies every array back and passes on, in order, a typed array of its own when the bytes are there: `cuMemcpyAsync`, CuPy's `get`,
- * `wp.array.numpy()`. It is an ordinary array in flat order that nobody else reads or writes, so it may be kept, changed and transferred.
+ * Copies every array back and emits, in order, a new typed array once its bytes have arrived: `cuMemcpyAsync`, CuPy's `get`,
+ * `wp.array.numpy()`. The result is in flat order and belongs to the receiver alone, who may keep, change and transfer it.
  *
- * `pinned: true` gives a PinnedArray instead, which goes to a pool of threads without a copy. On a lane that is memory of the lane, for
- * use inside the stage: it cannot be the stage's result. On a stream it is fresh and the receiver disposes it.
+ * `pinned: true` (default false) emits a PinnedArray instead, which a pool of threads gets without a copy. On a lane it is the lane's
+ * memory, for use inside the stage only: it cannot be the stage's result. On a stream it is new, and the receiver disposes it.
  *
- * An array that `upload$` made on a stream is disposed behind the copy. Errors with what `copy` throws and what its `done` rejects with,
- * such as UpstreamError after a failed kernel.
+ * An array that `upload$` made on a stream is disposed after the copy. Errors with what `copy` throws and with what its `done` rejects
+ * with, such as UpstreamError after a failed kernel.
  */
 export function download$<D extends DType>(
   on: On,
@@ -137,7 +137,7 @@ async function readPinned<D extends DType>(on: On, array: DeviceArray<D>): Promi
   }
 }
 
-/** Structural: a Piscina fits, and so does what createCpuPool makes. */
+/** A pool of threads, by its structure: a Piscina fits, and so does what `createCpuPool` returns. */
 export interface CpuPool {
   /** Runs the export `name` on a thread with `task` as its argument. Resolves to its result, rejects with what it throws. */
   run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
@@ -147,13 +147,16 @@ type TaskName<M extends object> = { [K in keyof M & string]: M[K] extends (arg: 
 type TaskArg<M extends object, K extends TaskName<M>> = M[K] extends (arg: infer A) => unknown ? A : never;
 type TaskResult<M extends object, K extends TaskName<M>> = M[K] extends (arg: never) => infer R ? Awaited<R> : never;
 
-/** A pool typed by the module that its threads run. */
+/** A pool, typed by the module whose exports its threads run. */
 export interface CpuTasks<M extends object> {
-  /** Pinned `data` in the argument goes without a copy. Aborting a task that runs stops its thread. */
+  /** Calls the export `name` on a thread. Pinned `data` in the argument is not copied. Aborting stops the thread of a task that runs. */
   run<K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts?: { readonly signal?: AbortSignal }): Promise<TaskResult<M, K>>;
 }
 
-/** `cpuTasks<typeof stages>(pool)` after `import type * as stages`: calls of that module's exports, checked by the compiler. */
+/**
+ * Types a pool by the module that its threads run, after `import type * as stages`.
+ * @example const tasks = cpuTasks<typeof stages>(pool);
+ */
 export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
   return {
     run: async <K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts: { readonly signal?: AbortSignal } = {}) =>
@@ -162,8 +165,8 @@ export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
 }
 
 /**
- * Runs a task of the pool for every value. One at a time and in order by default; with a higher `concurrency` results
- * come as they are ready. A task that throws errors the Observable. Unsubscribing aborts the tasks that are not done.
+ * Runs a task of the pool for every value. `concurrency` is how many run at once: default 1, in order; with more, results come as they
+ * are ready. A task that throws errors the Observable. Unsubscribing aborts the tasks that are not done.
  */
 export function cpu$<T, M extends object, K extends TaskName<M>>(
   tasks: CpuTasks<M>,

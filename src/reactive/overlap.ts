@@ -12,59 +12,59 @@ import { Meter, type Resource } from './meter.js';
 import { observable, type Sink } from './observe.js';
 import { OverlapRun } from './overlap-run.js';
 
-/** A promise or an Observable; not an array or a string, which RxJS would silently flatten. */
+/** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
 /**
- * What is done with an item, on a lane; its result or results appear when it has succeeded. Anything but a promise or Observable is an
- * ArgumentError of the run.
+ * Processes one item on a lane; its result or results are emitted when it has succeeded. If it returns neither a promise nor an
+ * Observable, the run fails with an ArgumentError.
  */
 export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
-/** Pulled one item at a time; `return()` is called when the run ends early. */
+/** The items, pulled one at a time. `return()` is called if the run ends early. */
 export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
 
-/** How many items are in flight, on what, and what a failure does. */
+/** How many items are in flight, on which streams, and what a failure does. */
 export interface LaneOptions {
-  /** Items in flight, 1 to 1024; default the number of `streams`, else 3. */
+  /** Items in flight, 1 to 1024. Default: the number of `streams`, or 3 without them. */
   readonly depth?: number;
-  /** Streams for the lanes to use, in turn; they stay open. Without them every lane makes its own. */
+  /** Streams for the lanes to use in turn; the run leaves them open. Default: every lane creates its own. */
   readonly streams?: readonly Stream[];
-  /** Ends the run with an AbortError, once the stages that run have settled. */
+  /** Ends the run with an AbortError, after the running stages have settled. */
   readonly signal?: AbortSignal;
   /**
-   * `fail` (default): the first failure ends the run with its error. `skip`: the item is left out. `retry`: so many more attempts an
-   * item, then it fails. A lost or closed device always ends the run.
+   * 'fail' (default): the first failure ends the run with its error. 'skip': the item is left out. `retry`: up to so many more attempts
+   * per item, then it fails. A lost or closed device always ends the run.
    */
   readonly onError?: 'fail' | 'skip' | { readonly retry: number };
 }
 
 /** Options of `overlap`: those of its lanes, and the order of the results. */
 export interface OverlapOptions extends LaneOptions {
-  /** Results in the order of the source (default), or with false as they come. */
+  /** True (default): results in the order of the source. False: as they are ready. */
   readonly ordered?: boolean;
 }
 
-/** How a run went, so far or when it ended. */
+/** How a run went, up to now or to its end. */
 export interface OverlapReport {
   /** Items whose stage succeeded. */
   readonly items: number;
   /** Items left out by `onError: 'skip'`. */
   readonly skipped: number;
-  /** Lanes. */
+  /** The number of lanes. */
   readonly depth: number;
-  /** What everything else waited for longest: the source, the stage (every lane was working), or who takes the results. */
+  /** What the others waited for longest: the 'source', the 'stage' (all lanes were working), or the 'consumer' of the results. */
   readonly bottleneck: Resource | 'none';
-  /** The part of the run in which the bottleneck was busy: 1 when it never waited itself. */
+  /** The part of the run, from 0 to 1, in which the bottleneck was busy: 1 if it never waited itself. */
   readonly overlapOfIdeal: number;
 }
 
 /**
- * Subscribe to it, and it pushes: a result is taken as soon as it is there. Iterate it, and it pulls: a lane is given
- * up only when its result has been taken and the next is asked for, so a slow consumer holds the source.
+ * The results of `overlap`. Subscribing pushes: a result is emitted as soon as it is there. Iterating pulls: a lane is freed only when
+ * its result was taken and the next one requested, so a slow consumer holds back the source.
  *
- * Nothing runs before one of the two; each is a run of its own with lanes of its own.
+ * Nothing runs before one of the two. Each subscription or iteration is a separate run with separate lanes.
  */
 export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
-  /** Of the run started last. */
+  /** The report of the run started last. */
   readonly report: () => OverlapReport;
 }
 
@@ -75,9 +75,10 @@ const MAX_DEPTH = 1024;
 const NO_RUN = { bottleneck: 'none', share: 0 } as const;
 
 /**
- * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items run side by side: what is
- * multi-buffering by hand in CUDA and CuPy, and a bounded `mergeMap` that pulls in RxJS. Throws ArgumentError for a bad option or
- * source, UnavailableError without rxjs. A run ends with the first error of its source, a stage or a lane's stream, or an AbortError.
+ * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items overlap: multi-buffering by hand in
+ * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. Throws ArgumentError for a bad option or source, UnavailableError without rxjs.
+ * A run ends with the first error of its source, a stage or a lane's stream, or with an AbortError.
+ * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
 export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOptions, stage: Stage<T, R>): Overlapped<R> {
   const depth = checkCount('depth', opts.depth ?? opts.streams?.length ?? DEFAULT_DEPTH, 1, MAX_DEPTH);

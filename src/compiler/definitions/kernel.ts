@@ -40,9 +40,10 @@ interface Definition {
 }
 
 /**
- * A kernel from a TypeScript function, which is read as text and never called: `@wp.kernel`, `cupyx.jit.rawkernel`. `params` by name, in
- * the order of the arguments. Throws ArgumentError for a bad name, parameter or option, CompileError where the body leaves the
- * language. It is built for a device at its first launch there.
+ * Makes a kernel from a TypeScript function, whose text is compiled and which is never called: `@wp.kernel`, `cupyx.jit.rawkernel`.
+ * `params` are by name, in the order of the arguments. Throws ArgumentError for a bad name, parameter or option, CompileError if the body
+ * uses what the kernel language does not have. The kernel is built for a device at its first launch there.
+ * @example const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => { x[i] = 2 * x[i]!; });
  */
 export function kernel<const P extends Params, C extends Constants = Record<never, never>, F extends Funcs = Record<never, never>>(
   name: string,

@@ -16,14 +16,14 @@ declare const ELEMENT: unique symbol;
 
 interface KernelArrayBase<D extends DType, N extends Rank> {
   readonly [ELEMENT]?: D;
-  /** Elements of an array of one dimension. Of more dimensions, `shape` says what is meant. */
+  /** The number of elements of a one-dimensional array; with more dimensions use `shape`. */
   readonly length: number;
   readonly shape: Numbers[N];
 }
 
 type Axes = { 2: 'x' | 'y'; 3: 'x' | 'y' | 'z'; 4: 'x' | 'y' | 'z' | 'w' };
 export type VectorElement = 'f32' | 'f64' | 'i32' | 'u32';
-/** A vector of two to four numbers. It is a value: to change it, make another. */
+/** A vector of two to four numbers in a body. It is an immutable value. */
 export type Vector<D extends VectorElement = VectorElement, N extends 2 | 3 | 4 = 2 | 3 | 4> = D extends VectorElement
   ? N extends 2 | 3 | 4
     ? { readonly [K in Axes[N]]: number } & { readonly [ELEMENT]?: readonly [D, N] }
@@ -78,7 +78,9 @@ export type WriteArray<D extends DType, N extends Rank = 1> = KernelArrayBase<D,
         set(...indexThenVector: [...number[], Vector]): void;
       });
 
-/** Makes vectors: from the components, from one number for all, from a row of an array, or from a vector of another type, which is cast. */
+/**
+ * Makes a vector: from its components, from one number for all, from a row of an array, or from a vector of another type, which it casts.
+ */
 export interface VectorOf<D extends VectorElement, N extends 2 | 3 | 4> {
   (...components: Numbers[N]): Vector<D, N>;
   (all: number): Vector<D, N>;

@@ -5,7 +5,7 @@ import type { ArrayParam, Kernel, Params } from '../../core/kernels/kernel.js';
 import type { ElementIn, ReadArray, WriteArray } from './elements.js';
 import type { Thread } from './thread.js';
 
-/** The first parameter of a body. */
+/** The first parameter of a body: the kernel's arguments by name. */
 export type BodyArgs<P extends Params> = {
   readonly [K in keyof P]: P[K] extends Scalar<infer D>
     ? ElementIn<D>
@@ -16,7 +16,7 @@ export type BodyArgs<P extends Params> = {
         : never;
 };
 
-/** Values fixed when the kernel is made; `specialize` makes another kernel with others. */
+/** Values fixed when the kernel is made; `specialize` makes another kernel with other values. */
 export type Constants = Readonly<Record<string, number | boolean>>;
 /** What a constant is to the body: its kind, not the value it happens to have. */
 export type ConstantsEnv<C extends Constants> = { readonly [K in keyof C]: C[K] extends boolean ? boolean : number };
@@ -25,7 +25,7 @@ type FuncArgs<A extends readonly Scalar[]> = { -readonly [I in keyof A]: A[I] ex
 type FuncResult<R extends Scalar> = R extends Scalar<infer D> ? ElementIn<D> : never;
 export type FuncBody<A extends readonly Scalar[], R extends Scalar> = (...args: FuncArgs<A>) => FuncResult<R>;
 
-/** A helper made by `func`. */
+/** A helper made by `func`, for `KernelOptions.functions`: a `__device__` function, `@wp.func`. */
 export interface Func<A extends readonly Scalar[] = readonly Scalar[], R extends Scalar = Scalar> {
   /** Tells a helper from other values. */
   readonly kind: 'func';
@@ -45,9 +45,12 @@ export interface KernelOptions<C extends Constants = Record<never, never>, F ext
   readonly constants?: C;
   /** Helpers made by `func`, which the body calls as members of its second parameter: `__device__` functions, `@wp.func`. */
   readonly functions?: F;
-  /** `checked` (default): an access outside an array is reported, and leaves memory alone. */
+  /**
+   * 'checked' (default): an index outside an array is reported as BoundsError and accesses no memory. 'unchecked': it is undefined
+   * behaviour, as in CUDA C++.
+   */
   readonly bounds?: 'checked' | 'unchecked';
-  /** Fused multiply-add allowed (default). Without it `+ - * / sqrt` agree bit for bit between devices. */
+  /** Default true: `a * b + c` may be fused, NVRTC's `--fmad`. False: `+ - * / sqrt` agree bit for bit between devices. */
   readonly fmad?: boolean;
   /** The most threads of a block that the kernel is launched with, 1 to 1024; default as many as the device allows. */
   readonly maxThreadsPerBlock?: number;
@@ -64,6 +67,6 @@ export type KernelBody<P extends Params, C extends Constants, F extends Funcs> =
 
 /** What `kernel()` returns: a kernel whose constants can be changed. */
 export interface TypedKernel<P extends Params, C extends Constants> extends Kernel<P> {
-  /** The same kernel with other constants. */
+  /** The same kernel with other values for some constants. Throws ArgumentError for a name that is not one of its constants. */
   specialize(constants: Partial<ConstantsEnv<C>>): TypedKernel<P, C>;
 }

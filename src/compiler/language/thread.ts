@@ -2,11 +2,11 @@
 import type { DType, DTypeLike, Scalar } from '../../core/elements/dtype.js';
 import type { ByComponent, ElementIn, Vector, VectorElement, VectorOf, WriteArray } from './elements.js';
 
-/** Each call gives the next of 2^32 numbers, `normal` the next of two. */
+/** A generator of random numbers. Each call gives the next of 2^32 numbers; `normal` consumes two. */
 export interface Rng {
-  /** From 0 to below 1: 24 bits. */
+  /** A number from 0 (included) to 1 (excluded) with 24 random bits: `wp.randf`. */
   uniform(): number;
-  /** Of mean 0 and standard deviation 1. */
+  /** A number of the normal distribution with mean 0 and standard deviation 1: `curand_normal`, `wp.randn`. */
   normal(): number;
   /** The next 32 random bits, as u32: `curand`, `wp.randu`. */
   u32(): number;
@@ -25,11 +25,13 @@ export interface Index3 {
 type AtomicOf<D extends DType> = WriteArray<D, 1>;
 type Whole = 'i32' | 'u32' | 'u64';
 
-/** An element type that is also a cast: fractions are truncated and saturate, NaN gives 0, whole numbers wrap. */
+/** An element type that is also a cast. From floating point it truncates and saturates, and NaN gives 0; integers wrap. */
 export interface Cast<D extends DType> extends Scalar<D> {
   (v: number | boolean | bigint): ElementIn<D>;
 }
-/** Declares an array of one to three dimensions, of a size that is known when the kernel is made. Its contents are unspecified until written. */
+/**
+ * Declares an array of one to three dimensions, whose size is known when the kernel is made. Its contents are unspecified until written.
+ */
 export interface Declare {
   <D extends DType>(type: DTypeLike<D>, size: number): WriteArray<D>;
   <D extends DType>(type: DTypeLike<D>, size: readonly [number, number]): WriteArray<D, 2>;
@@ -37,8 +39,8 @@ export interface Declare {
 }
 
 /**
- * The second parameter of a body. `i`, `j`, `k` follow the order of `threads` (array order, the last is the fastest);
- * the CUDA names are CUDA's.
+ * The second parameter of a body: the thread that runs it. `i`, `j`, `k` follow the order of `threads` (array order, the last is the
+ * fastest); the members with CUDA's names have CUDA's meaning.
  */
 export interface Thread {
   /** The thread's index in the first dimension of the launch: `i, j, k = wp.tid()`. */
@@ -55,7 +57,7 @@ export interface Thread {
   readonly blockDim: Index3;
   /** Blocks of the grid along each axis: CUDA's `gridDim`. */
   readonly gridDim: Index3;
-  /** `blockIdx * blockDim + threadIdx`, in CUDA's order: `x` is the last of `i`, `j`, `k`. */
+  /** `blockIdx * blockDim + threadIdx` along CUDA's axes: `x` is the last of `i`, `j`, `k`. */
   readonly globalIdx: Index3;
 
   /** Type and cast, 4 bytes: CUDA's `int`. */
@@ -80,29 +82,29 @@ export interface Thread {
   readonly i16: Scalar<'i16'>;
   /** 2 bytes, for `shared` and `local`: CUDA's `unsigned short`. */
   readonly u16: Scalar<'u16'>;
-  /** In memory only: f32 where it is calculated with. */
+  /** 2 bytes, for memory only; computed with as f32: CUDA's `__half`. */
   readonly f16: Scalar<'f16'>;
 
-  /** Memory of the block: `__shared__`. */
+  /** Declares memory of the block: `__shared__`. */
   readonly shared: Declare;
-  /** The block's memory of the size that the launch names in `sharedBytes`: `extern __shared__`. All views of it begin at its start. */
+  /** The block's memory of the size that the launch sets by `sharedBytes`: `extern __shared__`. All views of it begin at its start. */
   sharedDynamic<D extends DType>(type: DTypeLike<D>): WriteArray<D>;
-  /** Memory of the thread: a local array of CUDA C++. */
+  /** Declares memory of the thread: a local array in CUDA C++. */
   readonly local: Declare;
 
-  /** Waits for all threads of the block that have not returned: `__syncthreads`. It stands where control flow is the same for all. */
+  /** Waits for all threads of the block that have not returned: `__syncthreads`. Control flow must be uniform across the block here. */
   syncthreads(): void;
   /** Waits for the threads of the warp: `__syncwarp`. */
   syncwarp(): void;
   /**
-   * Waits for all threads of the grid that have not returned: `cooperative_groups::this_grid().sync()`. The kernel is launched with
-   * `cooperative`, and control flow is the same for the whole grid.
+   * Waits for all threads of the grid that have not returned: `cooperative_groups::this_grid().sync()`. The launch must set
+   * `cooperative`, and control flow must be uniform across the grid.
    */
   gridSync(): void;
-  /** What this thread wrote before is seen before what it writes after: `__threadfence`. */
+  /** Other threads see this thread's earlier writes before its later ones: `__threadfence`. */
   threadfence(): void;
 
-  /** Returns the old value, as all atomics do. */
+  /** Adds the value: CUDA's `atomicAdd`. Returns the old one, as all atomics do. */
   atomicAdd<D extends Whole | 'f32' | 'f64'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   /** Subtracts the value: CUDA's `atomicSub`. Returns the old one. */
   atomicSub<D extends 'i32' | 'u32'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
@@ -116,12 +118,12 @@ export interface Thread {
   atomicOr<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
   /** Stores `old ^ value`: CUDA's `atomicXor`. Returns the old value. */
   atomicXor<D extends Whole>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
-  /** Stores the value whatever was there. */
+  /** Stores the value unconditionally: CUDA's `atomicExch`. Returns the old one. */
   atomicExch<D extends Whole | 'f32'>(array: AtomicOf<D>, index: number, value: ElementIn<D>): ElementIn<D>;
-  /** Stores the value where the old one equals `compare`. */
+  /** Stores the value if the old one equals `compare`: CUDA's `atomicCAS`. Returns the old one. */
   atomicCAS<D extends Whole>(array: AtomicOf<D>, index: number, compare: ElementIn<D>, value: ElementIn<D>): ElementIn<D>;
 
-  /** Integer division that truncates. By zero: 0. */
+  /** Integer division that truncates: C's `/`. Division by zero gives 0. */
   idiv(a: number, b: number): number;
   /** The smallest of two or more: CUDA's `min`, `fminf`. */
   readonly min: ByComponent;
@@ -131,23 +133,23 @@ export interface Thread {
   clamp(v: number, lo: number, hi: number): number;
   clamp(v: bigint, lo: bigint, hi: bigint): bigint;
   clamp<V extends Vector>(v: V, lo: NoInfer<V> | number, hi: NoInfer<V> | number): V;
-  /** `a + (b - a) * t` */
+  /** Linear interpolation, `a + (b - a) * t`: `wp.lerp`. Of vectors component by component. */
   mix(a: number, b: number, t: number): number;
   mix<V extends Vector<'f32' | 'f64'>>(a: V, b: NoInfer<V>, t: NoInfer<V> | number): V;
-  /** `1 / sqrt(v)`, a little less exact on a GPU. */
+  /** `1 / sqrt(v)`: CUDA's `rsqrtf`, slightly less exact on a GPU. */
   rsqrt(v: number): number;
-  /** `a * b + c`, rounded once. */
+  /** `a * b + c` with a single rounding: CUDA's `fmaf`. */
   fma(a: number, b: number, c: number): number;
-  /** Bits that are 1, of i32 or u32. */
+  /** The number of bits that are 1, of i32 or u32: `__popc`. */
   popcount(v: number): number;
-  /** The bits of an f32 as u32, and back: `__float_as_uint`, `__uint_as_float`. */
+  /** The bits of an f32 as u32: `__float_as_uint`. */
   floatBits(v: number): number;
   /** The f32 of these bits: `__uint_as_float`. */
   bitsFloat(v: number): number;
 
   /**
-   * A generator of random numbers, declared by `const`: cuRAND's `curand_init(seed, sequence, 0)` with Philox, Warp's
-   * `rand_init`. Of one seed every sequence is another; both devices give the same bits.
+   * A generator of random numbers, declared by `const`: cuRAND's `curand_init(seed, sequence, 0)` with Philox, Warp's `rand_init`. Every
+   * sequence of a seed is different; both devices give the same bits. `seed` and `sequence` are integers, used as 32 bits.
    */
   rng(seed: number, sequence: number): Rng;
 
@@ -175,7 +177,7 @@ export interface Thread {
   readonly vec3u: VectorOf<'u32', 3>;
   /** Makes a vector of four u32: CUDA's `uint4`, `wp.vec4ui`. */
   readonly vec4u: VectorOf<'u32', 4>;
-  /** Component by component, as `sub` and `mul`. */
+  /** `a + b`, component by component. */
   add<V extends Vector>(a: V, b: NoInfer<V>): V;
   /** `a - b`, component by component. */
   sub<V extends Vector>(a: V, b: NoInfer<V>): V;
@@ -189,11 +191,11 @@ export interface Thread {
   cross<V extends Vector<VectorElement, 3>>(a: V, b: NoInfer<V>): V;
   /** The Euclidean length, in the type of the components: `wp.length`. */
   length(v: Vector<'f32' | 'f64'>): number;
-  /** A vector of no length stays itself. */
+  /** The vector divided by its length: `wp.normalize`. A vector of length 0 stays zero. */
   normalize<V extends Vector<'f32' | 'f64'>>(v: V): V;
 
-  /** Writes a line to standard output, a space between the values: `printf`. Strings are literals or templates. */
+  /** Writes a line to standard output with spaces between the values: `printf`. Strings are literals or templates. */
   print(...values: (number | boolean | bigint | string | Vector)[]): void;
-  /** Where the condition is false the operation fails, and says which thread it was: `assert`. */
+  /** If the condition is false, the launch fails with a LaunchError that names the thread: `assert`. */
   assert(condition: boolean): void;
 }
