@@ -5,9 +5,10 @@ import { callSite } from './compiler/places/diagnostics.js';
 import { CudaModule } from './core/faces/cuda-module.js';
 
 /**
- * Several kernels from one CUDA C++ text, with the variables that they share: `cupy.RawModule`, `cuModuleLoadData`. The text has kernels
- * as `extern "C" __global__`. Throws CompileError for a `__managed__` variable (K007), ArgumentError for what is no text; the
- * rest of the text is checked when it is built for a device.
+ * Makes a module of several kernels from one CUDA C++ source, with the variables that they share: `cupy.RawModule`, `cuModuleLoadData`.
+ * The source declares its kernels as `extern "C" __global__`. Throws CompileError for a `__managed__` variable (K007) and ArgumentError
+ * if `source` is not a string; everything else is checked when the module is built for a device.
+ * @example const module = cudaModule('extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaModule(source: string, opts: CudaOptions = {}): CudaModule {
   return new CudaModule(readModule(source, opts, callSite(cudaModule)));

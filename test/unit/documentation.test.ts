@@ -59,7 +59,7 @@ function memberOn(line: string): string | undefined {
 function undocumentedMembers(lines: readonly string[], declaration: number): string[] {
   const missing: string[] = [];
   const documented = new Set<string>();
-  for (let at = declaration + 1; at < lines.length && !/^\}/.test(lines[at]!); at++) {
+  for (let at = declaration + 1; at < lines.length && !lines[at]!.startsWith('}'); at++) {
     const name = memberOn(lines[at]!);
     if (name === undefined || documented.has(name)) continue;
     const doc = docAbove(lines, at);

@@ -7,7 +7,7 @@ import { checkedParams, checkOptions, refuseArgument } from './arguments.js';
 import { checkedOptions, kernelSpec } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 
-/** How the text is compiled. */
+/** How CUDA C++ source is compiled: options of `cudaKernel` and `cudaModule`. */
 export interface CudaOptions {
   /** Extra options for the device's compiler, as NVRTC spells them; `options` of `cupy.RawKernel`. */
   readonly options?: readonly string[];
@@ -19,9 +19,9 @@ export interface CudaOptions {
 }
 
 /**
- * A kernel from CUDA C++ text: `cupy.RawKernel`, `nvrtcCompileProgram`. The text has it as `extern "C" __global__`; `params` are in the
- * order of its parameter list, arrays as pointers without lengths. Throws CompileError where the text has no such kernel, ArgumentError
- * where the lists differ; the rest of the text is checked when it is built for a device.
+ * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. The source declares it as `extern "C" __global__`.
+ * `params` are in the order of its parameter list; arrays are pointers without lengths. Throws CompileError if the source has no such
+ * kernel and ArgumentError if the lists differ; everything else is checked when the kernel is built for a device.
  */
 export function cudaKernel<const P extends Params>(name: string, params: P, source: string, opts: CudaOptions = {}): Kernel<P> {
   const site = callSite(cudaKernel);

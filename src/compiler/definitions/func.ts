@@ -19,7 +19,12 @@ interface FuncDefinition {
 /** What `func` knows beyond its public face. */
 const definitions = new WeakMap<Func, FuncDefinition>();
 
-/** A helper for kernels: scalars in, one scalar out. It is checked here, and named by the kernel that lists it. */
+/**
+ * Makes a helper that kernels call by name, compiled into each of them: a `__device__` function, `@wp.func`. Scalars in, one scalar out.
+ * Throws ArgumentError for a bad type, CompileError if the body uses what the kernel language does not have. `KernelOptions.functions`
+ * names it.
+ * @example const square = func([f32], f32, (x) => x * x);
+ */
 export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
   const site = callSite(func);
   if (!Array.isArray(params)) refuseArgument(`params (${shortened(params)}) must be an array of types.`, 'params', params);

@@ -15,16 +15,19 @@ export interface OperationInfo {
   /** The id of that stream's device, for example 'cuda:0'. */
   readonly device: string;
 }
-/** What an operation does. 'host' is a `host` or `hold`, 'record' an event with timing or for other processes, 'wait' a `waitEvent` or `waitStream`. */
+/**
+ * What an operation does. 'host' is a `host` or `hold`, 'record' an event with timing or for other processes, 'wait' a `waitEvent` or
+ * `waitStream`.
+ */
 export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
 
 /** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
 export type WaitCause = 'event' | 'stream' | 'array' | 'host';
 
 /**
- * What keeps a stream: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');
- * a function that holds it ('host'); a kernel's build ('compile'); memory that others have yet to free ('memory'); pages that are being
- * locked ('pinning'); the first look at the road between two devices ('peer'); bytes on their way through page-locked memory ('transfer').
+ * What a stream waits for: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');
+ * a `hold` ('host'); a kernel's build ('compile'); memory that others have yet to free ('memory'); pages that are being locked
+ * ('pinning'); the first check of the route between two devices ('peer'); bytes in transfer through page-locked memory ('transfer').
  */
 export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | 'transfer';
 

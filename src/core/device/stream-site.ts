@@ -3,7 +3,7 @@
 import type { Timeline } from '../timeline/timeline.js';
 import type { DeviceCore } from './device-core.js';
 
-/** What a use of memory does where another stream used it: waits for that, throws where nothing orders the two, neither. */
+/** What the use of an array does if another stream used it before: waits for that, throws if nothing orders the two, or neither. */
 export type Ordering = 'tracked' | 'checked' | 'explicit';
 
 /** Takes a timestamp before an operation's first record. */

@@ -5,7 +5,7 @@ import { typedArrayName } from '../base/buffers.js';
 /** The name of an element type; the number is its size in bits (`bool` has 8). */
 export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
 
-/** The typed array class of each element type. */
+/** The typed array class of each element type on the host. */
 export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
   /** One byte an element: 0 or 1. */
   bool: Uint8Array<B>;
@@ -25,7 +25,7 @@ export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
   i64: BigInt64Array<B>;
   /** Unsigned 64-bit integers, as bigints. */
   u64: BigUint64Array<B>;
-  /** Raw half bits. */
+  /** Raw half-precision bits. */
   f16: Uint16Array<B>;
   /** IEEE single precision. */
   f32: Float32Array<B>;
@@ -35,9 +35,9 @@ export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
 /** A typed array that elements are copied from and to: one of the classes of `HostOf`. */
 export type HostArray = HostOf[DType];
 
-/** What JavaScript reads from an element. */
+/** What JavaScript reads from an element: a boolean, a bigint for 64-bit integers, otherwise a number. */
 export type HostValue<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
-/** What a caller may pass for a scalar: numbers are accepted for 64-bit integers when they are safe. */
+/** What a call accepts for a scalar. For 64-bit integers a number is accepted if it is a safe integer. */
 export type ScalarInput<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint | number : number;
 
 /** An element type as a value: a kernel's scalar parameter, or the dtype argument of an array factory. */

@@ -3,7 +3,7 @@ import { MAX_RANK } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { DTYPES, type DType } from './dtype.js';
 
-/** Row-major; the last dimension is the fastest. */
+/** The sizes of the dimensions, row-major (the last one is the fastest); a number is one dimension. `ndarray.shape`. */
 export type Shape = number | readonly number[];
 
 /** A shape as a frozen list of dimensions. */

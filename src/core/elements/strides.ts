@@ -4,7 +4,10 @@
 // elements is contiguous, and strides may be negative.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 
-/** Of one axis: undefined keeps it, a number takes one element and drops it, [start, stop, step] is Python's slice. */
+/**
+ * The index of one axis in `array.view`: undefined keeps it, a number selects one element and drops it, [start, stop, step] is Python's
+ * slice.
+ */
 export type AxisIndex = number | readonly [start?: number | undefined, stop?: number | undefined, step?: number | undefined] | undefined;
 
 export interface Layout {

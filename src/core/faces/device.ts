@@ -184,10 +184,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Page-locked host memory, f32 when `dtype` is left out, contents undefined: `cuMemHostRegister`,
-   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits on the device until the pages are locked,
-   * never here. Throws ArgumentError for a bad shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`),
-   * OutOfMemoryError where there is no room for them.
+   * Allocates page-locked host memory, f32 unless `dtype` is given, contents undefined: `cuMemHostRegister`,
+   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits, on the device, until the pages are locked. Throws
+   * ArgumentError for a bad shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`),
+   * OutOfMemoryError if there is no room.
    */
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
@@ -254,7 +254,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return `device ${this.core.name}`;
   }
 
-  /** Failures of operations whose `done` nobody awaited, once each; without a subscriber, one process warning. Never errors. */
+  /** Failures of operations whose `done` nobody read, once each. Without a subscriber they cause one process warning. Never errors. */
   get errors$(): ObservableOf<MillraceError> {
     this.#errors ??= observe(this.core.errors);
     return this.#errors;

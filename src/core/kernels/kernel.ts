@@ -37,12 +37,15 @@ export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', 
 export type Dim3 = number | readonly [x: number, y?: number, z?: number];
 
 /**
- * `sharedBytes`: dynamic shared memory of a block, all that the device has if need be. `label`: what errors and tools call the launch.
- * Without `block` the library chooses it by `cuOccupancyMaxActiveBlocksPerMultiprocessor`. Beyond the limits of the device and of the
- * built kernel (`cuFuncGetAttribute`), and for more than 2^31-1 threads in a dimension, the launch throws an ArgumentError; beyond those
- * of a kernel that is still being built, `done` rejects with a LaunchError. No threads run nothing.
- * `cooperative`: all blocks run at once and may wait for each other (`cuLaunchCooperativeKernel`), of which there are at most
- * `cuOccupancyMaxActiveBlocksPerMultiprocessor` times the multiprocessors; on the CPU device 1024.
+ * How many threads a launch has. `sharedBytes`: dynamic shared memory per block, up to all that the device has; default 0. `label`: the
+ * launch's name in errors and tools; default the kernel's name.
+ *
+ * Without `block` the library chooses one by `cuOccupancyMaxActiveBlocksPerMultiprocessor`. The launch throws an ArgumentError beyond the
+ * limits of the device or of the built kernel (`cuFuncGetAttribute`), and for more than 2^31-1 threads in a dimension; beyond the limits
+ * of a kernel that is still being built, `done` rejects with a LaunchError. A launch of 0 threads runs nothing.
+ *
+ * `cooperative` (default false): all blocks run at the same time and may wait for each other (`cuLaunchCooperativeKernel`). There may be
+ * at most `cuOccupancyMaxActiveBlocksPerMultiprocessor` times the multiprocessors; on the CPU device 1024.
  */
 export type LaunchShape =
   | Shape
