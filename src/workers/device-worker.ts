@@ -88,6 +88,8 @@ class ControlledDevice {
   async build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
+      // The image of a module is the same for every list of parameters: this build only compares the kernel's own list.
+      if (module !== undefined && 'parameterChecks' in spec) await this.#builder.build(spec);
       const { image = NO_IMAGE, compiler, fromCache, ms } = await (module === undefined ? this.#builder.build(spec) : this.#loaded(module));
       if (this.#isClosing) return;
       const { entry, isBounded, isLaunching = false } = spec;

@@ -9,6 +9,7 @@ import { formsOf, type Forms } from '../threads/forms.js';
 import { rewriteLaunches } from '../threads/launches.js';
 import { kernelPaths, rewriteForCpu } from '../threads/rewrite.js';
 import { rowEdits } from '../threads/rows.js';
+import { parameterChecks } from './parameter-checks.js';
 import { hasGroups, hasWaits } from '../threads/waiting.js';
 
 /** A text ready for the C++ compiler. */
@@ -67,7 +68,7 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const kernels = exports.kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
-  const exported = kernels + (variables ?? '');
+  const exported = kernels + (variables ?? '') + parameterChecks(spec, paths.get(spec.entry) ?? spec.entry);
   const head = `${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
   // Whether assertions count may be among the options.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';

@@ -7,6 +7,7 @@ import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { leave, scratchFolder } from '../system/temporary.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { findDeviceRuntime } from './device-runtime.js';
+import { checkedSource } from './parameter-checks.js';
 import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
 import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
 
@@ -56,7 +57,7 @@ export class NvrtcCompiler implements KernelCompiler {
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
     // Behind the user's own folders.
     if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
-    const { image, log } = await this.#nvrtc.compile(spec.source, TEXT_NAME, options);
+    const { image, log } = await this.#nvrtc.compile(checkedSource(spec), TEXT_NAME, options);
     if (!image) throw rejectedBy(this.label, spec, log);
     if (library === undefined) return image;
     const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
@@ -92,7 +93,7 @@ export class NvccCompiler implements KernelCompiler {
     try {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
-      await writeFile(input, spec.source);
+      await writeFile(input, checkedSource(spec));
       await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input], scratch);
       if (library === undefined) return await outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');

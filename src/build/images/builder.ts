@@ -151,10 +151,14 @@ export class KernelBuilder {
     const { backend } = this.#target;
     const machine = backend === 'cpu' ? cpuIdentity() : this.#target.computeCapability;
     // What rewrites a text for the CPU device is the package's, and so is what writes one.
-    const own = backend === 'cpu' || !isWritten(build) ? await packageIdentity(this.#facts) : null;
+    const isOwn = backend === 'cpu' || !isWritten(build) || build.parameterChecks !== undefined;
+    const own = isOwn ? await packageIdentity(this.#facts) : null;
     const text = isWritten(build) ? [build.identity ?? build.source, build.lanes] : [build.identity, this.#wantedLanes()];
     const { entry, isModule, options, fmad, isLaunching = false } = build;
-    return digest(JSON.stringify([PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching]));
+    const parts = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
+    // Behind the others, so that texts without checks keep their keys.
+    if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
+    return digest(JSON.stringify(parts));
   }
 }
 

@@ -1,18 +1,27 @@
 // Reads the parameter list of a `__global__` function out of CUDA C++ text, as far as tokens tell.
 //
-// It is no C++ parser: what it cannot read (templates, typedefs, structs, macros) it calls unknown, and leaves to the
-// real compiler. What it can read, it reads right.
-import type { GlobalFunction } from './text.js';
+// It is no C++ parser: what it cannot read (templates, types of headers, macros with arguments) it calls unknown, and leaves to
+// the real compiler. What it can read, it reads right.
 import type { DType } from '../../core/elements/dtype.js';
+import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
+import type { GlobalFunction } from './text.js';
+import { isTypeWord, meaningOf } from './type-words.js';
 
 export interface TextParameter {
   /** As it stands in the text. */
   readonly text: string;
-  /** Its element type; undefined when the words are not one of the known scalar types. */
+  /** Its element type; undefined when the text does not tell it, or when it has none. */
   readonly dtype: DType | undefined;
+  /** False also when the text does not tell. */
   readonly isPointer: boolean;
   /** What is pointed to is const. */
   readonly isConst: boolean;
+  /** It has no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
+  readonly other?: 'struct' | 'void' | 'pointer';
+  /** An enum whose underlying type the compiler chooses: `dtype` is its usual size. */
+  readonly isOpenEnum?: boolean;
+  /** The text calls the type by another name than C++'s own. */
+  readonly isNamed?: boolean;
 }
 
 export interface TextEntry {
@@ -23,53 +32,38 @@ export interface TextEntry {
   readonly at: number;
 }
 
-const SCALARS: Readonly<Record<string, DType>> = {
-  bool: 'bool',
-  float: 'f32',
-  double: 'f64',
-  __half: 'f16',
-  half: 'f16',
-  int8_t: 'i8',
-  uint8_t: 'u8',
-  int16_t: 'i16',
-  uint16_t: 'u16',
-  int32_t: 'i32',
-  uint32_t: 'u32',
-  int64_t: 'i64',
-  uint64_t: 'u64',
-  size_t: 'u64',
-};
-const INTEGER_WORDS: readonly string[] = ['signed', 'unsigned', 'char', 'short', 'int', 'long'];
-const QUALIFIERS: readonly string[] = ['const', 'volatile', '__restrict__', '__restrict', 'restrict', '__grid_constant__', 'struct'];
+const NO_TYPES: DeclaredTypes = new Map();
+const QUALIFIER = /^(?:const|volatile|__restrict(?:__)?|restrict|__grid_constant__|struct|class|union|enum|typename)$/;
 
-/** The element type that words of the text name: `unsigned long long`, `uint8_t`. */
-export function dtypeOfWords(words: readonly string[]): DType | undefined {
-  if (words.length === 1 && Object.hasOwn(SCALARS, words[0]!)) return SCALARS[words[0]!];
-  if (words.length === 0 || !words.every((word) => INTEGER_WORDS.includes(word))) return undefined;
-  const isUnsigned = words.includes('unsigned');
-  if (words.includes('char')) return isUnsigned ? 'u8' : 'i8';
-  if (words.includes('short')) return isUnsigned ? 'u16' : 'i16';
-  if (words.includes('long')) return isUnsigned ? 'u64' : 'i64';
-  return isUnsigned ? 'u32' : 'i32';
-}
-
-/** One parameter; undefined type when its words are unknown. */
-export function readParameter(text: string): TextParameter {
+/** One parameter of a list. `types` are those that the text declares before it. */
+export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): TextParameter {
   const plain = text
     .split('=')[0]!
     .trim()
     .replace(/\bstd\s*::\s*/g, '');
   const shown = plain.replace(/\s+/g, ' ');
-  const pointers = plain.split('*').length - 1 + (/\[\s*\d*\s*\]\s*$/.test(plain) ? 1 : 0);
-  const unknown: TextParameter = { text: shown, dtype: undefined, isPointer: pointers > 0, isConst: false };
-  if (pointers > 1 || /[<>()&{}]/.test(plain)) return unknown;
-  const target = plain.split('*')[0]!;
-  const words = (target.match(/[A-Za-z_]\w*/g) ?? []).filter((word) => !QUALIFIERS.includes(word));
+  const extents = /(?:\[[^\]]*\]\s*)+$/.exec(plain)?.[0] ?? '';
+  const words = wordsOf(plain.slice(0, plain.length - extents.length));
+  const unknown: TextParameter = { text: shown, dtype: undefined, isPointer: false, isConst: false };
+  if (!words.every((word) => word === '*' || /^[A-Za-z_]\w*$/.test(word))) {
+    return { ...unknown, isPointer: extents !== '' || (words.includes('*') && !/[<>(){}]/.test(plain)) };
+  }
+  const star = words.lastIndexOf('*');
   // Without a star the last word is the parameter's name, unless the list gives only types.
-  const isNamed =
-    !plain.includes('*') && words.length > 1 && !INTEGER_WORDS.includes(words.at(-1)!) && !Object.hasOwn(SCALARS, words.at(-1)!);
-  const dtype = dtypeOfWords(isNamed ? words.slice(0, -1) : words);
-  return { text: shown, dtype, isPointer: pointers === 1, isConst: /\bconst\b/.test(target) };
+  const count = words.filter((word) => !QUALIFIER.test(word)).length;
+  const isNamed = star < 0 && count > 1 && !isTypeWord(words.at(-1)!);
+  const type = star >= 0 ? words.slice(0, star + 1) : isNamed ? words.slice(0, -1) : words;
+  const { dtype, other, stars, isConst, ...meaning } = meaningOf(type, types);
+  const pointers = stars + (extents.match(/\[/g)?.length ?? 0);
+  return {
+    text: shown,
+    dtype: pointers > 1 ? undefined : dtype,
+    isPointer: pointers > 0,
+    isConst,
+    ...(pointers > 1 ? { other: 'pointer' } : other && { other }),
+    ...(meaning.isOpenEnum && { isOpenEnum: true }),
+    ...(meaning.isNamed && { isNamed: true }),
+  };
 }
 
 /** Splits at commas outside brackets; undefined when the brackets do not match. */
@@ -96,7 +90,7 @@ function splitList(list: string): string[] | undefined {
 export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): TextEntry | undefined {
   const [found, ...others] = functions.filter((one) => one.name === name);
   if (!found) return undefined;
-  const { open, isExternC } = found;
+  const { start, open, isExternC } = found;
   let depth = 1;
   let close = open;
   for (; close < text.length && depth > 0; close++) {
@@ -106,5 +100,6 @@ export function findEntry(text: string, functions: readonly GlobalFunction[], na
   const list = depth === 0 ? splitList(text.slice(open, close - 1)) : undefined;
   // Which of several definitions counts, only the preprocessor knows.
   const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
-  return { isExternC, parameters: isUnclear ? undefined : list?.map(readParameter), at: open };
+  const types = isUnclear || !list ? NO_TYPES : declaredTypes(text.slice(0, start));
+  return { isExternC, parameters: isUnclear ? undefined : list?.map((one) => readParameter(one, types)), at: open };
 }

@@ -1,7 +1,7 @@
 // Which variables a CUDA C++ text has outside functions, with their types as far as tokens tell. Where they do not
 // (macros, typedefs, templates), what is not known is left open, and the compiled image decides.
 import { DTYPES, type DType } from '../../core/elements/dtype.js';
-import { dtypeOfWords } from './signature.js';
+import { dtypeOfWords } from './type-words.js';
 
 export type VariableSpace = 'device' | 'constant' | 'managed';
 

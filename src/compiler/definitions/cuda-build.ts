@@ -1,5 +1,5 @@
 // What is to be built of a CUDA C++ text.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec, ParameterChecks } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { type CallSite, placeOf } from '../places/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -16,8 +16,13 @@ export interface GivenText {
 }
 
 /** The same of one kernel. */
-export function kernelSpec(given: GivenText, name: string): BuildSpec {
-  return { ...textSpec(given, name), entry: name, ...(syncsGrid(given.text, name) && { syncsGrid: true }) };
+export function kernelSpec(given: GivenText, name: string, parameterChecks: ParameterChecks | undefined): BuildSpec {
+  return {
+    ...textSpec(given, name),
+    entry: name,
+    ...(syncsGrid(given.text, name) && { syncsGrid: true }),
+    ...(parameterChecks && { parameterChecks }),
+  };
 }
 
 export function checkedOptions(options: readonly string[]): readonly string[] {

@@ -1,8 +1,9 @@
 // A kernel of a CUDA C++ text: found by its name, and its parameter list compared with the typed one.
+import type { ParameterChecks } from '../../core/channel/build.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
 import { globalFunctions } from '../cuda/text.js';
-import { type CallSite, KernelTextError, toCompileError } from '../places/diagnostics.js';
+import { type CallSite, KernelTextError, placeOf, toCompileError } from '../places/diagnostics.js';
 import { checkName, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
 
 /** Of other kernels, where the one that was asked for is not there. */
@@ -15,10 +16,27 @@ export function checkEntryName(name: unknown): asserts name is string {
     refuseArgument(`The name (${name}) must be a C identifier: it is the name of the function in the source.`, 'name', name);
 }
 
-/** `text` is the source without comments. Throws CompileError where it has no such kernel, ArgumentError where the lists differ. */
-export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): void {
-  const { parameters } = requireEntry(text, source, name, site);
+/**
+ * `text` is the source without comments. Throws CompileError where it has no such kernel, ArgumentError where the lists differ.
+ * Returns what only a compiler can compare.
+ */
+export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): ParameterChecks | undefined {
+  const { parameters, at } = requireEntry(text, source, name, site);
   if (parameters) compare(name, params, parameters);
+  const entries = Object.entries(params);
+  const list = entries.flatMap(([key, param], number) => {
+    const parameter = parameters?.[number];
+    if (parameter && !isUnknown(param, parameter)) return [];
+    const shown = parameter && shortened(parameter.text);
+    return [{ name: key, at: number, dtype: param.dtype, access: param.kind === 'array' ? param.access : undefined, text: shown }];
+  });
+  return list.length === 0 ? undefined : { count: entries.length, line: placeOf(text, at).line, list };
+}
+
+/** Whether the text leaves open if the parameter is of the declared type. A pointer to a struct takes an array of any type. */
+function isUnknown(param: Param, { dtype, other, isPointer, isOpenEnum }: TextParameter): boolean {
+  if (other !== undefined) return false;
+  return dtype === undefined || (isOpenEnum === true && (param.kind === 'scalar' || isPointer));
 }
 
 function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
@@ -89,11 +107,17 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
 }
 
 function mismatch(param: Param, parameter: TextParameter): string | undefined {
-  if (parameter.dtype === undefined) return undefined;
-  const isArray = param.kind === 'array';
-  if (isArray !== parameter.isPointer) return isArray ? 'an array needs a pointer' : 'a scalar cannot be a pointer';
-  if (!areSame(param.dtype, parameter.dtype)) return 'the element type differs';
-  if (isArray && param.access !== 'in' && parameter.isConst) return `an ${param.access} array cannot be const`;
+  const { dtype, other, isPointer, isConst } = parameter;
+  if (param.kind === 'scalar') {
+    if (isPointer) return 'a scalar cannot be a pointer';
+    if (other !== undefined) return 'a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer';
+  } else if (!isPointer && (dtype !== undefined || other !== undefined)) {
+    return 'an array needs a pointer';
+  }
+  if (dtype !== undefined && !areSame(param.dtype, dtype) && !(parameter.isOpenEnum && /^[iu]32$/.test(param.dtype)))
+    return parameter.isNamed ? `the element type there is ${dtype}` : 'the element type differs';
+  if (param.kind === 'array' && param.access !== 'in' && isConst && dtype !== undefined)
+    return `an ${param.access} array cannot be const`;
   return undefined;
 }
 

@@ -33,13 +33,13 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
   const text = withoutComments(source);
-  checkEntry(source, text, name, own, site);
+  const checks = checkEntry(source, text, name, own, site);
   const made: Kernel<P> = {
     name,
     params: own,
     source,
     [MADE]: true,
-    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name),
+    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, checks),
     abi: 'plain',
     indexRank: 0,
   };

@@ -29,8 +29,8 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
     kernel(name, params) {
       checkEntryName(name);
       const own = checkedParams(params) as typeof params;
-      checkEntry(source, text, name, own, site);
-      const build = { ...kernelSpec(given, name), isModule: true };
+      const checks = checkEntry(source, text, name, own, site);
+      const build = { ...kernelSpec(given, name, checks), isModule: true };
       const made: Kernel<typeof params> = { name, params: own, source, [MADE]: true, build, abi: 'plain', indexRank: 0, module };
       return Object.freeze(made);
     },

@@ -1,4 +1,5 @@
 // What a kernel hands to whoever builds it: everything needed to make a module, nothing of where it came from.
+import type { DType } from '../elements/dtype.js';
 
 /** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;
@@ -35,6 +36,26 @@ export interface SourceMapping {
   readonly file: string;
   /** 1-based line of the user's file for each line of `BuildSpec.source` (0: generated, no counterpart). */
   readonly lines: readonly number[];
+}
+
+/** A parameter of a CUDA C++ text whose type only a compiler knows, and what it is declared as. */
+export interface ParameterCheck {
+  readonly name: string;
+  /** Its position in the list, from 0. */
+  readonly at: number;
+  readonly dtype: DType;
+  /** Of an array; undefined of a scalar. */
+  readonly access: 'in' | 'out' | 'inout' | undefined;
+  /** As it stands in the text; undefined where the preprocessor chooses between lists. */
+  readonly text: string | undefined;
+}
+
+export interface ParameterChecks {
+  /** How many parameters the kernel has. */
+  readonly count: number;
+  /** The line of the text where its list begins. */
+  readonly line: number;
+  readonly list: readonly ParameterCheck[];
 }
 
 /** What is known of a build before any text of it is written. */
@@ -74,6 +95,8 @@ export interface BuildSpec extends BuildFacts {
   /** CUDA C++. */
   readonly source: string;
   readonly mapping: SourceMapping;
+  /** The compiler refuses the text where these parameters have another type than they are declared with. */
+  readonly parameterChecks?: ParameterChecks;
   /** For the CPU device: C++ of the same kernel behind the device's headers, whose threads run side by side in lanes of vectors. */
   readonly lanes?: string;
 }

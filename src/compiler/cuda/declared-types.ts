@@ -1,0 +1,197 @@
+// Which types a CUDA C++ text declares in the global namespace, as far as tokens tell: aliases, macros that stand for types, structs
+// and enums. A name with several meanings, or one whose meaning depends on the preprocessor, has none here.
+
+/** What a name of a type stands for. */
+export type TypeMeaning =
+  | { readonly kind: 'alias'; readonly words: readonly string[]; readonly isMacro?: boolean }
+  | { readonly kind: 'struct' }
+  /** `words` is the underlying type; undefined when the compiler chooses it. */
+  | { readonly kind: 'enum'; readonly words: readonly string[] | undefined };
+
+/** The value is undefined when the meaning of the name is unclear. */
+export type DeclaredTypes = ReadonlyMap<string, TypeMeaning | undefined>;
+
+const TAGS: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
+const ATTRIBUTES: ReadonlySet<string> = new Set(['__attribute__', '__align__', '__builtin_align__', 'alignas']);
+const NAME = /^[A-Za-z_$][\w$]*$/;
+const DIRECTIVE = /^[ \t]*#[ \t]*(\w*)((?:\\\r?\n|[^\n])*)/gm;
+/** Stand for the start and the end of a conditional group among the words. */
+const IF = '\u0001';
+const ENDIF = '\u0002';
+/** What is left of brackets and what is between them. */
+const BODY = '{}';
+const PARENTHESES = '()';
+
+/** Words and marks of a piece of C++. */
+export function wordsOf(text: string): string[] {
+  return text.match(/[A-Za-z_$][\w$]*|::|\d[\w.']*|[^\s]/g) ?? [];
+}
+
+/** `text` has no comments and strings (`withoutComments`). */
+export function declaredTypes(text: string): DeclaredTypes {
+  const found = new Map<string, TypeMeaning | undefined>();
+  const add = (name: string, meaning: TypeMeaning | undefined): void => {
+    if (found.has(name) && JSON.stringify(found.get(name)) !== JSON.stringify(meaning)) meaning = undefined;
+    found.set(name, meaning);
+  };
+  const rest = withoutDirectives(text, add);
+  for (const { words, isConditional } of declarationsOf(wordsOf(rest))) {
+    for (const [name, meaning] of namedBy(words)) add(name, isConditional ? undefined : meaning);
+  }
+  return found;
+}
+
+/** Passes the macros to `add`, and marks where text depends on a condition. */
+function withoutDirectives(text: string, add: (name: string, meaning: TypeMeaning | undefined) => void): string {
+  let depth = 0;
+  return text.replace(DIRECTIVE, (_all, directive: string, rest: string) => {
+    if (/^if/.test(directive)) {
+      depth++;
+      return IF;
+    }
+    if (directive === 'endif') {
+      depth = Math.max(0, depth - 1);
+      return ENDIF;
+    }
+    const name = /^\s*([A-Za-z_$][\w$]*)(\(?)/.exec(rest);
+    if (name && (directive === 'define' || directive === 'undef')) {
+      const words = wordsOf(rest.slice(name[0].length).replace(/\\\r?\n/g, ' '));
+      const isType = directive === 'define' && depth === 0 && name[2] === '' && words.length > 0 && isTypeName(words);
+      add(name[1]!, isType ? { kind: 'alias', words, isMacro: true } : undefined);
+    }
+    return '';
+  });
+}
+
+function isTypeName(words: readonly string[]): boolean {
+  return words.every((word) => word === '*' || word === '::' || NAME.test(word));
+}
+
+interface Declaration {
+  readonly words: readonly string[];
+  readonly isConditional: boolean;
+}
+
+/** Declarations of the global namespace that end with `;`. Bodies and parentheses are one word each. */
+function declarationsOf(words: readonly string[]): Declaration[] {
+  const found: Declaration[] = [];
+  let held: string[] = [];
+  let conditions = 0;
+  let isConditional = false;
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at]!;
+    if (word === IF || word === ENDIF) {
+      conditions = Math.max(0, conditions + (word === IF ? 1 : -1));
+      if (held.length > 0) isConditional = true;
+      continue;
+    }
+    if (held.length === 0) isConditional = conditions > 0;
+    if (word === ';' || word === '}') {
+      if (word === ';' && held.length > 0) found.push({ words: held, isConditional });
+      held = [];
+    } else if (word === '{' && held.length === 1 && held[0] === 'extern') {
+      held = [];
+    } else if (word === '{' || word === '(') {
+      const end = closingOf(words, at);
+      for (; at < end; at++) {
+        if (words[at] === IF || words[at] === ENDIF) conditions = Math.max(0, conditions + (words[at] === IF ? 1 : -1));
+      }
+      const isFunction = word === '{' && (held[0] === 'namespace' || held[1] === 'namespace' || endsParameters(held));
+      if (isFunction) held = [];
+      else held.push(word === '{' ? BODY : PARENTHESES);
+    } else {
+      held.push(word);
+    }
+  }
+  return found;
+}
+
+/** Whether a body that follows is that of a function. */
+function endsParameters(words: readonly string[]): boolean {
+  const last = words.findLastIndex((word) => !['const', 'noexcept', 'volatile'].includes(word));
+  return words[last] === PARENTHESES && !ATTRIBUTES.has(words[last - 1] ?? '');
+}
+
+function closingOf(words: readonly string[], open: number): number {
+  const [opening, closing] = words[open] === '{' ? ['{', '}'] : ['(', ')'];
+  let depth = 0;
+  for (let at = open; at < words.length; at++) {
+    if (words[at] === opening) depth++;
+    else if (words[at] === closing && --depth === 0) return at;
+  }
+  return words.length;
+}
+
+type Named = readonly [name: string, meaning: TypeMeaning | undefined];
+
+function namedBy(given: readonly string[]): Named[] {
+  const words = given.filter(
+    (word, at) => !ATTRIBUTES.has(word) && !(word === PARENTHESES && ATTRIBUTES.has(given[at - 1] ?? '')),
+  );
+  if (words[0] === 'typedef') return namedByTypedef(words.slice(1));
+  if (words[0] === 'using') {
+    const [, name = '', equals] = words;
+    if (equals !== '=') return [];
+    const type = words.slice(3);
+    return [[name, isTypeName(type) ? { kind: 'alias', words: type } : undefined]];
+  }
+  if (!TAGS.has(words[0] ?? '')) return [];
+  const { tag, meaning } = taggedType(words);
+  return tag === undefined ? [] : [[tag, meaning]];
+}
+
+/** `struct S { ... }` and `enum class E : int { ... }`; `next` is where the declarators begin. */
+function taggedType(words: readonly string[]): { tag: string | undefined; meaning: TypeMeaning; next: number } {
+  const isEnum = words[0] === 'enum';
+  const isScoped = isEnum && (words[1] === 'class' || words[1] === 'struct');
+  const from = isScoped ? 2 : 1;
+  const tag = NAME.test(words[from] ?? '') ? words[from] : undefined;
+  const body = words.indexOf(BODY);
+  const colon = words.indexOf(':');
+  const end = body >= 0 ? body : words.length;
+  const stated = colon >= 0 && colon < end ? words.slice(colon + 1, end) : isScoped ? ['int'] : undefined;
+  return {
+    tag,
+    meaning: isEnum ? { kind: 'enum', words: stated } : { kind: 'struct' },
+    next: body >= 0 ? body + 1 : from + (tag === undefined ? 0 : 1),
+  };
+}
+
+function namedByTypedef(words: readonly string[]): Named[] {
+  const found: Named[] = [];
+  let base: readonly string[] | undefined;
+  let own: TypeMeaning | undefined;
+  let declarators: readonly string[];
+  if (TAGS.has(words[0] ?? '') && words.includes(BODY)) {
+    const { tag, meaning, next } = taggedType(words);
+    if (tag !== undefined) found.push([tag, meaning]);
+    own = meaning;
+    declarators = words.slice(next);
+  } else {
+    // The type ends before the stars and the name of the first declarator.
+    const comma = words.indexOf(',');
+    const first = comma < 0 ? words : words.slice(0, comma);
+    const star = first.indexOf('*');
+    const typeEnd = star >= 0 ? star : first.length - 1;
+    base = words.slice(0, Math.max(0, typeEnd));
+    if (!isTypeName(base)) return found;
+    declarators = words.slice(typeEnd);
+  }
+  for (const declarator of splitAtCommas(declarators)) {
+    const name = declarator.at(-1) ?? '';
+    const before = declarator.slice(0, -1);
+    if (!NAME.test(name) || !isTypeName(before)) continue;
+    if (base) found.push([name, { kind: 'alias', words: [...base, ...before] }]);
+    else found.push([name, before.length === 0 ? own : undefined]);
+  }
+  return found;
+}
+
+function splitAtCommas(words: readonly string[]): string[][] {
+  const parts: string[][] = [[]];
+  for (const word of words) {
+    if (word === ',') parts.push([]);
+    else parts.at(-1)!.push(word);
+  }
+  return parts;
+}
