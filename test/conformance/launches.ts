@@ -6,6 +6,7 @@ import {
   bool,
   CompileError,
   cudaKernel,
+  cudaModule,
   f32,
   f64,
   i16,
@@ -176,6 +177,47 @@ export function launches(target: Target): void {
         const error = thrownBy(make);
         expect(error).toBeInstanceOf(ArgumentError);
         expect(error.message).toMatch(/first|second/);
+      }
+    });
+
+    rule('S407', 'a type that the text declares is compared as the type that it stands for', async () => {
+      const { device } = chapter;
+      const types = 'typedef unsigned long long Id; struct Pair { int a; float b; }; enum class Mode : unsigned char { off, on };';
+      const text = `${types} extern "C" __global__ void keep(Id* out, Id id, Mode mode) { out[0] = id; out[1] = (Id)mode; }`;
+      const params = { out: inout(u64), id: u64, mode: u8 };
+      for (const wrong of [{ id: i32 }, { id: f64 }, { mode: i32 }, { out: inout(f64) }]) {
+        const error = thrownBy(() => cudaKernel('keep', { ...params, ...wrong }, text));
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toContain(`'${Object.keys(wrong)[0]!}'`);
+      }
+      for (const type of ['Pair', 'float4'])
+        expect(thrownBy(() => cudaKernel('k', { p: f32 }, `${types} extern "C" __global__ void k(${type} p) {}`))).toBeInstanceOf(
+          ArgumentError,
+        );
+      using out = device.stream.zeros(2, 'u64');
+      device.stream.launch(cudaKernel('keep', params, text), { grid: 1, block: 1 }, { out, id: 2n ** 64n - 1n, mode: 200 });
+      expect(await out.read()).toEqual(new BigUint64Array([2n ** 64n - 1n, 200n]));
+    });
+
+    rule('S407', 'a type that only the compiler knows is compared by the compiler', async () => {
+      const { device } = chapter;
+      const text = `#define N 1
+namespace own { template <class T> struct Of { typedef T Value; }; typedef double Real; }
+extern "C" __global__ void put(own::Real* out, own::Real a, own::Of<long long>::Value b) { out[0] = a; out[N] = b; }`;
+      const params = { out: inout(f64), a: f64, b: i64 };
+      const module = cudaModule(text);
+      for (const wrong of [{ a: f32 }, { a: i64 }, { b: i32 }, { b: f64 }, { out: inout(f32) }]) {
+        for (const kernel of [cudaKernel('put', { ...params, ...wrong }, text), module.kernel('put', { ...params, ...wrong })]) {
+          const error = (await rejectionOf(device.compile(kernel))) as CompileError;
+          expect(error).toBeInstanceOf(CompileError);
+          expect(error.message).toContain(`The parameter '${Object.keys(wrong)[0]!}' (${Object.values(wrong)[0]!.dtype}`);
+          expect(error.message).toContain('own::');
+        }
+      }
+      for (const kernel of [cudaKernel('put', params, text), module.kernel('put', params)]) {
+        using out = device.stream.zeros(2, 'f64');
+        device.stream.launch(kernel, { grid: 1, block: 1 }, { out, a: 0.1, b: -5n });
+        expect(await out.read()).toEqual(new Float64Array([0.1, -5]));
       }
     });
 

@@ -144,7 +144,7 @@ struct mr_kernel_entry {
 template <auto Kernel, unsigned MaxThreads = 1024, class Grid, class Block>
 MR_INLINE auto mr_launch(Grid grid, Block block, unsigned long long shared_bytes = 0, cudaStream_t stream = nullptr) {
   using Entry = mr_kernel_entry<Kernel>;
-  return typename mr_launcher_for<Entry, typename Entry::Signature::types>::type{
+  return typename mr_launcher_for<Entry, typename Entry::Signature::mr_list>::type{
       {mr_extent(grid), mr_extent(block), shared_bytes, stream, MaxThreads}};
 }
 

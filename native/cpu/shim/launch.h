@@ -163,7 +163,8 @@ struct mr_types {};
 
 template <bool IsPassedIndices, bool IsOfBlocks, class... Params>
 struct mr_signature_of {
-  using types = mr_types<Params...>;
+  /// Named so that no macro of a text replaces it behind the text.
+  using mr_list = mr_types<Params...>;
   struct Table {
     unsigned count;
     /// With room for the hidden ones.

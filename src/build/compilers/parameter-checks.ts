@@ -27,40 +27,40 @@ function bytes(size: number): string {
 
 /** Names begin with mr_, for the text's macros reach in here. C++11 is enough. */
 const HELPERS = `namespace mr_parameters {
-template <bool, class T> struct mr_base { enum { mr_value = 0 }; };
-template <class T> struct mr_kind { enum { mr_value = __is_class(T) || __is_union(T) ? 60 : mr_base<__is_enum(T), T>::mr_value }; };
-template <class T> struct mr_kind<const T> : mr_kind<T> {};
-template <class T> struct mr_kind<volatile T> : mr_kind<T> {};
-template <class T> struct mr_kind<const volatile T> : mr_kind<T> {};
-template <class T> struct mr_kind<T*> { enum { mr_value = 50 }; };
+template <bool, class mr_T> struct mr_base { enum { mr_value = 0 }; };
+template <class mr_T> struct mr_kind { enum { mr_value = __is_class(mr_T) || __is_union(mr_T) ? 60 : mr_base<__is_enum(mr_T), mr_T>::mr_value }; };
+template <class mr_T> struct mr_kind<const mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<volatile mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<const volatile mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<mr_T*> { enum { mr_value = 50 }; };
 template <> struct mr_kind<bool> { enum { mr_value = 11 }; };
 ${['char', 'signed char', 'short', 'int', 'long', 'long long', 'wchar_t']
-  .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = (${type}(-1) < ${type}(0) ? 20 : 30) + sizeof(${type}) }; };`)
+  .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = ((${type})-1 < (${type})0 ? 20 : 30) + sizeof(${type}) }; };`)
   .join('\n')}
 ${['unsigned char', 'unsigned short', 'unsigned', 'unsigned long', 'unsigned long long', 'char16_t', 'char32_t']
   .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = 30 + sizeof(${type}) }; };`)
   .join('\n')}
 template <> struct mr_kind<float> { enum { mr_value = 44 }; };
 template <> struct mr_kind<double> { enum { mr_value = 48 }; };
-template <class T> struct mr_base<true, T> { enum { mr_value = 70 + sizeof(T) }; };
-template <class T> struct mr_target { typedef void mr_type; };
-template <class T> struct mr_target<T*> { typedef T mr_type; };
-template <class T> struct mr_is_const { enum { mr_value = 0 }; };
-template <class T> struct mr_is_const<const T> { enum { mr_value = 1 }; };
-template <class T> struct mr_count;
-template <class... T> struct mr_count<mr_types<T...>> { enum { mr_value = sizeof...(T) }; };
-template <unsigned N, class T> struct mr_at { typedef void mr_type; };
-template <unsigned N, class T, class... U> struct mr_at<N, mr_types<T, U...>> : mr_at<N - 1, mr_types<U...>> {};
-template <class T, class... U> struct mr_at<0, mr_types<T, U...>> { typedef T mr_type; };
+template <class mr_T> struct mr_base<true, mr_T> { enum { mr_value = 70 + sizeof(mr_T) }; };
+template <class mr_T> struct mr_target { typedef void mr_type; };
+template <class mr_T> struct mr_target<mr_T*> { typedef mr_T mr_type; };
+template <class mr_T> struct mr_is_const { enum { mr_value = 0 }; };
+template <class mr_T> struct mr_is_const<const mr_T> { enum { mr_value = 1 }; };
+template <class mr_T> struct mr_count;
+template <class... mr_T> struct mr_count<mr_types<mr_T...>> { enum { mr_value = sizeof...(mr_T) }; };
+template <unsigned mr_N, class mr_T> struct mr_at { typedef void mr_type; };
+template <unsigned mr_N, class mr_T, class... mr_U> struct mr_at<mr_N, mr_types<mr_T, mr_U...>> : mr_at<mr_N - 1, mr_types<mr_U...>> {};
+template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { typedef mr_T mr_type; };
 }
 `;
 
 /** What launch.h has on the CPU device. */
-const CUDA_HELPERS = `template <class... T> struct mr_types {};
-template <class T> struct mr_signature;
-template <class R, class... T> struct mr_signature<R(T...)> { typedef mr_types<T...> types; };
+const CUDA_HELPERS = `template <class... mr_T> struct mr_types {};
+template <class mr_T> struct mr_signature;
+template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...)> { typedef mr_types<mr_T...> mr_list; };
 #if defined(__cpp_noexcept_function_type)
-template <class R, class... T> struct mr_signature<R(T...) noexcept> { typedef mr_types<T...> types; };
+template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept> { typedef mr_types<mr_T...> mr_list; };
 #endif
 `;
 
@@ -76,7 +76,7 @@ export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, p
   if (!checks) return '';
   const { count, line, list } = checks;
   const place = `#line ${line} "${TEXT_NAME}"\n`;
-  const types = `mr_signature<decltype(${path})>::types`;
+  const types = `mr_signature<decltype(${path})>::mr_list`;
   const differs = `params has ${count} entries, but '${entry}' has another number of parameters in the source`;
   const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
   return `#line 1 "parameters"\n${HELPERS}${counted}${list.map((check) => place + assertionsOf(check, types)).join('')}`;

@@ -155,7 +155,7 @@ export class KernelBuilder {
     const own = isOwn ? await packageIdentity(this.#facts) : null;
     const text = isWritten(build) ? [build.identity ?? build.source, build.lanes] : [build.identity, this.#wantedLanes()];
     const { entry, isModule, options, fmad, isLaunching = false } = build;
-    const parts = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
+    const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
     // Behind the others, so that texts without checks keep their keys.
     if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
     return digest(JSON.stringify(parts));

@@ -125,9 +125,7 @@ function closingOf(words: readonly string[], open: number): number {
 type Named = readonly [name: string, meaning: TypeMeaning | undefined];
 
 function namedBy(given: readonly string[]): Named[] {
-  const words = given.filter(
-    (word, at) => !ATTRIBUTES.has(word) && !(word === PARENTHESES && ATTRIBUTES.has(given[at - 1] ?? '')),
-  );
+  const words = given.filter((word, at) => !ATTRIBUTES.has(word) && !(word === PARENTHESES && ATTRIBUTES.has(given[at - 1] ?? '')));
   if (words[0] === 'typedef') return namedByTypedef(words.slice(1));
   if (words[0] === 'using') {
     const [, name = '', equals] = words;

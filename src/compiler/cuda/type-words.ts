@@ -39,7 +39,8 @@ const QUALIFIERS: readonly string[] = [
   ...TAGS,
 ];
 /** Of CUDA's headers, which are structs. */
-const VECTOR = /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|__nv_bfloat16|__nv_bfloat162|nv_bfloat162?|dim3)$/;
+const VECTOR =
+  /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|__nv_bfloat16|__nv_bfloat162|nv_bfloat162?|dim3)$/;
 const MAX_STEPS = 64;
 const MAX_WORDS = 64;
 
@@ -102,7 +103,12 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
   const star = words.indexOf('*');
   const target = star < 0 ? words : words.slice(0, star);
   const names = target.filter((word) => !QUALIFIERS.includes(word));
-  const found = { stars, isConst: target.includes('const'), isOpenEnum, isNamed: isNamed || !names.every((name) => OWN_WORDS.includes(name)) };
+  const found = {
+    stars,
+    isConst: target.includes('const'),
+    isOpenEnum,
+    isNamed: isNamed || !names.every((name) => OWN_WORDS.includes(name)),
+  };
   if (isStruct) return names.length === 1 ? { ...found, other: 'struct' } : found;
   if (names.length !== 1) {
     const dtype = dtypeOfWords(names);

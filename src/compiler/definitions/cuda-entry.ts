@@ -110,14 +110,14 @@ function mismatch(param: Param, parameter: TextParameter): string | undefined {
   const { dtype, other, isPointer, isConst } = parameter;
   if (param.kind === 'scalar') {
     if (isPointer) return 'a scalar cannot be a pointer';
-    if (other !== undefined) return 'a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer';
+    if (other !== undefined)
+      return 'a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer';
   } else if (!isPointer && (dtype !== undefined || other !== undefined)) {
     return 'an array needs a pointer';
   }
-  if (dtype !== undefined && !areSame(param.dtype, dtype) && !(parameter.isOpenEnum && /^[iu]32$/.test(param.dtype)))
+  if (dtype !== undefined && !areSame(param.dtype, dtype) && !(parameter.isOpenEnum && /^[iu](?:32|64)$/.test(param.dtype)))
     return parameter.isNamed ? `the element type there is ${dtype}` : 'the element type differs';
-  if (param.kind === 'array' && param.access !== 'in' && isConst && dtype !== undefined)
-    return `an ${param.access} array cannot be const`;
+  if (param.kind === 'array' && param.access !== 'in' && isConst && dtype !== undefined) return `an ${param.access} array cannot be const`;
   return undefined;
 }
 
