@@ -1,7 +1,6 @@
 // C++ that stands behind a text and makes the compiler refuse it where a kernel's parameter has another type than the one that
 // was declared. It is for types that the text does not tell; the others are compared where the kernel is defined.
 import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
-import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { TEXT_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../text/text.js';
 import { kernelPaths } from '../threads/rewrite.js';
@@ -117,10 +116,10 @@ function assertionsOf(check: ParameterCheck, types: string): string {
 }
 
 /** Which kinds take values of a type: those of the same layout. */
-function kindsOf(dtype: DType): readonly number[] {
-  const size = DTYPES[dtype].byteSize;
+function kindsOf(dtype: string): readonly number[] {
   if (dtype === 'bool') return [11, 31, 71];
   if (dtype === 'f16') return [42, 32];
+  const size = Number(dtype.slice(1)) / 8;
   if (dtype.startsWith('f')) return [40 + size];
   return [(dtype.startsWith('u') ? 30 : 20) + size, 70 + size];
 }

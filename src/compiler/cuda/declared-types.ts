@@ -45,7 +45,7 @@ export function declaredTypes(text: string): DeclaredTypes {
 function withoutDirectives(text: string, add: (name: string, meaning: TypeMeaning | undefined) => void): string {
   let depth = 0;
   return text.replace(DIRECTIVE, (_all, directive: string, rest: string) => {
-    if (/^if/.test(directive)) {
+    if (directive.startsWith('if')) {
       depth++;
       return IF;
     }

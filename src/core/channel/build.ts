@@ -1,5 +1,4 @@
 // What a kernel hands to whoever builds it: everything needed to make a module, nothing of where it came from.
-import type { DType } from '../elements/dtype.js';
 
 /** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;
@@ -43,7 +42,8 @@ export interface ParameterCheck {
   readonly name: string;
   /** Its position in the list, from 0. */
   readonly at: number;
-  readonly dtype: DType;
+  /** Name of its element type: 'f32'. */
+  readonly dtype: string;
   /** Of an array; undefined of a scalar. */
   readonly access: 'in' | 'out' | 'inout' | undefined;
   /** As it stands in the text; undefined where the preprocessor chooses between lists. */
