@@ -256,8 +256,11 @@ export function transfers(target: Target): void {
         first[Symbol.dispose]();
         const second = device.empty(most, 'u8');
         const fill = device.stream.fill(second.subarray(0, 16), 3);
+        let early: unknown;
+        fill.done.catch((error: unknown) => (early = error));
         const isWaiting = (): boolean => device.inspect().streams.some(({ waitingFor }) => waitingFor?.kind === 'memory');
-        await eventually('the allocation waits for memory', isWaiting);
+        await eventually('the allocation waits for memory', () => isWaiting() || fill.isComplete);
+        expect(early).toBeUndefined();
         expect([copied.isComplete, fill.isComplete]).toEqual([false, false]);
         release();
         await fill.done;

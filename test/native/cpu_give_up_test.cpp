@@ -26,7 +26,7 @@ void End(Lane& lane) {
 
 MR_TEST(WhatHasNotBegunIsDroppedAndItsTicketsNeverComplete) {
   auto device = OpenDevice(2);
-  auto gate = LoadKernel(*device, "gate");
+  auto gate = LoadKernel(*device, "meet");
   auto busy = LoadKernel(*device, "busy");
   Word flag{0};
   std::vector<Word> counts(4);
@@ -34,19 +34,21 @@ MR_TEST(WhatHasNotBegunIsDroppedAndItsTicketsNeverComplete) {
   Lane second(*device);
   auto memory = std::move(first.stream->Allocate(++first.last, 4096).value());
   const hal::Ticket made = first.last;
-  first.Launch(gate, {1, 1, 1}, &flag);
+  first.Launch(gate, {1, 1, 1}, &flag, 2u);
   first.Launch(busy, {4, 1, 1}, counts.data());
   std::byte* const address = memory->address();
   MR_EXPECT(first.stream->Free(++first.last, std::move(memory)).ok());
   second.Wait(first, first.last);
   second.Launch(busy, {4, 1, 1}, counts.data());
+  // The first launch has begun, so it is not dropped.
+  MR_REQUIRE(Eventually([&] { return flag.load() == 1; }));
   device->Cancel();
   // It waited for what is dropped, and goes on by itself.
   MR_REQUIRE(IsIdle(second));
   MR_EXPECT(first.stream->IsBusy(first.last));
   // What runs may still use memory that was to be freed.
   *address = std::byte{1};
-  flag.store(1);
+  flag.store(2);
   MR_REQUIRE(IsIdle(first));
   MR_EXPECT_EQ(first.stream->Completed(), made);
   MR_EXPECT_EQ(second.stream->Completed(), 0u);

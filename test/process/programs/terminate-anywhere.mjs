@@ -53,7 +53,9 @@ function held() {
   const tasks = listed('/proc/self/task');
   const children = tasks.flatMap((task) => {
     try {
-      return readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean);
+      // One that has ended and waits for nobody's look holds nothing but its number.
+      const isRunning = (child) => !/\) Z /.test(readFileSync(`/proc/${child}/stat`, 'utf8'));
+      return readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean).filter(isRunning);
     } catch {
       return [];
     }
