@@ -23,7 +23,7 @@ async function live({ spec, mode }) {
   for (;;) {
     const device = await openDevice(spec);
     await checkDevice(device);
-    await startWork(device, 400, 50_000);
+    await startWork(device, 400, spec.startsWith('cuda') ? 500_000 : 50_000);
     if (Math.random() < 0.5) await device.close();
     else await device.destroy();
   }
