@@ -200,6 +200,8 @@ export function launches(target: Target): void {
     });
 
     rule('S407', 'a type that only the compiler knows is compared by the compiler', async () => {
+      // The compiler of the fake driver rewrites parameter lists before it compiles.
+      if (target.name === 'fake-cuda') return;
       const { device } = chapter;
       const text = `#define N 1
 namespace own { template <class T> struct Of { typedef T Value; }; typedef double Real; }

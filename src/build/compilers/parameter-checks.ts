@@ -55,27 +55,29 @@ template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { 
 `;
 
 /** What launch.h has on the CPU device. */
-const CUDA_HELPERS = `template <class... mr_T> struct mr_types {};
+const CUDA_HELPERS = `namespace mr_parameters {
+template <class... mr_T> struct mr_types {};
 template <class mr_T> struct mr_signature;
 template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...)> { typedef mr_types<mr_T...> mr_list; };
 #if defined(__cpp_noexcept_function_type)
 template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept> { typedef mr_types<mr_T...> mr_list; };
 #endif
+}
 `;
 
 /** The text as CUDA's compilers get it: its own lines stay where they are. */
 export function checkedSource(spec: BuildSpec): string {
   if (!spec.parameterChecks) return spec.source;
   const path = kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
-  return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path)}`;
+  return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path, 'mr_parameters::mr_signature')}`;
 }
 
-/** Behind `mr_types` and `mr_signature`. `path` is what C++ calls the kernel; empty where nothing is to be checked. */
-export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string): string {
+/** Behind `mr_types` and the template `signature`. `path` is what C++ calls the kernel; empty where nothing is to be checked. */
+export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string, signature = 'mr_signature'): string {
   if (!checks) return '';
   const { count, line, list } = checks;
   const place = `#line ${line} "${TEXT_NAME}"\n`;
-  const types = `mr_signature<decltype(${path})>::mr_list`;
+  const types = `${signature}<decltype(${path})>::mr_list`;
   const differs = `params has ${count} entries, but '${entry}' has another number of parameters in the source`;
   const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
   return `#line 1 "parameters"\n${HELPERS}${counted}${list.map((check) => place + assertionsOf(check, types)).join('')}`;

@@ -2,7 +2,30 @@
 // is given as PTX, are here by name, compiled from their very sources.
 #pragma once
 
+#include <cstdlib>
+#include <vector>
+
 namespace millrace::fake_cuda {
+
+/// What a kernel took while its entry ran.
+class KernelMemory {
+ public:
+  KernelMemory() = default;
+  ~KernelMemory() {
+    for (void* chunk : chunks_) std::free(chunk);
+  }
+  KernelMemory(const KernelMemory&) = delete;
+  KernelMemory& operator=(const KernelMemory&) = delete;
+
+  static void* Take(void* self, unsigned long long bytes) {
+    void* const chunk = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    static_cast<KernelMemory*>(self)->chunks_.push_back(chunk);
+    return chunk;
+  }
+
+ private:
+  std::vector<void*> chunks_;
+};
 
 struct CpuLaunch {
   void* const* params;
@@ -14,6 +37,10 @@ struct CpuLaunch {
   void* grid_barrier;
   /// Of images whose kernels launch kernels: a millrace::cpu::CpuLauncher.
   void* launcher;
+  void* (*take_memory)(void* run, unsigned long long bytes) = &KernelMemory::Take;
+  void* run = nullptr;  // A KernelMemory.
+  mutable volatile unsigned long long block_now = 0;
+  mutable volatile unsigned long long blocks_now = 1;
   /// Of a device that is given up, which a GPU's kernels know nothing of.
   const unsigned long long* last_kept = nullptr;
   unsigned long long ticket = 0;

@@ -70,7 +70,9 @@ void RunChildren(std::vector<Child>& children) {
 void RunFamily(Entry entry, const CpuLaunch& shape) {
   std::vector<char> shared(shape.shared_bytes + 64);
   Launcher launcher;
+  KernelMemory memory;
   CpuLaunch launch = shape;
+  launch.run = &memory;
   launch.dynamic_shared = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(shared.data()) + 63) / 64 * 64);
   launch.launcher = static_cast<cpu::CpuLauncher*>(&launcher);
   entry(&launch, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);

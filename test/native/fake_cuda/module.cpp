@@ -159,7 +159,9 @@ struct Launch {
     for (unsigned block = 0; block < block_count(); ++block) {
       blocks.emplace_back([this, block, &barrier] {
         SharedMemory shared(shape.shared_bytes);
+        KernelMemory memory;
         CpuLaunch launch = shape;
+        launch.run = &memory;
         launch.dynamic_shared = shared.address();
         launch.grid_barrier = &barrier;
         launch.wait_for_grid = [](void* grid) { static_cast<std::barrier<>*>(grid)->arrive_and_wait(); };
