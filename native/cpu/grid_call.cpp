@@ -65,16 +65,7 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .grid = {request.grid.x, request.grid.y, request.grid.z},
              .block = {request.block.x, request.block.y, request.block.z},
              .shared_bytes = request.shared_bytes,
-             .dynamic_shared = nullptr,
-             .wait_for_grid = nullptr,
-             .grid_barrier = nullptr,
-             .launcher = nullptr,
-             .take_memory = &KernelRun::TakeMemory,
-             .run = nullptr,
-             .block_now = 0,
-             .blocks_now = 1,
-             .last_kept = nullptr,
-             .ticket = 0};
+             .take_memory = &KernelRun::TakeMemory};
 }
 
 GridCall::GridCall(const GridCall& parent, const CpuChild& child)
@@ -93,16 +84,7 @@ GridCall::GridCall(const GridCall& parent, const CpuChild& child)
              .grid = {child.grid[0], child.grid[1], child.grid[2]},
              .block = {child.block[0], child.block[1], child.block[2]},
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-             .dynamic_shared = nullptr,
-             .wait_for_grid = nullptr,
-             .grid_barrier = nullptr,
-             .launcher = nullptr,
-             .take_memory = &KernelRun::TakeMemory,
-             .run = nullptr,
-             .block_now = 0,
-             .blocks_now = 1,
-             .last_kept = nullptr,
-             .ticket = 0};
+             .take_memory = &KernelRun::TakeMemory};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {

@@ -23,25 +23,25 @@ namespace millrace::cpu {
 
 /// What an entry is told. Its layout is shared with the text that kernels are compiled with.
 struct CpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
+  void* const* params = nullptr;
+  unsigned grid[3] = {};
+  unsigned block[3] = {};
+  unsigned shared_bytes = 0;
+  char* dynamic_shared = nullptr;
   /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
-  void (*wait_for_grid)(void* grid_barrier);
-  void* grid_barrier;
+  void (*wait_for_grid)(void* grid_barrier) = nullptr;
+  void* grid_barrier = nullptr;
   /// Null where the image launches no kernels.
-  CpuLauncher* launcher;
+  CpuLauncher* launcher = nullptr;
   /// Memory of at least so many bytes until the call of the entry ends. It does not return where there is none.
-  void* (*take_memory)(void* run, unsigned long long bytes);
-  void* run;
+  void* (*take_memory)(void* run, unsigned long long bytes) = nullptr;
+  void* run = nullptr;
   /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
-  mutable volatile unsigned long long block_now;
-  mutable volatile unsigned long long blocks_now;
+  mutable volatile unsigned long long block_now = 0;
+  mutable volatile unsigned long long blocks_now = 1;
   /// A block begins only if `ticket` is no larger than what is there, or it is null: cpu/stop.h.
-  const std::atomic<uint64_t>* last_kept;
-  unsigned long long ticket;
+  const std::atomic<uint64_t>* last_kept = nullptr;
+  unsigned long long ticket = 0;
 };
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
 

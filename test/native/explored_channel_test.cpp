@@ -2,6 +2,7 @@
 // itself. Native/runtime runs here as it is, on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/manual_backend.h"
+#include "explorer/sleeper.h"
 #include "runtime/registry.h"
 
 namespace explorer {
@@ -13,30 +14,10 @@ constexpr uint32_t kHandle = 1u << protocol::kHandleIndexBits;
 /// A channel of a polled device that has work looks at it this often by itself: what took longer was woken by that.
 constexpr int64_t kHealthCheckNs = 5'000'000;
 
-/// An owner's loop.
-class Loop final : public WakeTarget {
- public:
-  void Ring() noexcept override {
-    std::lock_guard lock(mutex_);
-    is_rung_ = true;
-    rung_.notify_all();
-  }
-  void Sleep() {
-    std::unique_lock lock(mutex_);
-    rung_.wait(lock, [&] { return is_rung_; });
-    is_rung_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable rung_;
-  bool is_rung_ = false;
-};
-
 /// An open device with one stream.
 struct Rig {
   explicit Rig(ManualBackend& backend)
-      : timeline(std::make_shared<std::vector<protocol::TimelineSlot>>(1)), loop(std::make_shared<Loop>()) {
+      : timeline(std::make_shared<std::vector<protocol::TimelineSlot>>(1)), loop(std::make_shared<Sleeper>()) {
     auto opened = Registry::Instance().Open(
         backend, {.ordinal = 0, .timeline = *timeline, .max_pending = 1 << 10, .memory = timeline});
     MR_CHECK(opened.ok());
@@ -83,7 +64,7 @@ struct Rig {
   }
 
   std::shared_ptr<std::vector<protocol::TimelineSlot>> timeline;
-  std::shared_ptr<Loop> loop;
+  std::shared_ptr<Sleeper> loop;
   std::shared_ptr<Channel> channel;
   ManualDevice* device = nullptr;
   uint32_t stream = 0;

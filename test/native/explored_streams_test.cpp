@@ -1,37 +1,13 @@
 // Every order of the steps of two or three threads in a timeline slot: who asks for a wake, who completes, who lets go.
 // The code of native/runtime/streams.cpp itself runs here, on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
+#include "explorer/sleeper.h"
+#include "no_kernel_failures.h"
 #include "runtime/bell.h"
 #include "runtime/streams.h"
 
 namespace explorer {
 namespace {
-
-/// A sleeper and those who wake it, as an owner's loop or a channel's thread is.
-class Sleeper : public WakeTarget, public StreamWaker {
- public:
-  void Ring() noexcept override { WakeStream(0); }
-  void WakeStream(uint32_t) noexcept override {
-    std::lock_guard lock(mutex_);
-    is_rung_ = true;
-    rung_.notify_all();
-  }
-  void Sleep() {
-    std::unique_lock lock(mutex_);
-    rung_.wait(lock, [&] { return is_rung_; });
-    is_rung_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable rung_;
-  bool is_rung_ = false;
-};
-
-/// No kernel runs here.
-struct NoKernelFailures final : KernelFailures {
-  void KernelFailed(StreamState&, Ticket, const hal::KernelFailure&) noexcept override {}
-};
 
 struct Slot {
   protocol::TimelineSlot words{};

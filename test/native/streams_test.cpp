@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "no_kernel_failures.h"
 #include "testing.h"
 
 namespace millrace {
@@ -17,11 +18,6 @@ struct CountingOwner final : WakeTarget {
 struct CountingChannel final : StreamWaker {
   std::vector<uint32_t> woken;
   void WakeStream(uint32_t stream) noexcept override { woken.push_back(stream); }
-};
-
-/// No kernel runs here.
-struct NoKernelFailures final : KernelFailures {
-  void KernelFailed(StreamState&, Ticket, const hal::KernelFailure&) noexcept override {}
 };
 
 struct Slot {
