@@ -1,4 +1,4 @@
-// What an upload costs the loop and how fast it goes, by where the bytes are: page-locked memory (the device's own road), an
+// What an upload costs the loop and how fast it goes, by where the bytes are: page-locked memory (the device's own route), an
 // ordinary array that is snapshotted at the call, one that is handed over (`transfer`), and a borrowed SharedArrayBuffer.
 // Ratios are against the page-locked row of the same run.
 //
@@ -48,18 +48,18 @@ async function roadsOf(device: Device): Promise<Road[]> {
 async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
   await using device = await openDevice(spec);
   let locked = 0;
-  for (const road of await roadsOf(device)) {
+  for (const route of await roadsOf(device)) {
     const gigabytesPerSecond: number[] = [];
     const callMs: number[] = [];
     let loopMs = 0;
     for (let round = 0; round <= rounds; round++) {
-      const data = road.prepare();
+      const data = route.prepare();
       const loop = monitorEventLoopDelay({ resolution: 1 });
       loop.enable();
       await new Promise((resolve) => setTimeout(resolve, 5));
       loop.reset();
       const start = performance.now();
-      const operation = road.submit(device, data);
+      const operation = route.submit(device, data);
       const submitted = performance.now();
       await operation.done;
       const end = performance.now();
@@ -74,9 +74,9 @@ async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
     const speed = summarize(gigabytesPerSecond);
     locked ||= speed.p50;
     const call = summarize(callMs);
-    rows.push({ device: device.info.id, what: road.what, unit: 'GB/s', p50: speed.p50, p99: speed.p99, raw: locked });
-    rows.push({ device: device.info.id, what: `${road.what}: the call`, unit: 'ms', p50: call.p50, p99: call.p99 });
-    rows.push({ device: device.info.id, what: `${road.what}: longest loop delay`, unit: 'ms', p50: loopMs, p99: loopMs });
+    rows.push({ device: device.info.id, what: route.what, unit: 'GB/s', p50: speed.p50, p99: speed.p99, raw: locked });
+    rows.push({ device: device.info.id, what: `${route.what}: the call`, unit: 'ms', p50: call.p50, p99: call.p99 });
+    rows.push({ device: device.info.id, what: `${route.what}: longest loop delay`, unit: 'ms', p50: loopMs, p99: loopMs });
   }
 }
 

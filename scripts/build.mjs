@@ -86,6 +86,6 @@ if (!flags.has('--native-only')) {
   if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
   if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
   // What names built kernels where the package is installed.
-  const { packageIdentity } = await import('../dist/build/base/identity.js');
+  const { packageIdentity } = await import('../dist/toolchain/base/identity.js');
   writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());
 }

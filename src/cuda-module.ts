@@ -1,8 +1,8 @@
 // cudaModule(): the compiler reads the text, the core makes a module of it.
 import { type CudaOptions } from './compiler/definitions/cuda-kernel.js';
 import { readModule } from './compiler/definitions/cuda-module.js';
-import { callSite } from './compiler/places/diagnostics.js';
-import { CudaModule } from './core/faces/cuda-module.js';
+import { callSite } from './compiler/diagnostics/diagnostics.js';
+import { CudaModule } from './core/api/cuda-module.js';
 
 /**
  * Makes a module of several kernels from one CUDA C++ source, with the variables that they share: `cupy.RawModule`, `cuModuleLoadData`.

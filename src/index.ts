@@ -7,31 +7,31 @@ installObservableFactory(observableOf);
 export { listDevices, openDevice } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
-export type { Device } from './core/faces/device.js';
-export type { DeviceInfo, DeviceName } from './core/faces/device-info.js';
-export type { DeviceSnapshot } from './core/faces/inspect.js';
+export type { Device } from './core/api/device.js';
+export type { DeviceInfo, DeviceName } from './core/api/device-info.js';
+export type { DeviceSnapshot } from './core/api/inspect.js';
 export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './core/base/snapshots.js';
 export type { MemoryPool, MemoryStats } from './core/memory/pool.js';
-export type { PeerAccess } from './core/faces/peers.js';
-export type { Recorder } from './core/faces/recorder.js';
-export type { RunOptions } from './core/faces/current.js';
+export type { PeerAccess } from './core/api/peers.js';
+export type { Recorder } from './core/api/recorder.js';
+export type { RunOptions } from './core/api/current-stream.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions } from './core/operations/host-function.js';
-export type { Stream } from './core/faces/stream.js';
-export type { StreamOptions } from './core/faces/stream-options.js';
-export type { Ordering } from './core/device/stream-site.js';
-export type { DeviceArray } from './core/faces/array.js';
+export type { Stream } from './core/api/stream.js';
+export type { StreamOptions } from './core/api/stream-options.js';
+export type { Ordering } from './core/device/stream-context.js';
+export type { DeviceArray } from './core/api/array.js';
 export type { AxisIndex } from './core/elements/strides.js';
-export type { ArrayFactory, DTypeOf } from './core/faces/array-factory.js';
-export type { PinnedArray } from './core/faces/pinned.js';
-export type { CopyOptions } from './core/faces/copy.js';
-export type { DeviceEvent } from './core/faces/event.js';
+export type { ArrayFactory, DTypeOf } from './core/api/array-factory.js';
+export type { PinnedArray } from './core/api/pinned.js';
+export type { CopyOptions } from './core/api/copy.js';
+export type { DeviceEvent } from './core/api/event.js';
 export type { EventOptions } from './core/events/event-options.js';
-export { elapsed } from './core/faces/elapsed.js';
-export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/faces/thread-calls.js';
+export { elapsed } from './core/api/elapsed.js';
+export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/api/global-functions.js';
 export type { Activity, Operation, OperationTiming } from './core/operations/operation.js';
-export { operationsOf } from './core/operations/iterate.js';
-export type { BatchPolicy, LossPolicy } from './core/operations/iterate.js';
+export { operationsOf } from './core/operations/operation-iterator.js';
+export type { BatchPolicy, LossPolicy } from './core/operations/operation-iterator.js';
 export type { ObservedIterator } from './core/base/hub-iterator.js';
 export type { ObservableOf } from './core/base/observable.js';
 export type { WaitOptions } from './core/waits/wait.js';
@@ -41,7 +41,7 @@ export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInpu
 export type { Shape } from './core/elements/shape.js';
 export { inout, input, output } from './core/kernels/kernel.js';
 export type { Access, ArrayParam, Dim3, In, InOut, Kernel, LaunchShape, Out, Param, Params, Rank } from './core/kernels/kernel.js';
-export type { ArgOf, LaunchArgs } from './core/faces/launch-args.js';
+export type { ArgOf, LaunchArgs } from './core/api/launch-args.js';
 export {
   AbortError,
   ArgumentError,
@@ -67,7 +67,7 @@ export { kernel } from './compiler/definitions/kernel.js';
 export { cudaKernel } from './compiler/definitions/cuda-kernel.js';
 export type { CudaOptions } from './compiler/definitions/cuda-kernel.js';
 export { cudaModule } from './cuda-module.js';
-export type { CudaModule } from './core/faces/cuda-module.js';
+export type { CudaModule } from './core/api/cuda-module.js';
 export { func } from './compiler/definitions/func.js';
 export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language/language.js';
 export type { Rng, Thread } from './compiler/language/thread.js';
@@ -94,7 +94,7 @@ export type {
   CpuPool,
   CpuTasks,
   Lane,
-  LaneOptions,
+  SimdOptions,
   Overlapped,
   OverlapOptions,
   OverlapReport,

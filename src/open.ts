@@ -3,23 +3,23 @@
 // A thread has one environment: the addon, one record block, one Progress for all its devices. The worker of a device
 // looks which devices there are, since the driver may take long to say; the choice is made here.
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
-import { Device } from './core/faces/device.js';
-import type { DeviceInfo, DeviceName } from './core/faces/device-info.js';
+import { Device } from './core/api/device.js';
+import type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
-import type { Ordering } from './core/device/stream-site.js';
+import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
 import { Progress } from './core/waits/progress.js';
-import { checkOrdering } from './core/faces/stream-options.js';
+import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
-import { whatKeeps } from './core/waits/stuck.js';
+import { diagnoseWait } from './core/waits/wait-diagnosis.js';
 import { checkWaitOptions, waitWith } from './core/waits/wait.js';
 import type { Binding } from './native/binding.js';
 import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
-import { Machine } from './workers/machine.js';
+import { MachineDevices } from './workers/machine-devices.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
 
 /** Which device to open: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0', and 'auto' is the first GPU, or the CPU device if there is none. */
@@ -39,7 +39,7 @@ interface Environment {
   readonly binding: Binding;
   readonly encoder: Encoder;
   readonly progress: Progress;
-  readonly machine: Machine;
+  readonly machine: MachineDevices;
   readonly cores: Set<DeviceCore>;
 }
 
@@ -175,7 +175,7 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
   try {
     if (ending !== undefined) {
       const points = Array.from(ending.core.timelines, (timeline) => timeline.here());
-      await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => whatKeeps(points));
+      await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => diagnoseWait(points));
     }
     const thread = await env.machine.thread();
     return await thread.open(info.backend, native, maxPending, env.encoder);
@@ -212,7 +212,7 @@ function makeEnvironment(): Environment {
   process.on('beforeExit', () => {
     for (const core of cores) core.tellUnasked();
   });
-  return { binding, encoder, progress, machine: new Machine(binding), cores };
+  return { binding, encoder, progress, machine: new MachineDevices(binding), cores };
 }
 
 // ── choosing ──

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const SOURCES = fileURLToPath(new URL('../../../../bench/native/', import.meta.url));
 const BUILT = fileURLToPath(new URL('../../../bench/', import.meta.url));
-/** Those of the CPU device (src/build/compilers/cpu-compiler.ts) where they change arithmetic. */
+/** Those of the CPU device (src/toolchain/compilers/cpu-compiler.ts) where they change arithmetic. */
 const OPENMP = ['-std=c++20', '-O3', '-march=native', '-fopenmp', '-ffp-contract=fast', '-fno-math-errno', '-fno-trapping-math'];
 
 export interface Answer {

@@ -102,7 +102,7 @@ Figures MeasureBackend(millrace::hal::Backend& backend, bool is_cpu, uint32_t or
         while (ticket - stream->Completed() >= millrace::protocol::kStreamWindow) {
         }
         if (!stream->Launch(++ticket, request).ok()) std::exit(2);
-        if (ticket % millrace::protocol::kMarkEvery == 0 && !stream->Signal().ok()) std::exit(2);
+        if (ticket % millrace::protocol::kTimelineWriteEvery == 0 && !stream->Signal().ok()) std::exit(2);
       },
       [&] {
         if (!stream->Signal().ok()) std::exit(2);

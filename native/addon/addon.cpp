@@ -8,9 +8,9 @@
 #include "addon/control.h"
 #include "addon/device_calls.h"
 #include "addon/environment.h"
-#include "addon/leftovers.h"
+#include "addon/exit_cleanup.h"
 #include "addon/owner.h"
-#include "addon/turns.h"
+#include "addon/compiler_slots.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
@@ -46,8 +46,8 @@ napi_value Initialize(napi_env env, napi_value exports) {
                           DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
                           DefineDeviceCalls(*environment, exports);
   if (!is_defined) return nullptr;
-  Leftovers::Define(env, exports);
-  Turns::Define(env, exports);
+  ExitCleanup::Define(env, exports);
+  CompilerSlots::Define(env, exports);
   return exports;
 }
 

@@ -196,7 +196,7 @@ napi_value ProbePeer(napi_env env, napi_callback_info info) {
   return call.Number([other](Channel& channel) { return channel.ProbePeer(other); });
 }
 
-// ── Marks and other processes ──────────────────────────────────────────────────────────────────────────────────────
+// ── Events and other processes ──────────────────────────────────────────────────────────────────────────────────────
 
 napi_value Elapsed(napi_env env, napi_callback_info info) {
   Call<3> call(env, info, "elapsed");
@@ -205,18 +205,18 @@ napi_value Elapsed(napi_env env, napi_callback_info info) {
   return call.Number([=](Channel& channel) { return channel.Elapsed(start, end); });
 }
 
-napi_value ExportMark(napi_env env, napi_callback_info info) {
-  Call<2> call(env, info, "exportMark");
-  const uint32_t mark = call.args.Handle(1);
-  return call.Answer([mark](Channel& channel) { return channel.ExportMark(mark); },
+napi_value ExportEvent(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "exportEvent");
+  const uint32_t event_handle = call.args.Handle(1);
+  return call.Answer([event_handle](Channel& channel) { return channel.ExportEvent(event_handle); },
                      [env](const hal::IpcHandle& handle) { return HandleValue(env, handle); });
 }
 
-napi_value OpenMark(napi_env env, napi_callback_info info) {
-  Call<3> call(env, info, "openMark");
-  const uint32_t mark = call.args.Handle(1);
+napi_value OpenEvent(napi_env env, napi_callback_info info) {
+  Call<3> call(env, info, "openEvent");
+  const uint32_t event_handle = call.args.Handle(1);
   const hal::IpcHandle ipc = HandleOf(call.args, 2);
-  return call.Do([&](Channel& channel) { return channel.OpenMark(mark, ipc); });
+  return call.Do([&](Channel& channel) { return channel.OpenEvent(event_handle, ipc); });
 }
 
 napi_value ExportMemory(napi_env env, napi_callback_info info) {
@@ -251,8 +251,8 @@ bool DefineDeviceCalls(Environment& self, napi_value exports) {
       self.Function("setPeer", SetPeer),
       self.Function("probePeer", ProbePeer),
       self.Function("elapsed", Elapsed),
-      self.Function("exportMark", ExportMark),
-      self.Function("openMark", OpenMark),
+      self.Function("exportEvent", ExportEvent),
+      self.Function("openEvent", OpenEvent),
       self.Function("exportMemory", ExportMemory),
       self.Function("openMemory", OpenMemory),
   };

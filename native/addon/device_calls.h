@@ -1,4 +1,4 @@
-// What an owner asks its device's worker, because the driver may take its time: the pool, peers, marks, other
+// What an owner asks its device's worker, because the driver may take its time: the pool, peers, events, other
 // processes. src/core/channel/control.ts says what each is. Each may block.
 #pragma once
 

@@ -96,7 +96,7 @@ napi_value CountShared(napi_env env, napi_callback_info info) {
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
-  const uint32_t kind = args.UpTo(1, static_cast<uint32_t>(protocol::HandleKind::kMark));
+  const uint32_t kind = args.UpTo(1, static_cast<uint32_t>(protocol::HandleKind::kEvent));
   const uint32_t count = args.UpTo(2, Channel::kMaxHandles);
   if (!args.ok()) return args.Throw("reserveHandles");
   if (channel == nullptr) return ClosedChannel(env, "reserveHandles");

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cpu/device.h"
-#include "cpu/host.h"
+#include "cpu/host_info.h"
 
 namespace millrace {
 namespace {

@@ -6,20 +6,20 @@
 
 namespace millrace::cpu {
 
-CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, Disorder* disorder)
+CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzzer* fuzzer)
     : call_(request),
-      disorder_(disorder),
+      fuzzer_(fuzzer),
       order_(call_.block_count()),
       barrier_(block_count()),
       unfinished_(block_count()) {
   MR_CHECK(block_count() > 0 && block_count() <= kMostBlocksTogether);
   std::iota(order_.begin(), order_.end(), 0u);
-  if (disorder_ == nullptr) return;
-  for (uint32_t left = block_count(); left > 1; --left) std::swap(order_[left - 1], order_[disorder_->Below(left)]);
+  if (fuzzer_ == nullptr) return;
+  for (uint32_t left = block_count(); left > 1; --left) std::swap(order_[left - 1], order_[fuzzer_->Below(left)]);
 }
 
 void CooperativeGrid::RunBlock(uint32_t number) {
-  if (disorder_ != nullptr) disorder_->Pause();
+  if (fuzzer_ != nullptr) fuzzer_->Pause();
   const uint32_t block = order_[number];
   if (!is_stopped_) call_.RunBlocks(block, block + 1, fault_, {.barrier = &barrier_});
   barrier_.Leave();

@@ -32,8 +32,8 @@ inline constexpr uint32_t kMostBlocksTogether = 1024;
 /// One cooperative launch.
 class CooperativeGrid {
  public:
-  /// At most kMostBlocksTogether blocks, of which each begins when the dice of `disorder` say; null: in their order.
-  CooperativeGrid(const hal::LaunchRequest& request, Disorder* disorder);
+  /// At most kMostBlocksTogether blocks, of which each begins when the dice of `fuzzer` say; null: in their order.
+  CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzzer* fuzzer);
 
   [[nodiscard]] uint32_t block_count() const { return static_cast<uint32_t>(order_.size()); }
   /// It begins whole or not at all, since its blocks may wait for each other; it counts as run then. Before it runs.
@@ -49,7 +49,7 @@ class CooperativeGrid {
   void RunBlock(uint32_t number);
 
   const GridCall call_;
-  Disorder* const disorder_;
+  ScheduleFuzzer* const fuzzer_;
   std::vector<uint32_t> order_;
   GridBarrier barrier_;
   LaunchFault fault_;

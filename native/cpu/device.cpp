@@ -3,15 +3,15 @@
 #include <cstring>
 #include <utility>
 
-#include "cpu/mark.h"
+#include "cpu/event_handle.h"
 #include "cpu/module.h"
 
 namespace millrace::cpu {
 
 Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
-  Result<std::unique_ptr<Disorder>> disorder = Disorder::FromEnvironment(info.ordinal);
-  if (!disorder.ok()) return disorder.status();
-  auto pool = std::make_shared<Pool>(std::move(disorder.value()));
+  Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info.ordinal);
+  if (!fuzzer.ok()) return fuzzer.status();
+  auto pool = std::make_shared<Pool>(std::move(fuzzer.value()));
   if (Status status = pool->Start(info.multiprocessors); !status.ok()) return status;
   return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(info), std::move(pool)));
 }
@@ -40,14 +40,14 @@ Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t coun
   return slots;
 }
 
-Result<std::unique_ptr<hal::Mark>> CpuDevice::CreateMark(protocol::MarkKind kind) {
-  if (kind != protocol::MarkKind::kTiming) return kOneProcess;
-  return std::unique_ptr<hal::Mark>(std::make_unique<CpuMark>());
+Result<std::unique_ptr<hal::EventHandle>> CpuDevice::CreateEvent(protocol::EventKind kind) {
+  if (kind != protocol::EventKind::kTiming) return kOneProcess;
+  return std::unique_ptr<hal::EventHandle>(std::make_unique<CpuEventHandle>());
 }
 
-Result<double> CpuDevice::Elapsed(const hal::Mark& start, const hal::Mark& end) {
-  const Timestamp& first = *static_cast<const CpuMark&>(start).stamp();
-  const Timestamp& second = *static_cast<const CpuMark&>(end).stamp();
+Result<double> CpuDevice::Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) {
+  const Timestamp& first = *static_cast<const CpuEventHandle&>(start).stamp();
+  const Timestamp& second = *static_cast<const CpuEventHandle&>(end).stamp();
   if (!first.IsTaken() || !second.IsTaken()) return Status(StatusCode::kState, "timing an event that is not complete");
   return static_cast<double>(second.nanoseconds() - first.nanoseconds()) / 1e6;
 }

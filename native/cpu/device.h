@@ -35,10 +35,10 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
   /// Timestamps of the machine's steady clock. There are no others: nothing of a CPU device is for other processes.
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override;
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override;
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return kOneProcess; }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override { return kOneProcess; }
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override;
+  [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override;
+  [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return kOneProcess; }
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle&) override { return kOneProcess; }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override { return kOneProcess; }
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return kOneProcess; }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
@@ -56,7 +56,7 @@ class CpuDevice final : public hal::Device {
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
 
-  /// What streams of other devices were promised runs to its end: give_up.cpp.
+  /// What streams of other devices were promised runs to its end: cancel.cpp.
   void Cancel() override;
   /// Blocks for as long as the longest kernel does. A caller that cannot wait so long leaks the device instead.
   void Close() override;

@@ -3,7 +3,7 @@
 namespace millrace::cpu {
 namespace {
 
-// What a visitor runs itself: less work than the wake of a thread that would do it.
+// What a helper thread runs itself: less work than the wake of a thread that would do it.
 constexpr uint64_t kLightThreads = 256;
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cpu/grid_call.h"
-#include "cpu/spread.h"
+#include "cpu/parallel_task.h"
 
 namespace millrace::cpu {
 
@@ -16,7 +16,7 @@ struct GridLimits {
   uint32_t shared_bytes = 0;
 };
 
-class Grid : public Spread {
+class Grid : public ParallelTask {
  public:
   Grid(const hal::LaunchRequest& request, int32_t priority);
 
@@ -24,7 +24,7 @@ class Grid : public Spread {
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const final { return call_.FailureOf(fault()); }
 
  protected:
-  Grid(GridCall call, int32_t priority) : Spread(call.block_count(), priority), call_(std::move(call)) {}
+  Grid(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
   [[nodiscard]] const GridCall& call() const { return call_; }
   /// Of the launch that this grid belongs to.
   [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }

@@ -7,7 +7,7 @@
 #include <climits>
 #include <thread>
 
-#include "cpu/relax.h"
+#include "cpu/cpu_pause.h"
 
 namespace millrace::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "cpu/division.h"
-#include "cpu/host.h"
+#include "cpu/host_info.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {

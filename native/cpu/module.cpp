@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cpu/block_threads.h"
-#include "cpu/own_data.h"
+#include "cpu/writable_data.h"
 #include "hal/explanation.h"
 
 namespace millrace::cpu {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "cpu/relax.h"
+#include "cpu/cpu_pause.h"
 #include "hal/thread.h"
 
 namespace millrace::cpu {
@@ -25,10 +25,10 @@ constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
 constexpr std::chrono::microseconds kSpinTime{50};
 
-// For the variables of kernels (src/build/compilers/stack.ts counts on it), whatever the process's own limit is. Memory
+// For the variables of kernels (src/toolchain/compilers/stack-usage.ts counts on it), whatever the process's own limit is. Memory
 // is taken as it is touched.
 constexpr size_t kStackBytes = size_t{8} << 20;
-// Larger than any frame that is let through (src/build/compilers/stack.ts), so that no function of a kernel steps over
+// Larger than any frame that is let through (src/toolchain/compilers/stack-usage.ts), so that no function of a kernel steps over
 // it. Address space, of which no page is ever made.
 constexpr size_t kGuardBytes = size_t{8} << 20;
 
@@ -164,7 +164,7 @@ void Pool::ThreadMain() {
 }
 
 std::shared_ptr<Runnable> Pool::Pick() {
-  if (disorder_ && ready_count_ > 0) return PickAny();
+  if (fuzzer_ && ready_count_ > 0) return PickAny();
   uint32_t level = 0;
   while (level < kLevels && ready_[level].empty()) ++level;
   auto shared = std::min_element(shared_.begin(), shared_.end(),
@@ -181,7 +181,7 @@ std::shared_ptr<Runnable> Pool::Pick() {
 
 // Priorities are hints and arrival orders nothing. Streams still go before helpers, as they are promised to.
 std::shared_ptr<Runnable> Pool::PickAny() {
-  uint32_t index = disorder_->Below(ready_count_);
+  uint32_t index = fuzzer_->Below(ready_count_);
   uint32_t level = 0;
   while (index >= ready_[level].size()) index -= static_cast<uint32_t>(ready_[level++].size());
   const auto chosen = ready_[level].begin() + index;

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/disorder.h"
+#include "cpu/schedule_fuzzer.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {
@@ -52,8 +52,8 @@ class Runnable {
 
 class Pool {
  public:
-  /// With `disorder`, threads take what is ready in any order.
-  explicit Pool(std::unique_ptr<Disorder> disorder = nullptr) : disorder_(std::move(disorder)) {}
+  /// With `fuzzer`, threads take what is ready in any order.
+  explicit Pool(std::unique_ptr<ScheduleFuzzer> fuzzer = nullptr) : fuzzer_(std::move(fuzzer)) {}
   /// The threads were joined before, so whoever drops the last reference may be any thread.
   ~Pool();
   Pool(const Pool&) = delete;
@@ -64,7 +64,7 @@ class Pool {
   /// Runs what is scheduled, then joins the threads. Idempotent. Thread: channel.
   void Join();
   /// Null but in tests. Lives as long as the pool.
-  [[nodiscard]] Disorder* disorder() const { return disorder_.get(); }
+  [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_.get(); }
   [[nodiscard]] uint32_t thread_count() const { return static_cast<uint32_t>(threads_.size()); }
 
   /// Runs `runnable` once on one of the threads. Thread: any.
@@ -99,7 +99,7 @@ class Pool {
   /// Sends `count` granted tokens. Without the lock, so that a woken thread does not run into it.
   void Notify(uint32_t count);
 
-  const std::unique_ptr<Disorder> disorder_;
+  const std::unique_ptr<ScheduleFuzzer> fuzzer_;
   std::vector<pthread_t> threads_;  // Written by Start and Join only.
   std::vector<ThreadStart> starts_;
   bool may_spin_ = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/family.h"
+#include "cpu/dynamic_parallelism.h"
 #include "cpu/grid.h"
 #include "cpu/module.h"
 #include "cpu/strided.h"
@@ -13,10 +13,10 @@ namespace {
 
 using hal::Ticket;
 
-// What a visitor runs itself: less work than the wake of a thread that would do it.
+// What a helper thread runs itself: less work than the wake of a thread that would do it.
 constexpr uint64_t kLightFreeBytes = 1 << 20;
-// A visitor has something else to do, so it leaves a longer row of light items to the pool.
-constexpr uint32_t kVisitorItems = 32;
+// A helper thread has something else to do, so it leaves a longer row of light items to the pool.
+constexpr uint32_t kHelperItems = 32;
 // Light items between two looks for a rival; after anything else there is always a look.
 constexpr uint32_t kTurnItems = 32;
 
@@ -35,7 +35,7 @@ std::atomic_ref<uint64_t> Word(uint64_t& word) {
 StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
     : Runnable(request.priority),
       pool_(std::move(pool)),
-      disorder_(pool_->disorder()),
+      fuzzer_(pool_->fuzzer()),
       slot_(request.slot),
       sink_(request.sink) {
   MR_CHECK(request.priority >= kGreatestPriority && request.priority <= kLeastPriority);
@@ -83,7 +83,7 @@ void StreamCore::Run() {
 
 void StreamCore::Visit() {
   Cores released;
-  Drive(Driver::kVisitor, released);
+  Drive(Driver::kHelper, released);
   DriveReleased(released);
 }
 
@@ -91,16 +91,16 @@ void StreamCore::Visit() {
 // length costs no stack.
 void StreamCore::DriveReleased(Cores& released) const {
   while (!released.empty()) {
-    if (disorder_) std::swap(released[disorder_->Below(static_cast<uint32_t>(released.size()))], released.back());
+    if (fuzzer_) std::swap(released[fuzzer_->Below(static_cast<uint32_t>(released.size()))], released.back());
     std::shared_ptr<StreamCore> stream = std::move(released.back());
     released.pop_back();
-    stream->Drive(Driver::kVisitor, released);
+    stream->Drive(Driver::kHelper, released);
   }
 }
 
 // The calling thread drives this stream, and does no more once this returns. `is_driven_` is true.
 void StreamCore::Drive(Driver driver, Cores& released) {
-  if (disorder_ && driver == Driver::kVisitor && disorder_->RefusesVisitor())
+  if (fuzzer_ && driver == Driver::kHelper && fuzzer_->RefusesHelper())
     return pool_->Schedule(shared_from_this());
   if (!has_current_ && !TakeNext(released)) return;
   for (uint32_t run = 1;; ++run) {
@@ -110,11 +110,11 @@ void StreamCore::Drive(Driver driver, Cores& released) {
       if (!TakeNext(released)) return;
       continue;
     }
-    if (driver == Driver::kVisitor && (!is_light || run > kVisitorItems)) {
+    if (driver == Driver::kHelper && (!is_light || run > kHelperItems)) {
       pool_->Schedule(shared_from_this());
       return;
     }
-    if (disorder_) disorder_->Pause();
+    if (fuzzer_) fuzzer_->Pause();
     if (!RunItem(driver)) return;
     // What was stopped half-way is not over.
     if (IsDropped(current_.ticket)) {
@@ -123,7 +123,7 @@ void StreamCore::Drive(Driver driver, Cores& released) {
       Report();
     }
     const bool is_driven = TakeNext(released);
-    // Others go on before this stream's next item, which may take long. A visitor's caller does it.
+    // Others go on before this stream's next item, which may take long. A helper thread's caller does it.
     if (driver == Driver::kPoolThread) DriveReleased(released);
     if (!is_driven) return;
     if (driver == Driver::kPoolThread && MustEndTurn(is_light, run)) return pool_->PutBack(shared_from_this());
@@ -132,7 +132,7 @@ void StreamCore::Drive(Driver driver, Cores& released) {
 
 // After the item that was the `run`th of this turn.
 bool StreamCore::MustEndTurn(bool is_light, uint32_t run) const {
-  if (disorder_ && disorder_->EndsTurn()) return true;
+  if (fuzzer_ && fuzzer_->EndsTurn()) return true;
   return (!is_light || run % kTurnItems == 0) && pool_->HasRival(priority());
 }
 
@@ -198,7 +198,7 @@ bool StreamCore::RunParts(Driver driver) {
   // The thread that finished a shared item comes here again.
   if (!parts->IsFinished()) {
     parts->SetStop({&last_kept_, current_.ticket});
-    if (driver == Driver::kVisitor) {
+    if (driver == Driver::kHelper) {
       parts->RunHere();
     } else if (!parts->RunOn(*pool_, shared_from_this())) {
       return false;
@@ -238,10 +238,10 @@ void StreamCore::Report() {
   const Ticket ticket = current_.ticket;
   current_.work = Nop{};
   has_current_ = false;
-  if (disorder_) disorder_->Pause();
+  if (fuzzer_) fuzzer_->Pause();
   completed_.store(ticket, std::memory_order_release);
   Word(slot_->device_word).store(ticket, std::memory_order_release);
-  if (disorder_) disorder_->Pause();
+  if (fuzzer_) fuzzer_->Pause();
   sink_->Progress(ticket);
 }
 
@@ -295,7 +295,7 @@ Status CpuStream::LaunchTogether(Ticket ticket, const hal::LaunchRequest& reques
   if (static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
     return {StatusCode::kUnsupported, "launching kernels from a cooperative launch"};
   }
-  auto grid = std::make_shared<CooperativeGrid>(request, core_->disorder());
+  auto grid = std::make_shared<CooperativeGrid>(request, core_->fuzzer());
   MR_TRY(threads_->Grow(most_together_, grid->block_count()));
   most_together_ = std::max(most_together_, grid->block_count());
   core_->Submit(ticket, StreamCore::Together{std::move(grid), threads_});
@@ -309,14 +309,14 @@ std::shared_ptr<Grid> CpuStream::MakeGrid(const hal::LaunchRequest& request) con
   const auto hidden = request.params.last(2);
   auto* slot = *static_cast<protocol::FaultSlot**>(hidden[0]);
   auto* fault_word = *static_cast<uint32_t**>(hidden[1]);
-  auto family = std::make_shared<Family>(core_->pool(), grid_limits_, slot, fault_word, core_->priority());
-  return std::make_shared<FamilyGrid>(request, std::move(family));
+  auto launch_tree = std::make_shared<LaunchTree>(core_->pool(), grid_limits_, slot, fault_word, core_->priority());
+  return std::make_shared<LaunchTreeGrid>(request, std::move(launch_tree));
 }
 
 Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds& host) {
   const cpu::Copy copy{dst, src, bytes};
   if (bytes >= kSweepBytes) {
-    core_->Submit(ticket, std::make_shared<SpreadCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));
+    core_->Submit(ticket, std::make_shared<ParallelCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));
   } else if (host.HasAny()) {
     core_->Submit(ticket, std::make_unique<const HostCopy>(copy, host, core_->slot()));
   } else {
@@ -330,7 +330,7 @@ Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, ui
   if (count * element_bytes < kSweepBytes) {
     core_->Submit(ticket, fill);
   } else {
-    core_->Submit(ticket, std::make_shared<SpreadFill>(fill, core_->priority()));
+    core_->Submit(ticket, std::make_shared<ParallelFill>(fill, core_->priority()));
   }
   return {};
 }
@@ -360,12 +360,12 @@ Status CpuStream::CopyPageable(std::byte*, const std::byte*, uint64_t) {
   return {};
 }
 
-Status CpuStream::Record(Ticket ticket, hal::Mark& mark) {
-  core_->Submit(ticket, static_cast<CpuMark&>(mark).stamp());
+Status CpuStream::Record(Ticket ticket, hal::EventHandle& event_handle) {
+  core_->Submit(ticket, static_cast<CpuEventHandle&>(event_handle).stamp());
   return {};
 }
 
-Status CpuStream::WaitMark(Ticket, hal::Mark&) {
+Status CpuStream::WaitEvent(Ticket, hal::EventHandle&) {
   return {StatusCode::kUnsupported, "waiting for an event of another process on a CPU device"};
 }
 

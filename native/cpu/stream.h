@@ -7,7 +7,7 @@
 //
 // Who may drive how far:
 //  - a pool thread runs anything, and gives up its turn between items when something as urgent waits for a thread;
-//  - a visitor runs a few light items and passes the rest to the pool. Visitors are the channel's thread, inside the
+//  - a helper thread runs a few light items and passes the rest to the pool. Helper threads are the channel's thread, inside the
 //    call that submits to an idle stream (a lone no-op answers in 12 to 15 us so, against 34 through a sleeping pool),
 //    and a thread of any device that has just completed what the stream waited for.
 #pragma once
@@ -24,12 +24,12 @@
 
 #include "cpu/block_threads.h"
 #include "cpu/grid.h"
-#include "cpu/mark.h"
+#include "cpu/event_handle.h"
 #include "cpu/memory.h"
 #include "cpu/pool.h"
-#include "cpu/spread.h"
+#include "cpu/parallel_task.h"
 #include "cpu/stop.h"
-#include "cpu/sweep.h"
+#include "cpu/parallel_copy.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -50,7 +50,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   };
   using Stamp = std::shared_ptr<Timestamp>;
   /// A launch, and copies and fills that are large or strided.
-  using Parts = std::shared_ptr<Spread>;
+  using Parts = std::shared_ptr<ParallelTask>;
   /// A cooperative launch, and the threads of its blocks.
   struct Together {
     std::shared_ptr<CooperativeGrid> grid;
@@ -65,7 +65,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
   [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
-  [[nodiscard]] Disorder* disorder() const { return disorder_; }
+  [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_; }
   [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
   /// Waits until nobody drives this stream. Thread: channel.
   void WaitUntilIdle();
@@ -75,7 +75,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   /// Whether somebody drives this stream, or it waits for another. Thread: any.
   [[nodiscard]] bool IsDriven();
 
-  // Of a device that is given up: give_up.cpp.
+  // Of a device that is given up: cancel.cpp.
   /// `to`, of another device, will wait here for `until` with its item `by`. False: it would wait for ever.
   [[nodiscard]] bool Promise(hal::Ticket until, const std::shared_ptr<StreamCore>& to, hal::Ticket by);
   /// Promises nothing any more.
@@ -92,7 +92,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
  private:
   using Cores = std::vector<std::shared_ptr<StreamCore>>;
-  enum class Driver { kPoolThread, kVisitor };
+  enum class Driver { kPoolThread, kHelper };
   struct Item {
     hal::Ticket ticket = 0;
     Work work;
@@ -133,7 +133,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   void Drop();
 
   const std::shared_ptr<Pool> pool_;
-  Disorder* const disorder_;  // The pool's; null but in tests.
+  ScheduleFuzzer* const fuzzer_;  // The pool's; null but in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;
 
@@ -191,8 +191,8 @@ class CpuStream final : public hal::Stream {
   Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                      std::span<const hal::StridedAxis> axes) override;
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;
-  Status Record(hal::Ticket ticket, hal::Mark& mark) override;
-  Status WaitMark(hal::Ticket ticket, hal::Mark& mark) override;
+  Status Record(hal::Ticket ticket, hal::EventHandle& event_handle) override;
+  Status WaitEvent(hal::Ticket ticket, hal::EventHandle& event_handle) override;
   /// An address, as a driver's handle is one, so that no stream of another backend has it either.
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(core_.get()); }
 

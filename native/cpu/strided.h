@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
-#include "cpu/spread.h"
-#include "cpu/sweep.h"
+#include "cpu/parallel_task.h"
+#include "cpu/parallel_copy.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -44,7 +44,7 @@ class StridedShape {
   uint32_t rank_ = 0;
 };
 
-class StridedSweep final : public Spread {
+class StridedSweep final : public ParallelTask {
  public:
   /// A copy, or, with a pattern, a fill.
   StridedSweep(const StridedShape& shape, std::optional<uint64_t> pattern, int32_t priority);

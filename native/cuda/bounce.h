@@ -1,4 +1,4 @@
-// Copies between two devices through host memory, for pairs whose direct road gives wrong bytes.
+// Copies between two devices through host memory, for pairs whose direct route gives wrong bytes.
 //
 // A copy goes chunk by chunk through one page-locked block: down from the source, up to the destination. It is ordered
 // on the stream that asked for it alone. A leg of another device runs on a hidden stream there, between two events:

@@ -106,20 +106,20 @@ uint64_t Device::FreeBytes() const {
   return free + pool_.UnusedBytes() + support_.reaper->UnusedBytes();
 }
 
-Result<std::unique_ptr<hal::Mark>> Device::CreateMark(protocol::MarkKind kind) {
-  return Mark::Create(timed_events_, kind);
+Result<std::unique_ptr<hal::EventHandle>> Device::CreateEvent(protocol::EventKind kind) {
+  return EventHandle::Create(timed_events_, kind);
 }
 
-Result<double> Device::Elapsed(const hal::Mark& start, const hal::Mark& end) {
-  return static_cast<const Mark&>(end).Since(static_cast<const Mark&>(start));
+Result<double> Device::Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) {
+  return static_cast<const EventHandle&>(end).Since(static_cast<const EventHandle&>(start));
 }
 
-Result<hal::IpcHandle> Device::ExportMark(hal::Mark& mark) {
-  return static_cast<Mark&>(mark).Export();
+Result<hal::IpcHandle> Device::ExportEvent(hal::EventHandle& event_handle) {
+  return static_cast<EventHandle&>(event_handle).Export();
 }
 
-Result<std::unique_ptr<hal::Mark>> Device::OpenMark(const hal::IpcHandle& handle) {
-  return Mark::Open(timed_events_, handle);
+Result<std::unique_ptr<hal::EventHandle>> Device::OpenEvent(const hal::IpcHandle& handle) {
+  return EventHandle::Open(timed_events_, handle);
 }
 
 Result<std::unique_ptr<hal::Memory>> Device::AllocateInterprocess(uint64_t bytes) {
@@ -203,7 +203,7 @@ void Device::Close() {
       // The context stays, but what the pool kept goes back to the device.
       if (support_.has_pools) {
         std::ignore = pool_.Trim(0);
-        // Whoever opens the device next finds marks of its own time.
+        // Whoever opens the device next finds events of its own time.
         std::ignore = pool_.ResetHighWater();
       }
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda/context.h"
-#include "cuda/mark.h"
+#include "cuda/event_handle.h"
 #include "cuda/memory_pool.h"
 #include "cuda/peers.h"
 #include "cuda/stream.h"
@@ -32,10 +32,10 @@ class Device final : public hal::Device {
   [[nodiscard]] uint64_t FreeBytes() const override;
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return true; }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override;
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override;
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark& mark) override;
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle& handle) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override;
+  [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override;
+  [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle& event_handle) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle& handle) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override;
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory& memory) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override;

@@ -120,7 +120,7 @@ Result<PeerRoute> ProbePeers(const PeerEnd& one, const PeerEnd& other) {
     Result<bool> is_right = IsRight(one, other, *host.value(), is_pooled);
     if (one.context->is_lost()) return one.context->Alive();
     if (other.context->is_lost()) return Status(StatusCode::kUpstream, "probing a lost peer");
-    // A road that fails without a fault is no road either.
+    // A route that fails without a fault is no route either.
     if (!is_right.ok() || !is_right.value()) return PeerRoute::kStaged;
   }
   return PeerRoute::kDirect;

@@ -2,7 +2,7 @@
 //
 // cuMemFree and cuIpcCloseMemHandle wait for the device, so no channel calls them. It records an event behind the
 // memory's last use instead and hands both over; a thread of the device looks at the events, and what they let go is
-// kept (kept_memory.h). The driver has it back when the device has nothing to do, when memory is short or trimmed, when
+// kept (deferred_frees.h). The driver has it back when the device has nothing to do, when memory is short or trimmed, when
 // too much is kept, and when the device closes. Only the first waits for nothing.
 // The thread starts with the first such memory, and sleeps while there is none. Where the system refuses a thread,
 // allocations, trims and the device's end look at the events, and the next such memory tries to start it again.
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cuda/context.h"
-#include "cuda/kept_memory.h"
+#include "cuda/deferred_frees.h"
 #include "cuda/memory.h"
 #include "hal/thread.h"
 
@@ -70,7 +70,7 @@ class Reaper {
 
   const std::shared_ptr<Context> context_;
   const uint64_t most_bytes_;
-  KeptMemory kept_;
+  DeferredFrees kept_;
 
   std::mutex sweep_mutex_;  // Held by a sweep, so that after one all that was reached is kept. Taken before mutex_.
   std::mutex mutex_;

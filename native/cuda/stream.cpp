@@ -9,7 +9,7 @@
 #include "cuda/context_scope.h"
 #include "cuda/device.h"
 #include "cuda/driver_errors.h"
-#include "cuda/mark.h"
+#include "cuda/event_handle.h"
 #include "cuda/memory.h"
 #include "cuda/own_streams.h"
 
@@ -181,7 +181,7 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
     if (copy.route == protocol::PeerRoute::kStaged) {
       return bounce_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from}, copy.bytes);
     }
-    // The driver finds the road by the contexts: directly where one reaches the other, else through the host.
+    // The driver finds the route by the contexts: directly where one reaches the other, else through the host.
     const CUresult code = Cuda().cuMemcpyPeerAsync(ToDevice(copy.dst), to->handle(), ToDevice(copy.src), from->handle(),
                                                    copy.bytes, handle_);
     return CheckAmong(context_, {to.get(), from.get()}, code, "copying between devices");
@@ -265,15 +265,15 @@ Status Stream::WaitFor(Stream& other, Ticket until) {
   return context_.Check(code, "waiting for another stream");
 }
 
-Status Stream::Record(Ticket ticket, hal::Mark& mark) {
+Status Stream::Record(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
-    return context_.Check(Cuda().cuEventRecord(static_cast<Mark&>(mark).event(), handle_), "recording a mark");
+    return context_.Check(Cuda().cuEventRecord(static_cast<EventHandle&>(event_handle).event(), handle_), "recording a event_handle");
   });
 }
 
-Status Stream::WaitMark(Ticket ticket, hal::Mark& mark) {
+Status Stream::WaitEvent(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
-    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<Mark&>(mark).event(), 0), "waiting for a mark");
+    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<EventHandle&>(event_handle).event(), 0), "waiting for a event_handle");
   });
 }
 

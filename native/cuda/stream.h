@@ -58,8 +58,8 @@ class Stream final : public hal::Stream {
                      std::span<const hal::StridedAxis> axes) override;
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
-  Status Record(hal::Ticket ticket, hal::Mark& mark) override;
-  Status WaitMark(hal::Ticket ticket, hal::Mark& mark) override;
+  Status Record(hal::Ticket ticket, hal::EventHandle& event_handle) override;
+  Status WaitEvent(hal::Ticket ticket, hal::EventHandle& event_handle) override;
   Status Nop(hal::Ticket ticket) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override;
   Status Free(hal::Ticket ticket, std::unique_ptr<hal::Memory> memory) override;

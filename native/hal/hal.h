@@ -162,9 +162,9 @@ struct StridedAxis {
 
 /// A place in a stream that the device stamps with its clock, or that other processes can wait for.
 /// Made and destroyed by the channel; recorded on streams of its own device.
-class Mark {
+class EventHandle {
  public:
-  virtual ~Mark() = default;
+  virtual ~EventHandle() = default;
 };
 
 /// What another process opens an event or an allocation by: cuIpcGetEventHandle, cuIpcGetMemHandle.
@@ -245,10 +245,10 @@ class Stream {
   /// may belong to another device and another channel thread, so its bookkeeping for this call is locked. kUpstream:
   /// that other device is lost.
   virtual Status Wait(Ticket ticket, Stream& other, Ticket until) = 0;
-  /// Stamps or records `mark` here. Of an interprocess mark: again, any number of times.
-  virtual Status Record(Ticket ticket, Mark& mark) = 0;
-  /// Later work runs after the last record of an interprocess mark, this process's or another's.
-  virtual Status WaitMark(Ticket ticket, Mark& mark) = 0;
+  /// Stamps or records `event` here. Of an interprocess event: again, any number of times.
+  virtual Status Record(Ticket ticket, EventHandle& event_handle) = 0;
+  /// Later work runs after the last record of an interprocess event, this process's or another's.
+  virtual Status WaitEvent(Ticket ticket, EventHandle& event_handle) = 0;
   virtual Status Nop(Ticket ticket) = 0;
   /// Memory that is valid for work of this stream after `ticket`. kOutOfMemory when there is none now.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> Allocate(Ticket ticket, uint64_t bytes) = 0;
@@ -256,7 +256,7 @@ class Stream {
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
   /// Makes the timeline word reach the last accepted ticket by itself. Called when the stream's backlog empties, every
-  /// kMarkEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too much on
+  /// kTimelineWriteEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too much on
   /// its way may do nothing this time, and one that reports each record anyway never does.
   virtual Status Signal() = 0;
 
@@ -274,8 +274,8 @@ class Stream {
   [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
 };
 
-/// Of a device's stream-ordered pool, in bytes. High marks count from the last ResetHighWater. What is kept of freed
-/// interprocess memory counts as reserved; its own high mark is added to the pool's, so that the sum is never too low.
+/// Of a device's stream-ordered pool, in bytes. high-water values count from the last ResetHighWater. What is kept of freed
+/// interprocess memory counts as reserved; its own high-water value is added to the pool's, so that the sum is never too low.
 struct PoolStats {
   uint64_t total = 0;
   uint64_t free = 0;
@@ -320,14 +320,14 @@ class Device {
   /// False where copies reach all host memory at the same price, so that no pump is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 
-  // Marks. Thread: channel, or control where it says so.
-  [[nodiscard]] virtual Result<std::unique_ptr<Mark>> CreateMark(protocol::MarkKind kind) = 0;
+  // Events. Thread: channel, or control where it says so.
+  [[nodiscard]] virtual Result<std::unique_ptr<EventHandle>> CreateEvent(protocol::EventKind kind) = 0;
   /// Milliseconds from `start` to `end`, two timestamps that are complete; negative when `end` came first.
-  [[nodiscard]] virtual Result<double> Elapsed(const Mark& start, const Mark& end) = 0;
+  [[nodiscard]] virtual Result<double> Elapsed(const EventHandle& start, const EventHandle& end) = 0;
 
   // Other processes. kUnsupported where the device has none of it. Thread: control.
-  [[nodiscard]] virtual Result<IpcHandle> ExportMark(Mark& mark) = 0;
-  [[nodiscard]] virtual Result<std::unique_ptr<Mark>> OpenMark(const IpcHandle& handle) = 0;
+  [[nodiscard]] virtual Result<IpcHandle> ExportEvent(EventHandle& event_handle) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<EventHandle>> OpenEvent(const IpcHandle& handle) = 0;
   /// Memory that ExportMemory takes: an allocation of its own, not of the pool, or a freed one that was never exported.
   /// Thread: pump. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "1768da502b3548e6";
+inline constexpr char kHash[] = "ebbe7a0a02bbbae0";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -19,7 +19,7 @@ inline constexpr uint32_t kMaxPending = 1048576;
 /// Limit of issued and uncompleted records of one stream. A stream at the limit is parked, so that it cannot fill the driver's launch queue and block other streams.
 inline constexpr uint32_t kStreamWindow = 512;
 /// A busy stream writes its timeline word at least once per this number of records.
-inline constexpr uint32_t kMarkEvery = 64;
+inline constexpr uint32_t kTimelineWriteEvery = 64;
 /// Largest number of dimensions of an array, and of axes in a strided record.
 inline constexpr uint32_t kMaxRank = 8;
 /// Size of the handle with which another process opens an event or memory.
@@ -40,9 +40,9 @@ enum class Opcode : uint16_t {
   kNop = 9,  // Does nothing and completes in stream order.
   kCopyStrided = 10,  // Copies elements between two strided ranges of this device's memory.
   kFillStrided = 11,  // Fills the elements of a strided range of this device's memory with one pattern.
-  kMark = 12,  // Records an event that has a driver event of its own: one with a timestamp, or one that other processes can open.
-  kMarkFree = 13,  // Destroys an event that has a driver event of its own, after earlier records of this stream.
-  kWaitMark = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
+  kRecordEvent = 12,  // Records an event that has a driver event of its own: one with a timestamp, or one that other processes can open.
+  kFreeEvent = 13,  // Destroys an event that has a driver event of its own, after earlier records of this stream.
+  kWaitEvent = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
   kHold = 15,  // Parks the stream until the owner thread releases this ticket.
 };
 
@@ -93,7 +93,7 @@ enum class HandleKind : uint32_t {
   kMemory = 0,  // Device memory.
   kHost = 1,  // Host memory.
   kKernel = 2,  // Kernels.
-  kMark = 3,  // Events that have a driver event of their own.
+  kEvent = 3,  // Events that have a driver event of their own.
 };
 
 /// The source of an allocation.
@@ -104,7 +104,7 @@ enum class AllocKind : uint16_t {
 };
 
 /// The purpose of an event that has a driver event of its own.
-enum class MarkKind : uint16_t {
+enum class EventKind : uint16_t {
   kTiming = 0,  // A timestamp. Recorded once: each `record()` of a timing event creates a new one.
   kInterprocess = 1,  // An event without a timestamp that other processes can open. It may be recorded any number of times.
 };
@@ -287,41 +287,41 @@ static_assert(offsetof(StridedAxis, extent) == 0);
 static_assert(offsetof(StridedAxis, dst_stride) == 8);
 static_assert(offsetof(StridedAxis, src_stride) == 16);
 
-/// `kind` is a MarkKind. The first record binds the handle.
-struct MarkRecord {
-  static constexpr Opcode kOpcode = Opcode::kMark;
+/// `kind` is an EventKind. The first record binds the handle.
+struct RecordEventRecord {
+  static constexpr Opcode kOpcode = Opcode::kRecordEvent;
   RecordHeader header;
   uint32_t handle;
   uint32_t kind;
 };
-static_assert(sizeof(MarkRecord) == 24);
-static_assert(offsetof(MarkRecord, header) == 0);
-static_assert(offsetof(MarkRecord, handle) == 16);
-static_assert(offsetof(MarkRecord, kind) == 20);
+static_assert(sizeof(RecordEventRecord) == 24);
+static_assert(offsetof(RecordEventRecord, header) == 0);
+static_assert(offsetof(RecordEventRecord, handle) == 16);
+static_assert(offsetof(RecordEventRecord, kind) == 20);
 
 /// The handle may be reused after the record was issued.
-struct MarkFreeRecord {
-  static constexpr Opcode kOpcode = Opcode::kMarkFree;
+struct FreeEventRecord {
+  static constexpr Opcode kOpcode = Opcode::kFreeEvent;
   RecordHeader header;
   uint32_t handle;
   uint32_t reserved;
 };
-static_assert(sizeof(MarkFreeRecord) == 24);
-static_assert(offsetof(MarkFreeRecord, header) == 0);
-static_assert(offsetof(MarkFreeRecord, handle) == 16);
-static_assert(offsetof(MarkFreeRecord, reserved) == 20);
+static_assert(sizeof(FreeEventRecord) == 24);
+static_assert(offsetof(FreeEventRecord, header) == 0);
+static_assert(offsetof(FreeEventRecord, handle) == 16);
+static_assert(offsetof(FreeEventRecord, reserved) == 20);
 
 /// An event that was never recorded causes no wait.
-struct WaitMarkRecord {
-  static constexpr Opcode kOpcode = Opcode::kWaitMark;
+struct WaitEventRecord {
+  static constexpr Opcode kOpcode = Opcode::kWaitEvent;
   RecordHeader header;
   uint32_t handle;
   uint32_t reserved;
 };
-static_assert(sizeof(WaitMarkRecord) == 24);
-static_assert(offsetof(WaitMarkRecord, header) == 0);
-static_assert(offsetof(WaitMarkRecord, handle) == 16);
-static_assert(offsetof(WaitMarkRecord, reserved) == 20);
+static_assert(sizeof(WaitEventRecord) == 24);
+static_assert(offsetof(WaitEventRecord, header) == 0);
+static_assert(offsetof(WaitEventRecord, handle) == 16);
+static_assert(offsetof(WaitEventRecord, reserved) == 20);
 
 /// The record has no fields besides the header.
 struct HoldRecord {

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "hal/hal.h"
-#include "runtime/bell.h"
+#include "runtime/doorbell.h"
 #include "runtime/handle_table.h"
 #include "runtime/host_entry.h"
 #include "runtime/memory_entry.h"
@@ -121,7 +121,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Status LoadModule(uint32_t module, std::span<const std::byte> image);
   /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.
   Result<uint64_t> BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes);
-  /// There is no such variable: its memory is spoiled by this failure.
+  /// There is no such variable: its memory is poisoned by this failure.
   void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure);
   /// The id of a failure of no stream's. Thread: any.
   static uint32_t ReserveFailure() { return next_failure_.fetch_add(1); }
@@ -136,13 +136,13 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     if (is_shut_) return Closed();
     return call(*device_);
   }
-  /// Tries the road from an open device of the same backend to this one; copies between them wait until then. Blocks.
+  /// Tries the route from an open device of the same backend to this one; copies between them wait until then. Blocks.
   Result<protocol::PeerRoute> ProbePeer(uint32_t from);
-  /// Milliseconds between two complete timing marks.
+  /// Milliseconds between two complete timing events.
   Result<double> Elapsed(uint32_t start, uint32_t end);
-  /// Binds the mark if it was never recorded.
-  Result<hal::IpcHandle> ExportMark(uint32_t mark);
-  Status OpenMark(uint32_t mark, const hal::IpcHandle& ipc);
+  /// Binds the event if it was never recorded.
+  Result<hal::IpcHandle> ExportEvent(uint32_t event_handle);
+  Status OpenEvent(uint32_t event_handle, const hal::IpcHandle& ipc);
   Result<hal::IpcHandle> ExportMemory(uint32_t memory);
   /// Records that name the handle wait for it; when it cannot be opened, they fail.
   Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
@@ -181,13 +181,13 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     Status failure;
     std::vector<uint32_t> parked;
   };
-  struct MarkEntry {
-    std::unique_ptr<hal::Mark> mark;
-    protocol::MarkKind kind = protocol::MarkKind::kTiming;
+  struct EventEntry {
+    std::unique_ptr<hal::EventHandle> event_handle;
+    protocol::EventKind kind = protocol::EventKind::kTiming;
     StreamState* stream = nullptr;  // Of the last record; null before the first.
     Ticket ticket = 0;
   };
-  using MarkRef = std::shared_ptr<MarkEntry>;
+  using EventRef = std::shared_ptr<EventEntry>;
   enum class Sight : uint8_t { kFound, kLater, kMalformed };
 
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
@@ -229,11 +229,11 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome IssueFillStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueMark(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueMarkFree(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueWaitMark(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueRecordEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueFreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome IssueWaitEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueHold(StreamState& stream, Ticket ticket);
-  Result<MarkRef> CreateMark(uint32_t handle, protocol::MarkKind kind);
+  Result<EventRef> CreateEvent(uint32_t handle, protocol::EventKind kind);
 
   /// The channel with this id; null when it is not open any more.
   std::shared_ptr<Channel> HomeOf(uint32_t device);
@@ -255,14 +255,14 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs);
   /// As Fail, unless the driver's answer is that the device is lost.
   Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
-  /// The end of a record that cannot run although all it names was found: its stream is doomed or could not be created,
-  /// or `cause` spoiled what it reads. Nothing when it can.
+  /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be created,
+  /// or `cause` poisoned what it reads. Nothing when it can.
   std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.
-  Outcome Doom(StreamState& stream, Ticket ticket, uint32_t device);
-  Outcome FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
-  void RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs);
+  Outcome Poison(StreamState& stream, Ticket ticket, uint32_t device);
+  Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
+  void RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed.
   /// `device`: the channel of the one that is gone, or 0.
   Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);
@@ -291,7 +291,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   protocol::FaultSlot* TakeFaultSlot(StreamState& stream);
   void CollectFaults(StreamState& stream);
 
-  /// Of the process: memory of one device can be spoiled by a failure on another.
+  /// Of the process: memory of one device can be poisoned by a failure on another.
   static inline std::atomic<uint32_t> next_failure_{1};
 
   hal::Backend& backend_;
@@ -338,7 +338,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   // Channel thread only.
   alignas(64) HandleTable<KernelEntry> kernels_;
-  HandleTable<MarkRef> marks_;
+  HandleTable<EventRef> events_table_;
   Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.

@@ -9,13 +9,13 @@
 namespace millrace {
 
 using hal::IpcHandle;
-using protocol::MarkKind;
+using protocol::EventKind;
 using protocol::PeerRoute;
 
 namespace {
 
-Status NoMark() {
-  return Status(StatusCode::kState, "the mark is not there");
+Status NoEvent() {
+  return Status(StatusCode::kState, "the event_handle is not there");
 }
 
 }  // namespace
@@ -70,56 +70,56 @@ Result<PeerRoute> Channel::Probe(Channel* other) {
   return device_->ProbePeer(*other->device_);
 }
 
-// ── Marks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Result<double> Channel::Elapsed(uint32_t start, uint32_t end) {
   Result<double> elapsed = Closed();
   RunOnChannel([&] {
     if (is_shut_) return;
-    const MarkEntry* entries[2] = {};
+    const EventEntry* entries[2] = {};
     for (int n = 0; const uint32_t handle : {start, end}) {
-      const MarkRef* const found = marks_.Find(handle);
-      if (found == nullptr || (*found)->kind != MarkKind::kTiming) {
-        elapsed = NoMark();
+      const EventRef* const found = events_table_.Find(handle);
+      if (found == nullptr || (*found)->kind != EventKind::kTiming) {
+        elapsed = NoEvent();
         return;
       }
-      const MarkEntry& entry = **found;
+      const EventEntry& entry = **found;
       if (entry.stream == nullptr || entry.stream->Completed() < entry.ticket) {
-        elapsed = Status(StatusCode::kState, "the mark was not reached yet");
+        elapsed = Status(StatusCode::kState, "the event_handle was not reached yet");
         return;
       }
       entries[n++] = &entry;
     }
-    elapsed = device_->Elapsed(*entries[0]->mark, *entries[1]->mark);
+    elapsed = device_->Elapsed(*entries[0]->event_handle, *entries[1]->event_handle);
   });
   return elapsed;
 }
 
-Result<IpcHandle> Channel::ExportMark(uint32_t mark) {
-  Result<MarkRef> entry = Closed();
+Result<IpcHandle> Channel::ExportEvent(uint32_t event_handle) {
+  Result<EventRef> entry = Closed();
   RunOnChannel([&] {
     if (is_shut_) return;
-    MarkRef* const found = marks_.Find(mark);
-    entry = found != nullptr ? Result<MarkRef>(*found) : CreateMark(mark, MarkKind::kInterprocess);
+    EventRef* const found = events_table_.Find(event_handle);
+    entry = found != nullptr ? Result<EventRef>(*found) : CreateEvent(event_handle, EventKind::kInterprocess);
   });
   if (!entry.ok()) return entry.status();
-  if (entry.value()->kind != MarkKind::kInterprocess) return NoMark();
-  auto exported = WithDevice([&](hal::Device& device) { return device.ExportMark(*entry.value()->mark); });
-  // Its last owner may be this one by now, and marks are destroyed by the channel.
+  if (entry.value()->kind != EventKind::kInterprocess) return NoEvent();
+  auto exported = WithDevice([&](hal::Device& device) { return device.ExportEvent(*entry.value()->event_handle); });
+  // Its last owner may be this one by now, and events are destroyed by the channel.
   Post([entry = std::move(entry).value()] {});
   return exported;
 }
 
-Status Channel::OpenMark(uint32_t mark, const IpcHandle& ipc) {
-  auto opened = WithDevice([&](hal::Device& device) { return device.OpenMark(ipc); });
+Status Channel::OpenEvent(uint32_t event_handle, const IpcHandle& ipc) {
+  auto opened = WithDevice([&](hal::Device& device) { return device.OpenEvent(ipc); });
   if (!opened.ok()) return opened.status();
-  auto entry = std::make_shared<MarkEntry>();
-  entry->mark = std::move(opened).value();
-  entry->kind = MarkKind::kInterprocess;
+  auto entry = std::make_shared<EventEntry>();
+  entry->event_handle = std::move(opened).value();
+  entry->kind = EventKind::kInterprocess;
   Status bound = Closed();
   RunOnChannel([&] {
     if (is_shut_) return;
-    marks_.Bind(mark, std::move(entry));
+    events_table_.Bind(event_handle, std::move(entry));
     bound = {};
   });
   return bound;
@@ -155,7 +155,7 @@ Status Channel::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes
     } else {
       auto entry = std::make_shared<MemoryEntry>();
       entry->bytes = bytes;
-      entry->spoil.Set(next_failure_.fetch_add(1));
+      entry->poison.Set(next_failure_.fetch_add(1));
       memory_.Bind(memory, std::move(entry));
     }
   });

@@ -69,7 +69,7 @@ void Channel::RunChanges() {
 
 bool Channel::DrainRing() {
   uint32_t read = 0;
-  for (; read < protocol::kMarkEvery; ++read) {
+  for (; read < protocol::kTimelineWriteEvery; ++read) {
     const std::span<const std::byte> bytes = ring_.Front();
     // Looked at after the record was found: what was submitted on a held channel is not read.
     if (bytes.empty() || is_held_.load(std::memory_order_acquire)) break;
@@ -225,7 +225,7 @@ void Channel::Finish() {
   });
   pinned_bytes_.store(0, std::memory_order_relaxed);
   memory_.TakeAll();
-  marks_.Clear();
+  events_table_.Clear();
   kernels_.Clear();
   fault_slots_.Clear();
   // Whoever came too late to be woken when the device was marked lost holds this channel.

@@ -76,7 +76,7 @@ Result<uint64_t> Channel::BindVariable(uint32_t handle, uint32_t module, const s
 void Channel::FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = bytes;
-  entry->spoil.Set(failure);
+  entry->poison.Set(failure);
   Post([this, handle, entry = std::move(entry)]() mutable {
     // What is there already may be in use.
     if (memory_.Find(handle) == nullptr) memory_.Bind(handle, std::move(entry));

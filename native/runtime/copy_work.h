@@ -42,11 +42,11 @@ struct CopyWork {
   CopyEnd src;
 
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
-  /// The failure that spoiled what it reads, or that left nothing to write to; 0 when there is none.
+  /// The failure that poisoned what it reads, or that left nothing to write to; 0 when there is none.
   [[nodiscard]] uint32_t Cause() const {
-    const uint32_t cause = src.entry == nullptr ? src.staging.spoiled_by() : (*src.entry)->spoil.by();
+    const uint32_t cause = src.entry == nullptr ? src.staging.poisoned_by() : (*src.entry)->poison.by();
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
-    return (*dst.entry)->spoil.by();
+    return (*dst.entry)->poison.by();
   }
   [[nodiscard]] Outputs Writes() const {
     return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .staging = dst.staging};

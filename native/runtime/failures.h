@@ -1,5 +1,5 @@
 // What went wrong on one stream: a list of ticket intervals. Neighbours with the same cause are one interval, so a
-// flooded stream that fails a million times over one spoiled array costs one entry.
+// flooded stream that fails a million times over one poisoned array costs one entry.
 //
 // The timeline slot's `failures` word is a version: it moves whenever an interval is added or grows, before the ticket
 // counts as completed. An owner that sees it move asks for the intervals from the last one it knows.

@@ -30,7 +30,7 @@ void FaultWatch::Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* s
   std::lock_guard lock(mutex_);
   Watched& watched = watched_.emplace_back(Watched{.ticket = ticket, .kernel = kernel, .slot = slot});
   watched.outputs.reserve(outputs.size());
-  for (const MemoryRef* output : outputs) watched.outputs.push_back({*output, (*output)->spoil.version()});
+  for (const MemoryRef* output : outputs) watched.outputs.push_back({*output, (*output)->poison.version()});
 }
 
 void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {

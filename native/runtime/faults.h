@@ -1,6 +1,6 @@
 // Records whose fault report may still come: checked launches, and copies of host memory whose owner may end. A kernel
 // that leaves an array's bounds, or a copy that finds its memory gone, fills its slot before its ticket counts as
-// completed; whoever notices turns the slot into a failure and spoils what the record would have written.
+// completed; whoever notices turns the slot into a failure and poisons what the record would have written.
 #pragma once
 
 #include <atomic>

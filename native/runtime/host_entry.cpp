@@ -5,7 +5,7 @@
 
 namespace millrace {
 
-uint32_t SpoiledRanges::by(uint64_t start, uint64_t bytes) {
+uint32_t PoisonedRanges::by(uint64_t start, uint64_t bytes) {
   if (is_clean_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
   uint32_t first = 0;
@@ -15,14 +15,14 @@ uint32_t SpoiledRanges::by(uint64_t start, uint64_t bytes) {
   return first;
 }
 
-void SpoiledRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure) {
+void PoisonedRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure) {
   std::lock_guard lock(mutex_);
   Cut(start, start + bytes);
   ranges_[start] = {start + bytes, failure};
   is_clean_.store(false, std::memory_order_release);
 }
 
-void SpoiledRanges::Overwrite(uint64_t start, uint64_t bytes) {
+void PoisonedRanges::Overwrite(uint64_t start, uint64_t bytes) {
   if (is_clean_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
   Cut(start, start + bytes);
@@ -30,14 +30,14 @@ void SpoiledRanges::Overwrite(uint64_t start, uint64_t bytes) {
 }
 
 /// The first range that ends behind `start`.
-SpoiledRanges::Ranges::iterator SpoiledRanges::FirstBehind(uint64_t start) {
+PoisonedRanges::Ranges::iterator PoisonedRanges::FirstBehind(uint64_t start) {
   const auto next = ranges_.upper_bound(start);
   if (next == ranges_.begin()) return next;
   const auto before = std::prev(next);
   return before->second.end > start ? before : next;
 }
 
-void SpoiledRanges::Cut(uint64_t start, uint64_t end) {
+void PoisonedRanges::Cut(uint64_t start, uint64_t end) {
   for (auto at = FirstBehind(start); at != ranges_.end() && at->first < end;) {
     const auto [first, range] = *at;
     at = ranges_.erase(at);

@@ -1,7 +1,7 @@
 // Registered host memory, as channels know it: where it is, whether it may still be touched, and which parts of it a
-// failure spoiled.
+// failure poisoned.
 //
-// Only staging memory is spoiled: JavaScript writes to all other host memory unseen, and would be refused what it
+// Only staging memory is poisoned: JavaScript writes to all other host memory unseen, and would be refused what it
 // wrote.
 #pragma once
 
@@ -18,9 +18,9 @@
 namespace millrace {
 
 /// Byte ranges that hold nothing, because what would have written them did not. Thread: any.
-class SpoiledRanges {
+class PoisonedRanges {
  public:
-  /// The failure that came first of those that spoiled any of these bytes, or 0.
+  /// The failure that came first of those that poisoned any of these bytes, or 0.
   [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes);
   /// What would have written these bytes did not.
   void Set(uint64_t start, uint64_t bytes, uint32_t failure);
@@ -43,7 +43,7 @@ class SpoiledRanges {
 
 struct HostState {
   hal::HostLease lease;
-  SpoiledRanges spoiled;
+  PoisonedRanges poisoned;
 };
 
 struct HostEntry {
@@ -61,12 +61,12 @@ struct HostRange {
   uint64_t start = 0;
   uint64_t bytes = 0;
 
-  [[nodiscard]] uint32_t spoiled_by() const { return state == nullptr ? 0 : state->spoiled.by(start, bytes); }
-  void Spoil(uint32_t failure) const {
-    if (state != nullptr) state->spoiled.Set(start, bytes, failure);
+  [[nodiscard]] uint32_t poisoned_by() const { return state == nullptr ? 0 : state->poisoned.by(start, bytes); }
+  void Poison(uint32_t failure) const {
+    if (state != nullptr) state->poisoned.Set(start, bytes, failure);
   }
   void Overwrite() const {
-    if (state != nullptr) state->spoiled.Overwrite(start, bytes);
+    if (state != nullptr) state->poisoned.Overwrite(start, bytes);
   }
 };
 

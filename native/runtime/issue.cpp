@@ -1,6 +1,6 @@
 // One record: resolve what it names, park the stream or hand the work to the backend, say what failed.
 //
-// A record is decided whole before anything changes: it parks untouched, or it is accepted, or it fails and spoils
+// A record is decided whole before anything changes: it parks untouched, or it is accepted, or it fails and poisons
 // what it would have written. A failed record still completes its ticket, in stream order.
 
 #include <algorithm>
@@ -49,12 +49,12 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
       return IssueCopyStrided(stream, ticket, reader);
     case Opcode::kFillStrided:
       return IssueFillStrided(stream, ticket, reader);
-    case Opcode::kMark:
-      return IssueMark(stream, ticket, reader);
-    case Opcode::kMarkFree:
-      return IssueMarkFree(stream, ticket, reader);
-    case Opcode::kWaitMark:
-      return IssueWaitMark(stream, ticket, reader);
+    case Opcode::kRecordEvent:
+      return IssueRecordEvent(stream, ticket, reader);
+    case Opcode::kFreeEvent:
+      return IssueFreeEvent(stream, ticket, reader);
+    case Opcode::kWaitEvent:
+      return IssueWaitEvent(stream, ticket, reader);
     case Opcode::kHold:
       return IssueHold(stream, ticket);
     case Opcode::kAlloc:
@@ -70,7 +70,7 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
     case Opcode::kWait:
       return IssueWait(stream, ticket, reader);
     case Opcode::kNop:
-      if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
+      if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
     default:
@@ -107,7 +107,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     stream.backend.reset();
   }
   stream.Forget();
-  stream.doomed_by = stream.doomed_device = 0;
+  stream.poisoned_by = stream.doomed_device = 0;
   stream.CompleteOnHost(ticket);
   std::lock_guard lock(ring_.producer_mutex());
   stream.is_reserved = false;
@@ -135,18 +135,18 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  if (is_lost) return Doom(stream, ticket, record.device);
+  if (is_lost) return Poison(stream, ticket, record.device);
   if (target->Issued() < record.ticket && target->AddWaiter(record.ticket, false, shared_from_this(), stream.index())) {
     return ParkFor(stream, *other, ParkReason::kPoint);
   }
   // A stream whose records can only fail has them fail in their order: who waits for it counts on what it waited for.
-  const bool can_run = stream.doomed_by == 0 && stream.backend != nullptr;
+  const bool can_run = stream.poisoned_by == 0 && stream.backend != nullptr;
   {
     std::lock_guard lock(other->access_mutex());
     if (other->device() == nullptr || target->backend == nullptr) return LookAgain(stream);
     if (can_run && &other->backend() == &backend_) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
-      if (status.code() == StatusCode::kUpstream) return Doom(stream, ticket, record.device);
+      if (status.code() == StatusCode::kUpstream) return Poison(stream, ticket, record.device);
       return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
     }
   }
@@ -169,24 +169,24 @@ Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, Par
   return Park(stream, reason);
 }
 
-Channel::Outcome Channel::Doom(StreamState& stream, Ticket ticket, uint32_t device) {
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, {});
+Channel::Outcome Channel::Poison(StreamState& stream, Ticket ticket, uint32_t device) {
+  if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
   const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
   stream.doomed_device = device;
-  stream.doomed_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
+  stream.poisoned_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
-Channel::Outcome Channel::FailDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
-  RecordDoomed(stream, ticket, outputs);
+Channel::Outcome Channel::FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
+  RecordPoisoned(stream, ticket, outputs);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
-void Channel::RecordDoomed(StreamState& stream, Ticket ticket, const Outputs& outputs) {
+void Channel::RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
-  RecordFailure(stream, ticket, {.status = status, .cause = stream.doomed_by, .lost_device = stream.doomed_device},
+  RecordFailure(stream, ticket, {.status = status, .cause = stream.poisoned_by, .lost_device = stream.doomed_device},
                 outputs);
 }
 
@@ -211,9 +211,9 @@ bool Channel::WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket) {
 
 std::optional<Channel::Outcome> Channel::FailUnready(StreamState& stream, Ticket ticket, uint32_t cause,
                                                      const Outputs& outputs) {
-  if (stream.doomed_by != 0) return FailDoomed(stream, ticket, outputs);
+  if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, outputs);
   if (cause != 0) {
-    const Status status(StatusCode::kUpstream, "it reads what an earlier failure spoiled");
+    const Status status(StatusCode::kUpstream, "it reads what an earlier failure poisoned");
     return Fail(stream, ticket, {.status = status, .cause = cause}, outputs);
   }
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
@@ -243,7 +243,7 @@ uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure fail
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  outputs.Spoil(failure.cause != 0 ? failure.cause : id);
+  outputs.Poison(failure.cause != 0 ? failure.cause : id);
   return id;
 }
 

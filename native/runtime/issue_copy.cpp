@@ -58,7 +58,7 @@ std::shared_ptr<Channel> Channel::HomeOf(uint32_t device) {
 }
 
 Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
-  if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may have to spoil its other end.
+  if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may have to poison its other end.
   uint64_t size = 0;
   if (end.IsDevice()) {
     if (end.home == this) {
@@ -129,7 +129,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
     if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
   }
   // A report is of the version that it makes.
-  if (copy.IsWhole()) (*dst.entry)->spoil.Overwrite();
+  if (copy.IsWhole()) (*dst.entry)->poison.Overwrite();
   dst.staging.Overwrite();
   if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
   const Status status = is_of_device && is_of_others
@@ -181,10 +181,10 @@ Channel::Outcome Channel::IssueCopyStrided(StreamState& stream, Ticket ticket, R
   }
   MemoryRef* const written[] = {dst};
   const Outputs outputs{.memory = written};
-  uint32_t cause = (*src)->spoil.by();
-  if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->spoil.by();
+  uint32_t cause = (*src)->poison.by();
+  if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->spoil.Overwrite();
+  if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->poison.Overwrite();
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
   return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, outputs);

@@ -83,7 +83,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       if (!needs_polling_) output_names_scratch_.push_back(arg.handle);
     }
     const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
-    if (cause == 0 && is_needed) cause = (*entry)->spoil.by();
+    if (cause == 0 && is_needed) cause = (*entry)->poison.by();
     if (!is_needed) overwritten_scratch_.push_back(entry);
     if (kind == ArgKind::kVariable) continue;
     params[count] = &values[count];
@@ -108,9 +108,9 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     params[count + 1] = &values[count + 1];
     count += 2;
   }
-  for (MemoryRef* entry : overwritten_scratch_) (*entry)->spoil.Overwrite();
+  for (MemoryRef* entry : overwritten_scratch_) (*entry)->poison.Overwrite();
   for (size_t n = 0; n < output_names_scratch_.size(); ++n) {
-    output_names_scratch_[n] |= uint64_t{(*outputs_scratch_[n])->spoil.version()} << 32;
+    output_names_scratch_[n] |= uint64_t{(*outputs_scratch_[n])->poison.version()} << 32;
   }
   const hal::LaunchRequest request{
       .kernel = kernel.kernel.get(),
@@ -145,7 +145,7 @@ void Channel::KernelFailed(StreamState& stream, Ticket ticket, const hal::Kernel
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   for (const uint64_t output : failed.outputs) {
     const std::optional<MemoryRef> found = memory_.Look(static_cast<uint32_t>(output));
-    if (found) (*found)->spoil.SetIf(static_cast<uint32_t>(output >> 32), id);
+    if (found) (*found)->poison.SetIf(static_cast<uint32_t>(output >> 32), id);
   }
   if (failed.status.code() == StatusCode::kDeviceLost) MarkLost(failed.status);
 }
@@ -170,7 +170,7 @@ void Channel::CollectFaults(StreamState& stream) {
                           .has_fault = !is_copy,
                           .fault = *watched.slot};
     const uint32_t id = stream.failures.Add(failure, stream.slot());
-    for (const FaultWatch::Output& output : watched.outputs) output.entry->spoil.SetIf(output.version, id);
+    for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
     watched.outputs.clear();
   });
   // Unless another kernel raised it meanwhile.

@@ -22,7 +22,7 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
       memory_.Find(record.handle) != nullptr) {
     return FailMalformed(stream, ticket);
   }
-  if (stream.doomed_by != 0) {
+  if (stream.poisoned_by != 0) {
     return FailAlloc(stream, ticket, record, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, NoStream());
@@ -88,7 +88,7 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
   RecordFailure(stream, ticket,
                 {.status = why,
-                 .cause = stream.doomed_by,
+                 .cause = stream.poisoned_by,
                  .lost_device = stream.doomed_device,
                  .requested_bytes = record.bytes,
                  .free_bytes = free_bytes},
@@ -135,9 +135,9 @@ template <typename Call>
 Channel::Outcome Channel::FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call) {
   MemoryRef* const written[] = {&entry};
   const Outputs outputs{.memory = written};
-  const uint32_t cause = entry->address == nullptr ? entry->spoil.by() : 0;
+  const uint32_t cause = entry->address == nullptr ? entry->poison.by() : 0;
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (is_whole) entry->spoil.Overwrite();
+  if (is_whole) entry->poison.Overwrite();
   const Status status = call(entry->address);
   return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, outputs);
 }

@@ -87,7 +87,7 @@ Channel::Outcome Channel::EndPumpedCopy(StreamState& stream, Ticket ticket) {
   if (pumped->written != nullptr) outputs.memory = written;
   if (pumped->status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs, 0);
   if (!pumped->status.ok()) return FailDriver(stream, ticket, pumped->status, 0, outputs);
-  if (pumped->is_whole) pumped->written->spoil.Overwrite();
+  if (pumped->is_whole) pumped->written->poison.Overwrite();
   pumped->staged.Overwrite();
   CloseTicket(stream, ticket);
   return Outcome::kIssued;

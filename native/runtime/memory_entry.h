@@ -1,4 +1,4 @@
-// One allocation, as channels know it: its memory, and which failure spoiled what is in it.
+// One allocation, as channels know it: its memory, and which failure poisoned what is in it.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,12 @@
 
 namespace millrace {
 
-/// Whether contents are spoiled, and by which failure. A fault is reported after its launch, perhaps after contents
-/// that replaced those it spoiled; so contents have a version, and a late report counts only for the version it is
+/// Whether contents are poisoned, and by which failure. A fault is reported after its launch, perhaps after contents
+/// that replaced those it poisoned; so contents have a version, and a late report counts only for the version it is
 /// about. Thread: any; copies of other devices overwrite too.
-class Spoil {
+class Poison {
  public:
-  /// The id of the failure that spoiled the contents, or 0.
+  /// The id of the failure that poisoned the contents, or 0.
   [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
   [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
   /// All of it is written anew. Called before the backend is given the work: it may be over, and others may look,
@@ -43,7 +43,7 @@ struct MemoryEntry {
   std::byte* address = nullptr;  // Null when the allocation failed.
   uint64_t bytes = 0;            // As asked for.
   protocol::AllocKind kind = protocol::AllocKind::kPool;
-  Spoil spoil;
+  Poison poison;
 };
 using MemoryRef = std::shared_ptr<MemoryEntry>;
 

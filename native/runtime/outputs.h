@@ -1,4 +1,4 @@
-// What a record writes. If it does not run, that is spoiled.
+// What a record writes. If it does not run, that is poisoned.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ struct Outputs {
   std::span<MemoryRef* const> memory = {};
   HostRange staging = {};
 
-  void Spoil(uint32_t failure) const {
-    for (MemoryRef* const entry : memory) (*entry)->spoil.Set(failure);
-    staging.Spoil(failure);
+  void Poison(uint32_t failure) const {
+    for (MemoryRef* const entry : memory) (*entry)->poison.Set(failure);
+    staging.Poison(failure);
   }
 };
 

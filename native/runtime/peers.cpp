@@ -11,18 +11,18 @@ namespace millrace {
 std::optional<protocol::PeerRoute> PeerRoutes::Find(uint32_t from, std::shared_ptr<StreamWaker> waker,
                                                     uint32_t stream) {
   std::lock_guard lock(mutex_);
-  Road& road = roads_[from];
-  if (!road.route) road.waiting.Add(std::move(waker), stream);
-  return road.route;
+  RouteProbe& probe = probes_[from];
+  if (!probe.route) probe.waiting.Add(std::move(waker), stream);
+  return probe.route;
 }
 
 void PeerRoutes::Set(uint32_t from, protocol::PeerRoute route) {
   WaitingStreams waiting;
   {
     std::lock_guard lock(mutex_);
-    Road& road = roads_[from];
-    road.route = route;
-    waiting = std::exchange(road.waiting, {});
+    RouteProbe& probe = probes_[from];
+    probe.route = route;
+    waiting = std::exchange(probe.waiting, {});
   }
   waiting.Wake();
 }
@@ -31,7 +31,7 @@ void PeerRoutes::WakeAll() {
   WaitingStreams waiting;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [from, road] : roads_) waiting.Add(std::exchange(road.waiting, {}));
+    for (auto& [from, probe] : probes_) waiting.Add(std::exchange(probe.waiting, {}));
   }
   waiting.Wake();
 }

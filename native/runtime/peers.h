@@ -13,22 +13,22 @@ namespace millrace {
 
 class Channel;
 
-/// The roads that lead to a device, by the channel of the device they come from. Thread: any.
+/// The routes that lead to a device, by the channel of the device they come from. Thread: any.
 class PeerRoutes {
  public:
-  /// Nothing while the road was not tried; the stream is then woken.
+  /// Nothing while the route was not tried; the stream is then woken.
   std::optional<protocol::PeerRoute> Find(uint32_t from, std::shared_ptr<StreamWaker> waker, uint32_t stream);
   void Set(uint32_t from, protocol::PeerRoute route);
   /// Wakes everybody: the device is lost or closed.
   void WakeAll();
 
  private:
-  struct Road {
+  struct RouteProbe {
     std::optional<protocol::PeerRoute> route;
     WaitingStreams waiting;
   };
   std::mutex mutex_;
-  std::unordered_map<uint32_t, Road> roads_;  // Guarded by mutex_.
+  std::unordered_map<uint32_t, RouteProbe> probes_;  // Guarded by mutex_.
 };
 
 /// Which streams of other channels were given work that uses memory of this device, so that it waits for their end

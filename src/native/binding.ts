@@ -90,8 +90,8 @@ export interface Binding {
   setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): void;
   probePeer(channel: number, other: number): PeerRoute;
   elapsed(channel: number, start: number, end: number): number;
-  exportMark(channel: number, mark: number): Uint8Array<ArrayBuffer>;
-  openMark(channel: number, mark: number, ipc: Uint8Array): void;
+  exportEvent(channel: number, eventHandle: number): Uint8Array<ArrayBuffer>;
+  openEvent(channel: number, eventHandle: number, ipc: Uint8Array): void;
   exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;
   openMemory(channel: number, memory: number, ipc: Uint8Array, byteLength: number): void;
   /** NVRTC, if it can be opened; runs off the loop. */
@@ -109,14 +109,14 @@ export interface Binding {
   keepGroup(pid: number, isRunning: boolean): void;
   /** Removes the folder and its contents when this environment ends for any reason, unless `isThere` was set to false before. */
   keepFolder(path: string, isThere: boolean): void;
-  /** Call it once, before `takeTurn`. The addon calls `onGranted` on this thread after it granted turns. */
-  openTurns(onGranted: () => void): void;
+  /** Call it once, before `takeCompilerSlot`. The addon calls `onGranted` on this thread after it granted turns. */
+  openCompilerSlots(onGranted: () => void): void;
   /** Takes one of the `limit` turns that all environments share, and returns true. When all are taken, returns false and grants one later, in order. */
-  takeTurn(limit: number): boolean;
+  takeCompilerSlot(limit: number): boolean;
   /** The number of turns granted since the last call. */
-  grantedTurns(): number;
+  grantedCompilerSlots(): number;
   /** Passes a turn on. An environment that ends passes on all that it holds. */
-  giveTurn(): void;
+  releaseCompilerSlot(): void;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** One per environment. `record` is the block records are written into, held until closePort; `onWake` is called on this thread, coalesced. */

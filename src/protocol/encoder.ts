@@ -16,9 +16,9 @@ import {
   HoldRecord,
   LaunchArg,
   LaunchRecord,
-  MarkFreeRecord,
-  type MarkKind,
-  MarkRecord,
+  FreeEventRecord,
+  type EventKind,
+  RecordEventRecord,
   MAX_RECORD_BYTES,
   type MemorySpace,
   NopRecord,
@@ -27,7 +27,7 @@ import {
   StreamCreateRecord,
   StreamDestroyRecord,
   StridedAxis,
-  WaitMarkRecord,
+  WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
 
@@ -161,20 +161,20 @@ export class Encoder {
     this.#u64(at + StridedAxis.SRC_STRIDE, srcStride, Math.floor(srcStride / TWO_32));
   }
 
-  mark(stream: number, handle: number, kind: MarkKind): number {
-    this.#u32[MarkRecord.HANDLE >> WORD] = handle;
-    this.#u32[MarkRecord.KIND >> WORD] = kind;
-    return this.#header(Opcode.MARK, MarkRecord.BYTE_SIZE, stream);
+  recordEvent(stream: number, handle: number, kind: EventKind): number {
+    this.#u32[RecordEventRecord.HANDLE >> WORD] = handle;
+    this.#u32[RecordEventRecord.KIND >> WORD] = kind;
+    return this.#header(Opcode.RECORD_EVENT, RecordEventRecord.BYTE_SIZE, stream);
   }
 
-  markFree(stream: number, handle: number): number {
-    this.#u32[MarkFreeRecord.HANDLE >> WORD] = handle;
-    return this.#header(Opcode.MARK_FREE, MarkFreeRecord.BYTE_SIZE, stream);
+  freeEvent(stream: number, handle: number): number {
+    this.#u32[FreeEventRecord.HANDLE >> WORD] = handle;
+    return this.#header(Opcode.FREE_EVENT, FreeEventRecord.BYTE_SIZE, stream);
   }
 
-  waitMark(stream: number, handle: number): number {
-    this.#u32[WaitMarkRecord.HANDLE >> WORD] = handle;
-    return this.#header(Opcode.WAIT_MARK, WaitMarkRecord.BYTE_SIZE, stream);
+  waitEvent(stream: number, handle: number): number {
+    this.#u32[WaitEventRecord.HANDLE >> WORD] = handle;
+    return this.#header(Opcode.WAIT_EVENT, WaitEventRecord.BYTE_SIZE, stream);
   }
 
   hold(stream: number): number {

@@ -31,14 +31,14 @@ export interface BackendReport {
 
 /** One interval of failed tickets of one stream. */
 export interface FailureRecord {
-  /** Unique within the process and never 0: memory of one device can be spoiled by a failure on another. */
+  /** Unique within the process and never 0: memory of one device can be poisoned by a failure on another. */
   readonly id: number;
   readonly first: number;
   readonly last: number;
   readonly status: Status;
   readonly driverStatus: number;
   readonly note: string;
-  /** UPSTREAM: the id of the failure that spoiled the memory, which other streams, of any device, may have had; else 0. */
+  /** UPSTREAM: the id of the failure that poisoned the memory, which other streams, of any device, may have had; else 0. */
   readonly cause: number;
   /** DEVICE_LOST: the channel of the device that is gone, which is another one; 0 where that is not known. */
   readonly lostDevice: number;

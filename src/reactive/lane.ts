@@ -6,13 +6,13 @@
 //
 // Thread: owner.
 import type { Shape } from '../core/elements/shape.js';
-import { DeviceArray } from '../core/faces/array.js';
-import type { Device } from '../core/faces/device.js';
+import { DeviceArray } from '../core/api/array.js';
+import type { Device } from '../core/api/device.js';
 import { ArgumentError } from '../core/base/errors.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
-import { PinnedArray } from '../core/faces/pinned.js';
+import { PinnedArray } from '../core/api/pinned.js';
 
-import type { Stream } from '../core/faces/stream.js';
+import type { Stream } from '../core/api/stream.js';
 
 /**
  * One of the N slots of `overlap`, with a stream and memory of its own. Array contents are unspecified at the start of an item. The
@@ -195,7 +195,7 @@ export interface LaneSet {
 }
 
 /** Lanes on the given streams in turn, or on streams of their own, which close with them. */
-export function openLanes(device: Device, depth: number, streams: readonly Stream[] | undefined): LaneSet {
+export function openSimd(device: Device, depth: number, streams: readonly Stream[] | undefined): LaneSet {
   const ownStreams: Stream[] = [];
   const lanes: OwnedLane[] = [];
   const close = async (): Promise<void> => {

@@ -5,16 +5,16 @@
 // launch$ submit and pass on, so the device gets a whole chain at once, and a failure on the way arrives where the chain
 // is awaited.
 import type { Shape } from '../core/elements/shape.js';
-import type { LaunchArgs } from '../core/faces/launch-args.js';
+import type { LaunchArgs } from '../core/api/launch-args.js';
 import type { MonoTypeOperatorFunction, Observable, OperatorFunction } from 'rxjs';
-import type { DeviceArray } from '../core/faces/array.js';
-import type { DTypeOf } from '../core/faces/array-factory.js';
+import type { DeviceArray } from '../core/api/array.js';
+import type { DTypeOf } from '../core/api/array-factory.js';
 import { ArgumentError } from '../core/base/errors.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
-import type { PinnedArray } from '../core/faces/pinned.js';
-import { readArray } from '../core/faces/readback.js';
-import type { Stream } from '../core/faces/stream.js';
+import type { PinnedArray } from '../core/api/pinned.js';
+import { readArray } from '../core/api/readback.js';
+import type { Stream } from '../core/api/stream.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
 

@@ -13,7 +13,7 @@
 import { addAbortListener } from 'node:events';
 import type { Observable } from 'rxjs';
 import { AbortError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
-import type { Device } from '../core/faces/device.js';
+import type { Device } from '../core/api/device.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Lane, LaneSet, OwnedLane } from './lane.js';
 import type { Meter } from './meter.js';
@@ -46,7 +46,7 @@ type RunState = 'idle' | 'running' | 'closing';
 
 export class OverlapRun<T, R> {
   readonly #settings: RunSettings<T, R>;
-  readonly #makeLanes: () => LaneSet;
+  readonly #makeSimd: () => LaneSet;
   #lanes: LaneSet | undefined;
   #free: OwnedLane[] = [];
   /** Open items: in the order of the source, or (unordered) those that settled first in front. */
@@ -72,9 +72,9 @@ export class OverlapRun<T, R> {
   skippedCount = 0;
 
   /** Lanes are made when the first result is asked for. */
-  constructor(settings: RunSettings<T, R>, makeLanes: () => LaneSet) {
+  constructor(settings: RunSettings<T, R>, makeSimd: () => LaneSet) {
     this.#settings = settings;
-    this.#makeLanes = makeLanes;
+    this.#makeSimd = makeSimd;
   }
 
   /** The next result. Asking for it says that the one before is no longer used. */
@@ -140,7 +140,7 @@ export class OverlapRun<T, R> {
     if (signal?.aborted) return this.#onAbort(signal);
     if (signal) this.#abortListener = addAbortListener(signal, () => this.#onAbort(signal));
     try {
-      this.#lanes = this.#makeLanes();
+      this.#lanes = this.#makeSimd();
       this.#free = this.#lanes.lanes.toReversed();
       this.#iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
     } catch (error) {

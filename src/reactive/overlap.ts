@@ -5,9 +5,9 @@
 import { show } from '../core/base/arguments.js';
 import type { Observable } from 'rxjs';
 import { ArgumentError } from '../core/base/errors.js';
-import type { Device } from '../core/faces/device.js';
-import type { Stream } from '../core/faces/stream.js';
-import { openLanes, type Lane } from './lane.js';
+import type { Device } from '../core/api/device.js';
+import type { Stream } from '../core/api/stream.js';
+import { openSimd, type Lane } from './lane.js';
 import { Meter, type Resource } from './meter.js';
 import { observable, type Sink } from './observe.js';
 import { OverlapRun } from './overlap-run.js';
@@ -23,7 +23,7 @@ export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
 export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
 
 /** How many items are in flight, on which streams, and what a failure does. */
-export interface LaneOptions {
+export interface SimdOptions {
   /** Items in flight, 1 to 1024. Default: the number of `streams`, or 3 without them. */
   readonly depth?: number;
   /** Streams for the lanes to use in turn; the run leaves them open. Default: every lane creates its own. */
@@ -38,7 +38,7 @@ export interface LaneOptions {
 }
 
 /** Options of `overlap`: those of its lanes, and the order of the results. */
-export interface OverlapOptions extends LaneOptions {
+export interface OverlapOptions extends SimdOptions {
   /** True (default): results in the order of the source. False: as they are ready. */
   readonly ordered?: boolean;
 }
@@ -99,7 +99,7 @@ export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOp
       isSkipping: onError === 'skip',
       meter,
     };
-    const run = new OverlapRun<T, R>(settings, () => openLanes(device, depth, opts.streams));
+    const run = new OverlapRun<T, R>(settings, () => openSimd(device, depth, opts.streams));
     last = { run, meter };
     return run;
   }

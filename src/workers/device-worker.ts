@@ -4,9 +4,9 @@
 // This environment holds the timeline and all host memory that the device knows: an owner that is terminated would take
 // its references along, while the device goes on writing.
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { KernelBuilder } from '../build/images/builder.js';
-import type { Nvrtc } from '../build/compilers/cuda-compiler.js';
-import { endBuildsWith } from '../build/system/leftovers.js';
+import { KernelBuilder } from '../toolchain/images/builder.js';
+import type { Nvrtc } from '../toolchain/compilers/cuda-compiler.js';
+import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
@@ -40,8 +40,8 @@ const NO_IMAGE: Uint8Array = new Uint8Array(0);
 /** What a device lacks that does not support a call. */
 const CAPABILITIES: Partial<Record<ControlName, string>> = {
   setPeer: 'peer access',
-  exportMark: 'interprocess',
-  openMark: 'interprocess',
+  exportEvent: 'interprocess',
+  openEvent: 'interprocess',
   exportMemory: 'interprocess',
   openMemory: 'interprocess',
   elapsed: 'timing',
@@ -206,7 +206,7 @@ class ControlledDevice {
       const call = binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
       send({ type: 'answered', id, value: call(this.channel, ...args) });
     } catch (error) {
-      const refused = name === 'openMark' || name === 'openMemory' ? asUnopened(error) : error;
+      const refused = name === 'openEvent' || name === 'openMemory' ? asUnopened(error) : error;
       send({ type: 'refused', id, error: encodeError(asMillraceError(refused, `The call ${name} failed`, CAPABILITIES[name])) });
     }
   }

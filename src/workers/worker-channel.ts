@@ -252,7 +252,7 @@ export class WorkerChannel implements Channel {
         take(this.#variables, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
         break;
       case 'registerFailed':
-        process.emitWarning(`${message.error.message} Copies to and from it take the slow road.`, {
+        process.emitWarning(`${message.error.message} Copies to and from it fall back to pageable memory.`, {
           type: 'MillraceWarning',
           code: message.error.code,
         });

@@ -378,7 +378,7 @@ export function cooperative(target: Target): void {
       const error = await rejectionOf(launch.done);
       expect(error).toBeInstanceOf(BoundsError);
       expect(error.message).toContain('grid_straying');
-      // What it wrote is spoiled, and the device goes on.
+      // What it wrote is poisoned, and the device goes on.
       stream.fill(x, 0);
       using never = stream.from(new Int32Array(n).fill(99));
       stream.launch(straying, { threads: n, block: WIDTH, cooperative: true }, { x, at: never, turns: 6 });

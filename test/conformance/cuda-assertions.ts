@@ -70,8 +70,8 @@ export function cudaAssertions(target: Target): void {
           [waits, 'i != bad (line 3 of the text)'],
           [cut, 'on line 6 of the text'],
         ] as const) {
-          using spoiled = device.full(96, -1, 'i32');
-          const error = await rejectionOf(device.stream.launch(made, { grid: 3, block: 32 }, { x: spoiled, bad: 41 }).done);
+          using poisoned = device.full(96, -1, 'i32');
+          const error = await rejectionOf(device.stream.launch(made, { grid: 3, block: 32 }, { x: poisoned, bad: 41 }).done);
           expect(error).toBeInstanceOf(LaunchError);
           expect((error as LaunchError).code).toBe('ERR_MILLRACE_ASSERT');
           expect(error.message).toContain(`The assertion ${assertion} of kernel ${made.name} `);

@@ -1,4 +1,4 @@
-// Chapter 6, where two devices are needed: what a failure on one spoils on the other, and what it leaves alone.
+// Chapter 6, where two devices are needed: what a failure on one poisons on the other, and what it leaves alone.
 import { describe, expect } from 'vitest';
 import { BoundsError, f32, i32, input, kernel, output, UpstreamError } from 'millrace';
 import { runChild } from '../support/child.js';
@@ -15,7 +15,7 @@ export function failuresOfTwo(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S611', 'what is copied from a spoiled array is spoiled, and tells the first failure', async () => {
+    rule('S611', 'what is copied from a poisoned array is poisoned, and tells the first failure', async () => {
       const { device, other } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -39,7 +39,7 @@ export function failuresOfTwo(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array([3, 3, 3, 3]));
     });
 
-    rule('S611', 'a kernel does not run on what was copied from a spoiled array, and spoils what it would have written', async () => {
+    rule('S611', 'a kernel does not run on what was copied from a poisoned array, and poisons what it would have written', async () => {
       const { device, other } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -65,7 +65,7 @@ export function failuresOfTwo(target: Target): void {
       }
     });
 
-    rule('S606', 'a copy from the other device heals what it overwrites whole, in one piece or several', async () => {
+    rule('S606', 'a copy from the other device clears what it overwrites whole, in one piece or several', async () => {
       const { device, other } = chapter;
       for (const count of [4, 10 * 2 ** 20]) {
         using x = device.ones(4);

@@ -1,4 +1,4 @@
-// Chapter 6, second half: operations that fail on the device, and what a failure spoils.
+// Chapter 6, second half: operations that fail on the device, and what a failure poisons.
 import { describe, expect } from 'vitest';
 import {
   BoundsError,
@@ -85,7 +85,7 @@ export function failures(target: Target): void {
       await Promise.all([failing.close(), other.close()]);
     });
 
-    rule('S604', 'later operations of the stream that do not read what was spoiled run', async () => {
+    rule('S604', 'later operations of the stream that do not read what was poisoned run', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
@@ -98,7 +98,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S605', 'reading what a failure spoiled is an UpstreamError with the first cause', async () => {
+    rule('S605', 'reading what a failure poisoned is an UpstreamError with the first cause', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
@@ -138,7 +138,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S605', 'a spoiled array stays spoiled for other streams', async () => {
+    rule('S605', 'a poisoned array stays poisoned for other streams', async () => {
       const { device } = chapter;
       const other = device.createStream();
       using x = device.ones(4);
@@ -149,7 +149,7 @@ export function failures(target: Target): void {
       await other.close();
     });
 
-    rule('S606', 'overwriting the whole array heals it; a part does not', async () => {
+    rule('S606', 'overwriting the whole array clears it; a part does not', async () => {
       const { device } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -163,7 +163,7 @@ export function failures(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array([1, 2, 3, 4]));
     });
 
-    rule('S606', 'what was overwritten before the fault was reported is not spoiled by it', async () => {
+    rule('S606', 'what was overwritten before the fault was reported is not poisoned by it', async () => {
       const { device } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -186,7 +186,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S607', 'a kernel that does not build fails its launches and spoils what they would have written', async () => {
+    rule('S607', 'a kernel that does not build fails its launches and poisons what they would have written', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = stream.zeros(4);
@@ -253,7 +253,7 @@ export function failures(target: Target): void {
 
     rule(
       'S609',
-      'an allocation that fails spoils its own array and nothing else',
+      'an allocation that fails poisons its own array and nothing else',
       async () => {
         const { device } = chapter;
         const stream = device.createStream();

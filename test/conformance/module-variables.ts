@@ -25,8 +25,8 @@ const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
   x[i + 100] = 1;
 });
 
-/** An array that a failure spoiled. */
-async function spoiled(device: Device, length: number) {
+/** An array that a failure poisoned. */
+async function poisoned(device: Device, length: number) {
   const x = device.zeros(length);
   const error = await rejectionOf(device.stream.launch(outside, { threads: 1 }, { x }).done);
   expect(error).toBeInstanceOf(BoundsError);
@@ -180,7 +180,7 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       }
     });
 
-    rule('S477', 'a spoiled constant stops the kernels that read it until it is overwritten', async () => {
+    rule('S477', 'a poisoned constant stops the kernels that read it until it is overwritten', async () => {
       const { device } = chapter;
       const { stream } = device;
       const module = cudaModule(WEIGHTS);
@@ -189,7 +189,7 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       using x = device.full(4, 2);
       using y = device.zeros(4);
       stream.fill(weights, 1);
-      using bad = await spoiled(device, 4);
+      using bad = await poisoned(device, 4);
       expect(await rejectionOf(stream.copy(weights, bad).done)).toBeInstanceOf(UpstreamError);
       const error = (await rejectionOf(stream.launch(weigh, { threads: 4 }, { x, y, n: 4 }).done)) as UpstreamError;
       expect(error).toBeInstanceOf(UpstreamError);
@@ -199,14 +199,14 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       expect([...(await y.read())]).toEqual([15.5, 15.5, 15.5, 15.5]);
     });
 
-    rule('S477', 'a launch that fails spoils the variables it may have written', async () => {
+    rule('S477', 'a launch that fails poisons the variables it may have written', async () => {
       const { device } = chapter;
       const { stream } = device;
       const module = cudaModule(WEIGHTS);
       const weigh = module.kernel('weigh', { x: input(f32), y: output(f32), n: i32 });
       const weights = module.global(device, 'weights', f32, 4);
       const gravity = module.global(device, 'physics::inner::gravity', f32, 1);
-      using x = await spoiled(device, 4);
+      using x = await poisoned(device, 4);
       using y = device.zeros(4);
       expect(await rejectionOf(stream.launch(weigh, { threads: 4 }, { x, y, n: 4 }).done)).toBeInstanceOf(UpstreamError);
       expect((await rejectionOf(gravity.read())) as Error).toBeInstanceOf(UpstreamError);

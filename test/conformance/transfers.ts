@@ -135,7 +135,7 @@ export function transfers(target: Target): void {
       });
     }
 
-    rule('S350', 'stats count what arrays use, and the high-water marks stay until they are reset', async () => {
+    rule('S350', 'stats count what arrays use, and the high-water values stay until they are reset', async () => {
       const { device } = chapter;
       await device.synchronize();
       const before = await device.pool.stats();

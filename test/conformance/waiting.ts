@@ -233,7 +233,7 @@ export function waiting(target: Target): void {
         const copy = device.stream.copy(host, x);`;
       const unread = await runChild(lines);
       expect([unread.code, unread.stderr]).toEqual([0, '']);
-      // The device is through before the promise is read, and nothing else is left to run: the bytes have yet to land.
+      // The device is through before the promise is read, and nothing else is left to run: the bytes have yet to reach the host.
       const read = await runChild(`${lines}
         const copied = device.stream.record();
         for (let n = 0; n < 3; n++) await new Promise((resolve) => setTimeout(resolve, 1));

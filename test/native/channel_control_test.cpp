@@ -122,15 +122,15 @@ MR_TEST(memory_of_another_process_is_waited_for_and_freed_in_order) {
 
 MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
   RecordingBackend backend;
-  RecordingMark marked(backend.controls, protocol::MarkKind::kInterprocess);
+  RecordingEventHandle marked(backend.controls, protocol::EventKind::kInterprocess);
   Rig rig(backend);
   backend.controls.pump.is_shut = true;
   auto memory = rig.device->ExportMemory(RecordingMemory(16));
-  auto mark = rig.device->ExportMark(marked);
+  auto event_handle = rig.device->ExportEvent(marked);
   // What they opened comes too late to be bound, and they say so.
   std::thread asking(
       [&] { MR_EXPECT(rig.channel->OpenMemory(Handle(0), memory.value(), 16).code() == StatusCode::kState); });
-  std::thread marking([&] { MR_EXPECT(rig.channel->OpenMark(Handle(0), mark.value()).code() == StatusCode::kState); });
+  std::thread marking([&] { MR_EXPECT(rig.channel->OpenEvent(Handle(0), event_handle.value()).code() == StatusCode::kState); });
   MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 2; }));
   std::thread closing([&] { rig.channel->Close(); });
   MR_EXPECT(Eventually([&] { return rig.channel->LostStatus() != StatusCode::kOk; }));

@@ -106,7 +106,7 @@ MR_TEST(what_uses_a_variable_that_is_not_there_fails_of_its_failure_and_kernels_
   MR_EXPECT(launched < filled);
 }
 
-MR_TEST(a_launch_that_fails_spoils_the_variables_it_writes_and_those_it_reads_stop_it) {
+MR_TEST(a_launch_that_fails_poisons_the_variables_it_writes_and_those_it_reads_stop_it) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
@@ -121,7 +121,7 @@ MR_TEST(a_launch_that_fails_spoils_the_variables_it_writes_and_those_it_reads_st
   backend.controls.refuse_launches = 1;
   const Ticket failed = Launch(rig, a, Handle(0), writing);
   const Ticket stopped = Launch(rig, a, Handle(0), writing);
-  const Ticket healed = rig.Fill(a, Handle(5), 16);
+  const Ticket cleared = rig.Fill(a, Handle(5), 16);
   const Ticket runs = Launch(rig, a, Handle(0), writing);
   MR_EXPECT(rig.Completes(a, runs));
   const auto failures = rig.Failures(a);
@@ -129,7 +129,7 @@ MR_TEST(a_launch_that_fails_spoils_the_variables_it_writes_and_those_it_reads_st
   MR_EXPECT(failures[0].first == failed && failures[0].last == failed);
   MR_EXPECT(failures[1].first == stopped && failures[1].last == stopped);
   MR_EXPECT_EQ(failures[1].cause, failures[0].id);
-  MR_EXPECT(healed < runs);
+  MR_EXPECT(cleared < runs);
 }
 
 MR_TEST(a_closed_device_loads_no_module) {

@@ -1,4 +1,4 @@
-// Copies that name memory of other devices: what they wait for, which road they take, what a failure spoils across
+// Copies that name memory of other devices: what they wait for, which route they take, what a failure poisons across
 // devices, and that no device takes its memory away under them.
 #include <array>
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 
 using protocol::PeerRoute;
 
-/// Two devices with a stream each, and the road between them tried both ways.
+/// Two devices with a stream each, and the route between them tried both ways.
 struct Pair {
   explicit Pair(RecordingBackend& backend) : first(backend, 0), second(backend, 1) {
     a = first.Stream();
@@ -66,7 +66,7 @@ MR_TEST(a_stream_of_a_third_device_copies_between_two_others) {
   MR_EXPECT(backend.controls.log.Find(Line("c0", copied, "copy b from a")) >= 0);
 }
 
-MR_TEST(copies_of_a_pair_wait_until_its_road_was_tried_and_no_other_record_does) {
+MR_TEST(copies_of_a_pair_wait_until_its_route_was_tried_and_no_other_record_does) {
   RecordingBackend backend;
   Pair pair(backend);
   const uint32_t other = pair.first.Stream();
@@ -75,7 +75,7 @@ MR_TEST(copies_of_a_pair_wait_until_its_road_was_tried_and_no_other_record_does)
   const Ticket copied = pair.first.Copy(pair.a, {pair.first, Handle(0)}, {pair.second, Handle(0)}, 16);
   MR_EXPECT(pair.first.Parks(pair.a, ParkReason::kPeer));
   MR_EXPECT(std::string(ParkReasonName(ParkReason::kPeer)) == "peer");
-  // The other direction is another road.
+  // The other direction is another route.
   MR_EXPECT(pair.second.channel->ProbePeer(pair.first.channel->id()).ok());
   backend.controls.route = PeerRoute::kStaged;
   backend.controls.probe.is_shut = true;
@@ -84,7 +84,7 @@ MR_TEST(copies_of_a_pair_wait_until_its_road_was_tried_and_no_other_record_does)
     MR_EXPECT(probed.ok() && probed.value() == PeerRoute::kStaged);
   });
   MR_EXPECT(Eventually([&] { return backend.controls.probe.waiting.load() == 1; }));
-  // Both channels go on meanwhile, also with copies that know their road.
+  // Both channels go on meanwhile, also with copies that know their route.
   MR_EXPECT(pair.first.Completes(other, pair.first.Nop(other).ticket));
   const Ticket known = pair.second.Copy(pair.b, {pair.second, Handle(0)}, {pair.first, Handle(0)}, 16);
   MR_EXPECT(pair.second.Completes(pair.b, known));
@@ -132,14 +132,14 @@ MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) 
   const auto failures = pair.first.Failures(pair.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT(failures[0].first == failed && failures[0].status.code() == StatusCode::kOutOfMemory);
-  // The next one tries again, and a whole overwrite heals what the failed one left.
+  // The next one tries again, and a whole overwrite clears what the failed one left.
   MR_EXPECT(pair.first.Completes(pair.a, copy(64)));
   MR_EXPECT(log.Find("a0 stages 64") >= 0);
   MR_EXPECT(pair.first.Completes(pair.a, pair.first.Copy(pair.a, Handle(0), Handle(0), 16)));
   MR_EXPECT(pair.first.Failures(pair.a).size() == 1);
 }
 
-MR_TEST(a_road_that_cannot_be_tried_leads_through_the_host) {
+MR_TEST(a_route_that_cannot_be_tried_leads_through_the_host) {
   RecordingBackend backend;
   RecordingBackend stranger;
   Pair pair(backend);
@@ -157,7 +157,7 @@ MR_TEST(a_road_that_cannot_be_tried_leads_through_the_host) {
   MR_EXPECT(itself.ok() && itself.value() == PeerRoute::kDirect);
 }
 
-MR_TEST(a_device_does_not_close_while_a_road_to_it_is_tried) {
+MR_TEST(a_device_does_not_close_while_a_route_to_it_is_tried) {
   RecordingBackend backend;
   Pair pair(backend);
   backend.controls.probe.is_shut = true;
@@ -190,7 +190,7 @@ MR_TEST(host_memory_of_another_device_is_waited_for_and_copied_plainly) {
   MR_EXPECT(pair.first.Failures(pair.a).at(0).status.code() == StatusCode::kInternal);
 }
 
-MR_TEST(failures_spoil_and_overwrites_heal_across_devices) {
+MR_TEST(failures_poison_and_overwrites_clear_across_devices) {
   RecordingBackend backend;
   Pair pair(backend);
   pair.Probe();
@@ -200,8 +200,8 @@ MR_TEST(failures_spoil_and_overwrites_heal_across_devices) {
   MR_EXPECT(pair.second.Completes(pair.b, made));
   backend.controls.free_bytes = 8;
   const Ticket failed = pair.first.Alloc(pair.a, Handle(0), 16);
-  const Ticket spoils = pair.first.Copy(pair.a, there, here, 16);
-  MR_EXPECT(pair.first.Completes(pair.a, spoils));
+  const Ticket poisons = pair.first.Copy(pair.a, there, here, 16);
+  MR_EXPECT(pair.first.Completes(pair.a, poisons));
   const auto first = pair.first.Failures(pair.a);
   MR_REQUIRE(first.size() == 2);
   MR_EXPECT(first[0].first == failed && first[1].status.code() == StatusCode::kUpstream);
@@ -220,10 +220,10 @@ MR_TEST(failures_spoil_and_overwrites_heal_across_devices) {
   const Ticket still = pair.second.Copy(pair.b, Handle(1), Handle(0), 16);
   MR_EXPECT(pair.second.Completes(pair.b, still));
   MR_EXPECT(pair.second.Failures(pair.b).back().last == still);
-  const Ticket heals = pair.first.Copy(pair.a, there, {pair.first, Handle(2)}, 16);
-  MR_EXPECT(pair.first.Completes(pair.a, heals));
-  const Ticket healed = pair.second.Copy(pair.b, Handle(1), Handle(0), 16);
-  MR_EXPECT(pair.second.Completes(pair.b, healed));
+  const Ticket clears = pair.first.Copy(pair.a, there, {pair.first, Handle(2)}, 16);
+  MR_EXPECT(pair.first.Completes(pair.a, clears));
+  const Ticket cleared = pair.second.Copy(pair.b, Handle(1), Handle(0), 16);
+  MR_EXPECT(pair.second.Completes(pair.b, cleared));
   MR_EXPECT(pair.second.Failures(pair.b).back().last == still);
 }
 
@@ -233,7 +233,7 @@ MR_TEST(a_copy_from_a_lost_or_closed_device_fails_alone) {
   Rig third(backend, 2);
   const Rig::End here{pair.first, Handle(0)};
   pair.first.Alloc(pair.a, Handle(0), 16);
-  // Parked for memory, a road and a pin of a device that is then lost.
+  // Parked for memory, a route and a pin of a device that is then lost.
   const uint32_t streams[] = {pair.first.Stream(), pair.first.Stream(), pair.first.Stream()};
   third.Alloc(third.Stream(), Handle(1), 16);
   const Ticket copies[] = {
@@ -252,7 +252,7 @@ MR_TEST(a_copy_from_a_lost_or_closed_device_fails_alone) {
     MR_EXPECT(pair.first.Completes(streams[n], pair.first.Nop(streams[n]).ticket));
     MR_EXPECT(pair.first.Failures(streams[n]).size() == 1);
   }
-  // What it would have written is spoiled.
+  // What it would have written is poisoned.
   const Ticket read = pair.first.Copy(pair.a, Handle(0), Handle(0), 16);
   MR_EXPECT(pair.first.Completes(pair.a, read));
   MR_EXPECT(pair.first.Failures(pair.a).at(0).status.code() == StatusCode::kUpstream);

@@ -96,7 +96,7 @@ MR_TEST(page_locked_memory_is_not_pumped_and_two_places_of_the_host_need_no_devi
   MR_EXPECT(backend.controls.log.Find("a0 pumps 16") == -1);
 }
 
-MR_TEST(a_pumped_copy_that_fails_spoils_and_one_that_does_not_heals) {
+MR_TEST(a_pumped_copy_that_fails_poisons_and_one_that_does_not_clears) {
   RecordingBackend backend;
   PumpRig pump(backend);
   Rig& rig = *pump.rig;

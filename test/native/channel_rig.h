@@ -128,8 +128,8 @@ class Rig {
                                                .bytes = bytes});
   }
   Ticket Hold(uint32_t stream) { return Submit(stream, protocol::HoldRecord{}); }
-  Ticket Mark(uint32_t stream, uint32_t handle, protocol::MarkKind kind = protocol::MarkKind::kTiming) {
-    return Submit(stream, protocol::MarkRecord{.handle = handle, .kind = static_cast<uint32_t>(kind)});
+  Ticket EventHandle(uint32_t stream, uint32_t handle, protocol::EventKind kind = protocol::EventKind::kTiming) {
+    return Submit(stream, protocol::RecordEventRecord{.handle = handle, .kind = static_cast<uint32_t>(kind)});
   }
   /// Of one block.
   struct Block {

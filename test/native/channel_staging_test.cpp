@@ -1,4 +1,4 @@
-// Staging memory of the host between devices of two backends: a failure spoils it as it does device memory, part by
+// Staging memory of the host between devices of two backends: a failure poisons it as it does device memory, part by
 // part.
 #include <array>
 
@@ -12,7 +12,7 @@ using protocol::Access;
 using protocol::CopyFlag;
 
 MR_TEST(spoiled_ranges_are_told_apart_by_their_bytes) {
-  SpoiledRanges ranges;
+  PoisonedRanges ranges;
   MR_EXPECT_EQ(ranges.by(0, 100), 0u);
   ranges.Set(10, 10, 7);
   ranges.Set(30, 10, 5);
@@ -46,7 +46,7 @@ struct Road {
     MR_EXPECT(first.channel->InstallKernel(Handle(0), {}).ok());
     MR_EXPECT(second.channel->InstallKernel(Handle(0), {}).ok());
   }
-  void Spoil() {
+  void Poison() {
     one.controls.refuse_launches = 1;
     first.Launch(a, Handle(0), Handle(0), Access::kReadWrite);
   }
@@ -82,7 +82,7 @@ struct Road {
     MR_EXPECT(second.Completes(b, arrived));
     return arrived;
   }
-  [[nodiscard]] bool IsSpoiled() {
+  [[nodiscard]] bool IsPoisoned() {
     const Ticket launched = second.Launch(b, Handle(0), Handle(0), Access::kRead);
     MR_EXPECT(second.Completes(b, launched));
     const auto failures = second.Failures(b);
@@ -100,68 +100,68 @@ struct Road {
   uint32_t b = 0;
 };
 
-MR_TEST(what_could_not_leave_spoils_its_staging_memory_and_what_it_would_have_arrived_at) {
-  Road road;
-  road.Spoil();
-  const Ticket left = road.Leave(16, 16);
-  const Ticket arrived = road.Arrive(16, 16);
-  const auto first = road.first.Failures(road.a);
+MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_arrived_at) {
+  Road route;
+  route.Poison();
+  const Ticket left = route.Leave(16, 16);
+  const Ticket arrived = route.Arrive(16, 16);
+  const auto first = route.first.Failures(route.a);
   MR_REQUIRE(first.size() == 2 && first[1].first == left && first[1].cause == first[0].id);
-  const auto second = road.second.Failures(road.b);
+  const auto second = route.second.Failures(route.b);
   MR_REQUIRE(second.size() == 1 && second[0].first == arrived);
   MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
   // The kernel of the other device does not run on it.
-  MR_EXPECT(road.IsSpoiled());
-  MR_EXPECT_EQ(road.second.Failures(road.b).back().cause, first[0].id);
+  MR_EXPECT(route.IsPoisoned());
+  MR_EXPECT_EQ(route.second.Failures(route.b).back().cause, first[0].id);
   // Bytes beside it are as good as ever.
-  const size_t failures = road.second.Failures(road.b).size();
-  road.Arrive(0, 16);
-  MR_EXPECT(road.second.Failures(road.b).size() == failures && !road.IsSpoiled());
+  const size_t failures = route.second.Failures(route.b).size();
+  route.Arrive(0, 16);
+  MR_EXPECT(route.second.Failures(route.b).size() == failures && !route.IsPoisoned());
   // Overwritten, it is good again; what was read of it before stays what it is.
-  road.Arrive(16, 16);
-  MR_EXPECT(road.IsSpoiled());
-  road.first.Fill(road.a, Handle(0), 16);
-  road.Leave(16, 16);
-  MR_EXPECT(road.IsSpoiled());
-  road.Arrive(16, 16);
-  MR_EXPECT(!road.IsSpoiled());
+  route.Arrive(16, 16);
+  MR_EXPECT(route.IsPoisoned());
+  route.first.Fill(route.a, Handle(0), 16);
+  route.Leave(16, 16);
+  MR_EXPECT(route.IsPoisoned());
+  route.Arrive(16, 16);
+  MR_EXPECT(!route.IsPoisoned());
 }
 
-MR_TEST(host_memory_that_a_program_writes_is_not_spoiled) {
-  Road road;
-  road.Spoil();
-  road.Leave(16, 16, 0);
-  road.Arrive(16, 16);
-  MR_EXPECT(road.second.Failures(road.b).empty());
+MR_TEST(host_memory_that_a_program_writes_is_not_poisoned) {
+  Road route;
+  route.Poison();
+  route.Leave(16, 16, 0);
+  route.Arrive(16, 16);
+  MR_EXPECT(route.second.Failures(route.b).empty());
   // Nor is what served as staging memory before, for a copy that says nothing of it.
-  road.Leave(16, 16);
-  road.Arrive(16, 16, 0);
-  MR_EXPECT(road.second.Failures(road.b).empty());
+  route.Leave(16, 16);
+  route.Arrive(16, 16, 0);
+  MR_EXPECT(route.second.Failures(route.b).empty());
 }
 
-MR_TEST(pieces_heal_together_what_they_overwrite_together) {
-  Road road;
+MR_TEST(pieces_clear_poison_together_where_they_overwrite_together) {
+  Road route;
   const auto bring = [&](uint64_t at) {
-    road.Leave(16, 8);
-    road.Arrive(16, 8, at == 0 ? Road::First : Road::Staged, at);
+    route.Leave(16, 8);
+    route.Arrive(16, 8, at == 0 ? Road::First : Road::Staged, at);
   };
-  road.Spoil();
+  route.Poison();
   bring(0);
-  MR_EXPECT(road.IsSpoiled());
-  road.first.Fill(road.a, Handle(0), 16);
+  MR_EXPECT(route.IsPoisoned());
+  route.first.Fill(route.a, Handle(0), 16);
   bring(8);
-  MR_EXPECT(road.IsSpoiled());
+  MR_EXPECT(route.IsPoisoned());
   bring(0);
   bring(8);
-  MR_EXPECT(!road.IsSpoiled());
-  // A later piece that fails spoils all of it.
+  MR_EXPECT(!route.IsPoisoned());
+  // A later piece that fails poisons all of it.
   bring(0);
-  road.Spoil();
+  route.Poison();
   bring(8);
-  MR_EXPECT(road.IsSpoiled());
+  MR_EXPECT(route.IsPoisoned());
 }
 
-MR_TEST(pumped_copies_spoil_staging_memory_and_heed_it) {
+MR_TEST(pumped_copies_poison_staging_memory_and_heed_it) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();

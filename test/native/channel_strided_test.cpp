@@ -1,5 +1,5 @@
 // Strided records: which axes reach the backend, which are refused before anybody computes an address from them, and
-// which writes heal what was spoiled.
+// which writes clear what was poisoned.
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -94,42 +94,42 @@ MR_TEST(a_strided_record_shorter_than_its_rank_says_fails) {
   MR_EXPECT(rig.Failures(a).at(0).status.code() == StatusCode::kInternal);
 }
 
-MR_TEST(a_strided_write_heals_only_when_it_leaves_nothing_as_it_was) {
+MR_TEST(a_strided_write_clears_only_when_it_leaves_nothing_as_it_was) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   rig.Alloc(a, Handle(0), 48);
   rig.Alloc(a, Handle(1), 48);
   MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
-  const auto is_spoiled = [&] {
+  const auto is_poisoned = [&] {
     const Ticket read = rig.Copy(a, Handle(1), Handle(0), 48);
     MR_EXPECT(rig.Completes(a, read));
     const auto failures = rig.Failures(a);
     return !failures.empty() && failures.back().last == read;
   };
-  const auto spoil = [&] {
+  const auto poison = [&] {
     backend.controls.refuse_launches = 1;
     rig.Launch(a, Handle(0), Handle(0), protocol::Access::kWrite);
-    MR_EXPECT(is_spoiled());
+    MR_EXPECT(is_poisoned());
   };
-  spoil();
+  poison();
   rig.Strided(a, FillOf(Handle(0), 4), {{4, 12, 0}, {2, 4, 0}});  // Two of three columns.
-  MR_EXPECT(is_spoiled());
+  MR_EXPECT(is_poisoned());
   rig.Strided(a, FillOf(Handle(0), 4), {{4, 8, 0}, {3, 4, 0}});  // As many bytes as there are, some of them twice.
-  MR_EXPECT(is_spoiled());
+  MR_EXPECT(is_poisoned());
   rig.Strided(a, FillOf(Handle(0), 4), {{3, 4, 0}, {4, 12, 0}});  // Transposed.
-  MR_EXPECT(!is_spoiled());
-  spoil();
+  MR_EXPECT(!is_poisoned());
+  poison();
   rig.Strided(a, FillOf(Handle(0), 4, 44), {{12, -4, 0}, {1, 0, 0}});  // Backwards.
-  MR_EXPECT(!is_spoiled());
-  spoil();
+  MR_EXPECT(!is_poisoned());
+  poison();
   protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 8};
   rig.Strided(a, copy, {{6, 8, 0}});  // One element everywhere.
-  // The other array became spoiled by reading from this one.
-  MR_EXPECT(is_spoiled());
+  // The other array became poisoned by reading from this one.
+  MR_EXPECT(is_poisoned());
   rig.Fill(a, Handle(1), 48);
   rig.Strided(a, copy, {{6, 8, 0}});
-  MR_EXPECT(!is_spoiled());
+  MR_EXPECT(!is_poisoned());
 }
 
 MR_TEST(strided_records_wait_for_memory_and_fail_with_their_source) {

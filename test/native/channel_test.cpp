@@ -1,5 +1,5 @@
 // The runtime against a backend that records: what is issued when, what parks a stream and what lets it go on, what a
-// failure spoils, and that order and wakes survive many threads.
+// failure poisons, and that order and wakes survive many threads.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -97,7 +97,7 @@ MR_TEST(memory_of_a_parked_stream_is_waited_for_and_a_stale_handle_is_not) {
   MR_EXPECT(rig.Failures(b).at(0).status.code() == StatusCode::kInternal);
 }
 
-MR_TEST(a_failure_spoils_what_it_would_have_written_and_an_overwrite_heals) {
+MR_TEST(a_failure_poisons_what_it_would_have_written_and_an_overwrite_clears) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
@@ -118,13 +118,13 @@ MR_TEST(a_failure_spoils_what_it_would_have_written_and_an_overwrite_heals) {
             first[0].status.driver_code() == 7);
   MR_EXPECT(second.size() == 1 && second[0].first == read && second[0].last == chained);
   MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
-  rig.Fill(b, Handle(0), 8);  // Half of it heals nothing.
+  rig.Fill(b, Handle(0), 8);  // Half of it clears nothing.
   const Ticket still = rig.Copy(b, Handle(1), Handle(0), 16);
   MR_EXPECT(rig.Completes(b, still));
   MR_EXPECT(rig.Failures(b).back().last == still);
   rig.Fill(b, Handle(0), 16);
-  const Ticket healed = rig.Copy(b, Handle(1), Handle(0), 16);
-  MR_EXPECT(rig.Completes(b, healed));
+  const Ticket cleared = rig.Copy(b, Handle(1), Handle(0), 16);
+  MR_EXPECT(rig.Completes(b, cleared));
   MR_EXPECT(rig.Failures(b).back().last == still);
 }
 
@@ -312,7 +312,7 @@ MR_TEST(a_stream_that_is_woken_for_nothing_waits_once) {
   MR_EXPECT_EQ(first.channel->FindStream(a)->WaiterCount(), 1u);
   first.channel->Hold(false);
   MR_EXPECT(second.Completes(b, waited));
-  // As those who wait for a handle, or for a road.
+  // As those who wait for a handle, or for a route.
   struct Waker final : StreamWaker {
     void WakeStream(uint32_t stream) noexcept override { woken.push_back(stream); }
     std::vector<uint32_t> woken;

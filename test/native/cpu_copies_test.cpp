@@ -221,8 +221,8 @@ MR_TEST(ALargeFillLetsAnotherStreamIn) {
   std::atomic<uint32_t> flag{0};
   uint32_t word = 0;
   Bytes large(64 * kMiB);
-  auto filled = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
-  auto visited = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+  auto filled = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
+  auto visited = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
   Lane blocker(*device);
   Lane filling(*device);
   Lane other(*device);

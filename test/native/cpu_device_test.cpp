@@ -179,8 +179,8 @@ MR_TEST(ATimestampIsTakenWhenItsStreamReachesIt) {
   auto device = OpenDevice();
   auto gate = LoadKernel(*device, "gate");
   std::atomic<uint32_t> flag{0};
-  auto before = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
-  auto after = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+  auto before = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
+  auto after = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
   Lane lane(*device);
   MR_EXPECT(lane.stream->Record(++lane.last, *before).ok());
   lane.Launch(gate, {1, 1, 1}, &flag);
@@ -208,8 +208,8 @@ MR_TEST(AMarkMayGoBeforeItIsReached) {
   Lane lane(*device);
   lane.Launch(gate, {1, 1, 1}, &flag);
   {
-    auto mark = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
-    MR_EXPECT(lane.stream->Record(++lane.last, *mark).ok());
+    auto event_handle = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
+    MR_EXPECT(lane.stream->Record(++lane.last, *event_handle).ok());
   }
   flag.store(1);
   MR_EXPECT(lane.Drained());
@@ -218,14 +218,14 @@ MR_TEST(AMarkMayGoBeforeItIsReached) {
 MR_TEST(NothingIsSharedWithOtherProcesses) {
   auto device = OpenDevice();
   Lane lane(*device);
-  auto mark = std::move(device->CreateMark(protocol::MarkKind::kTiming).value());
+  auto event_handle = std::move(device->CreateEvent(protocol::EventKind::kTiming).value());
   const auto is_refused = [](Status status) { return status.code() == StatusCode::kUnsupported; };
-  MR_EXPECT(is_refused(device->CreateMark(protocol::MarkKind::kInterprocess).status()));
-  MR_EXPECT(is_refused(device->ExportMark(*mark).status()));
-  MR_EXPECT(is_refused(device->OpenMark({}).status()));
+  MR_EXPECT(is_refused(device->CreateEvent(protocol::EventKind::kInterprocess).status()));
+  MR_EXPECT(is_refused(device->ExportEvent(*event_handle).status()));
+  MR_EXPECT(is_refused(device->OpenEvent({}).status()));
   MR_EXPECT(is_refused(device->AllocateInterprocess(1).status()));
   MR_EXPECT(is_refused(device->OpenMemory({}, 1).status()));
-  MR_EXPECT(is_refused(lane.stream->WaitMark(1, *mark)));
+  MR_EXPECT(is_refused(lane.stream->WaitEvent(1, *event_handle)));
   Sink sink;
   MR_EXPECT(is_refused(device->CreateStream({.foreign = 0, .slot = &sink.slot(), .sink = &sink}).status()));
   MR_EXPECT(!device->NeedsLockedMemory());

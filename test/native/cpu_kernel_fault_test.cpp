@@ -4,7 +4,7 @@
 #include <climits>
 #include <csignal>
 
-#include "cpu/family.h"
+#include "cpu/dynamic_parallelism.h"
 #include "cpu/kernel_fault.h"
 #include "cpu_support.h"
 

@@ -99,7 +99,7 @@ struct Owner {
   uint32_t stream = 0;
 };
 
-MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndSpoilsAndTouchesNothing) {
+MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
   const std::unique_ptr<hal::Backend> backend = MakeCpuBackend();
   for (const uint64_t size : kSizes) {
     Owner going(*backend);
@@ -134,7 +134,7 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndSpoilsAndTouchesNothing) {
     MR_REQUIRE(failures.size() == 1);  // Of both, which are neighbours.
     MR_EXPECT(failures[0].first == read && failures[0].last == written && !failures[0].has_fault);
     MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost);
-    // What it would have brought is spoiled until it is overwritten, and the device goes on.
+    // What it would have brought is poisoned until it is overwritten, and the device goes on.
     const auto move = [&] {
       return staying.Submit(protocol::CopyRecord{.dst_handle = Owner::kHandle,
                                                  .src_handle = Owner::kHandle,

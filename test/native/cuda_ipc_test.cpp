@@ -1,4 +1,4 @@
-// Memory and marks that two processes share, on the fake driver, or on this machine's own (cuda_backend_test.cpp says
+// Memory and events that two processes share, on the fake driver, or on this machine's own (cuda_backend_test.cpp says
 // how). The driver does not survive a fork, so the case with two processes comes first and parts before any of it.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
-using protocol::MarkKind;
+using protocol::EventKind;
 
 constexpr uint64_t kBytes = 1 << 20;
 
@@ -33,20 +33,20 @@ struct Line {
   }
 };
 
-/// Opens what the other process exported, waits for its mark, reads, writes, and lets go.
+/// Opens what the other process exported, waits for its event, reads, writes, and lets go.
 void BeTheOther(const Line& line) {
   hal::IpcHandle memory_handle;
-  hal::IpcHandle mark_handle;
-  MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&mark_handle));
+  hal::IpcHandle event_handle;
+  MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&event_handle));
   Opened opened(0);
   auto stream = opened.NewStream(0);
   Pinned host(*opened.device, kBytes);
   auto memory = opened.device->OpenMemory(memory_handle, kBytes);
-  auto mark = opened.device->OpenMark(mark_handle);
-  MR_REQUIRE(memory.ok() && mark.ok());
+  auto event_handle = opened.device->OpenEvent(event_handle);
+  MR_REQUIRE(memory.ok() && event_handle.ok());
   MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
   std::byte* const address = memory.value()->address();
-  MR_REQUIRE(stream->WaitMark(1, *mark.value()).ok());
+  MR_REQUIRE(stream->WaitEvent(1, *event_handle.value()).ok());
   MR_REQUIRE(stream->Copy(2, host.data, address, kBytes).ok());
   MR_EXPECT_EQ(stream->Resolve(2).value(), 0u);  // It is held there.
   MR_REQUIRE(line.Send('w'));
@@ -55,7 +55,7 @@ void BeTheOther(const Line& line) {
   for (uint64_t i = 0; i < kBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x1234u;
   MR_EXPECT_EQ(wrong, 0);
   MR_REQUIRE(stream->Fill(3, address, 4, 0x5678, kBytes / 4).ok());
-  MR_REQUIRE(stream->Record(4, *mark.value()).ok());
+  MR_REQUIRE(stream->Record(4, *event_handle.value()).ok());
   {
     // Not closed while the device works, though its last use is over; and not this process's to count or to use again.
     auto held = opened.NewStream(1);
@@ -115,27 +115,27 @@ MR_TEST(TwoProcessesShareMemoryAndAMark) {
     Gate gate(opened);
     Pinned host(*opened.device, kBytes);
     auto memory = opened.device->AllocateInterprocess(kBytes);
-    auto mark = opened.device->CreateMark(MarkKind::kInterprocess);
-    MR_REQUIRE(memory.ok() && mark.ok());
+    auto event_handle = opened.device->CreateEvent(EventKind::kInterprocess);
+    MR_REQUIRE(memory.ok() && event_handle.ok());
     MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
     std::byte* const address = memory.value()->address();
     MR_REQUIRE(gate.Launch(*stream, 1).ok());
     MR_REQUIRE(stream->Fill(2, address, 4, 0x1234, kBytes / 4).ok());
-    MR_REQUIRE(stream->Record(3, *mark.value()).ok());
+    MR_REQUIRE(stream->Record(3, *event_handle.value()).ok());
     auto memory_handle = opened.device->ExportMemory(*memory.value());
-    auto mark_handle = opened.device->ExportMark(*mark.value());
-    MR_REQUIRE(memory_handle.ok() && mark_handle.ok());
+    auto event_handle = opened.device->ExportEvent(*event_handle.value());
+    MR_REQUIRE(memory_handle.ok() && event_handle.ok());
     // A process does not open what it exported itself.
     MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kBytes).status()),
                  static_cast<int>(StatusCode::kUnsupported));
-    MR_EXPECT_EQ(Code(opened.device->OpenMark(mark_handle.value()).status()),
+    MR_EXPECT_EQ(Code(opened.device->OpenEvent(event_handle.value()).status()),
                  static_cast<int>(StatusCode::kUnsupported));
-    MR_REQUIRE(mine.Send(memory_handle.value()) && mine.Send(mark_handle.value()));
+    MR_REQUIRE(mine.Send(memory_handle.value()) && mine.Send(event_handle.value()));
     char said = 0;
     MR_REQUIRE(mine.Receive(&said) && said == 'w');
     gate.Open();
     MR_REQUIRE(mine.Receive(&said) && said == 'd');
-    MR_REQUIRE(stream->WaitMark(4, *mark.value()).ok());
+    MR_REQUIRE(stream->WaitEvent(4, *event_handle.value()).ok());
     MR_REQUIRE(stream->Copy(5, host.data, address, kBytes).ok());
     MR_REQUIRE(Finish(*stream, 5));
     int wrong = 0;
@@ -234,7 +234,7 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
   MR_REQUIRE(Finish(*stream, 2));
   const hal::IpcHandle nothing = {};
   MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(StatusCode::kArgument));
-  MR_EXPECT_EQ(Code(opened.device->OpenMark(nothing).status()), static_cast<int>(StatusCode::kArgument));
+  MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(StatusCode::kArgument));
   if (OnFake()) {
     // Whatever a driver says of a handle that names nothing; and what is not about the handle.
     const struct {
@@ -246,7 +246,7 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
     for (const auto& row : rows) {
       FailCalls((std::string("cuIpcOpenMemHandle:0:") + row.code + ",cuIpcOpenEventHandle:0:" + row.code).c_str());
       MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(row.expected));
-      MR_EXPECT_EQ(Code(opened.device->OpenMark(nothing).status()), static_cast<int>(row.expected));
+      MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(row.expected));
     }
     FailCalls("");
   }

@@ -1,4 +1,4 @@
-// Peers of the CUDA backend: who may reach whose memory, copies between devices, and roads that give wrong bytes. On
+// Peers of the CUDA backend: who may reach whose memory, copies between devices, and routes that give wrong bytes. On
 // the fake driver with three devices, or on this machine's own (cuda_backend_test.cpp says how) where it has two.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -228,7 +228,7 @@ MR_TEST(StagedCopiesKeepTheStreamsOrder) {
   }
 }
 
-MR_TEST(AProbeFindsTheRoad) {
+MR_TEST(AProbeFindsTheRoute) {
   if (Devices() < 2) return;
   Opened zero(0);
   Opened one(1);
@@ -251,7 +251,7 @@ MR_TEST(AProbeFindsTheRoad) {
   MR_EXPECT(probe() == PeerRoute::kDirect);
 }
 
-// The driver takes another road once a device is let in, so that is tried before it stays.
+// The driver takes another route once a device is let in, so that is tried before it stays.
 MR_TEST(APermissionThatBreaksCopiesIsTakenBack) {
   if (!OnFake()) return;
   Opened zero(0);

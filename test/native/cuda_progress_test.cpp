@@ -117,7 +117,7 @@ MR_TEST(ProgressOnlyGrowsWhileAWatcherAsks) {
     // Published before the call: the watcher may only ask about tickets, never learn of one too early.
     issued.store(ticket, std::memory_order_release);
     if (!stream->Nop(ticket).ok()) ++wrong;
-    if (ticket % protocol::kMarkEvery == 0 && !stream->Signal().ok()) ++wrong;
+    if (ticket % protocol::kTimelineWriteEvery == 0 && !stream->Signal().ok()) ++wrong;
   }
   watcher.join();
   MR_EXPECT_EQ(wrong.load(), 0);

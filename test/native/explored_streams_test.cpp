@@ -3,7 +3,7 @@
 #include "explorer/explored_test.h"
 #include "explorer/sleeper.h"
 #include "no_kernel_failures.h"
-#include "runtime/bell.h"
+#include "runtime/doorbell.h"
 #include "runtime/streams.h"
 
 namespace explorer {

@@ -91,20 +91,20 @@ struct BackendControls {
   std::atomic<StatusCode> pump_refusal{StatusCode::kLaunchFailed};
   std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
   std::atomic<bool> refuse_probe{false};
-  std::atomic<int> live_marks{0};
+  std::atomic<int> live_events{0};
   std::atomic<uint64_t> clock{0};
   hal::KernelLimits kernel_limits{.max_threads_per_block = 1024, .max_dynamic_shared_bytes = 48 << 10};
 };
 
-/// Its stamp counts the marks of all devices.
-class RecordingMark final : public hal::Mark {
+/// Its stamp counts the events of all devices.
+class RecordingEventHandle final : public hal::EventHandle {
  public:
-  RecordingMark(BackendControls& controls, protocol::MarkKind kind) : kind(kind), controls_(controls) {
-    controls_.live_marks.fetch_add(1);
+  RecordingEventHandle(BackendControls& controls, protocol::EventKind kind) : kind(kind), controls_(controls) {
+    controls_.live_events.fetch_add(1);
   }
-  ~RecordingMark() override { controls_.live_marks.fetch_sub(1); }
+  ~RecordingEventHandle() override { controls_.live_events.fetch_sub(1); }
 
-  const protocol::MarkKind kind;
+  const protocol::EventKind kind;
   uint64_t stamp = 0;
 
  private:
@@ -203,11 +203,11 @@ class RecordingStream final : public hal::Stream {
     if (bytes < kPretended) std::memcpy(dst, src, bytes);
     return {};
   }
-  Status Record(hal::Ticket ticket, hal::Mark& mark) override {
-    static_cast<RecordingMark&>(mark).stamp = controls_.clock.fetch_add(1);
-    return Take(ticket, "mark");
+  Status Record(hal::Ticket ticket, hal::EventHandle& event_handle) override {
+    static_cast<RecordingEventHandle&>(event_handle).stamp = controls_.clock.fetch_add(1);
+    return Take(ticket, "event_handle");
   }
-  Status WaitMark(hal::Ticket ticket, hal::Mark&) override { return Take(ticket, "wait mark"); }
+  Status WaitEvent(hal::Ticket ticket, hal::EventHandle&) override { return Take(ticket, "wait event_handle"); }
   [[nodiscard]] uint64_t NativeHandle() const override { return handle_; }
 
   /// Completes everything up to `ticket`, as a device would. Thread: any.
@@ -281,20 +281,20 @@ class RecordingDevice final : public hal::Device {
   [[nodiscard]] uint64_t FreeBytes() const override { return controls_.free_bytes.load(); }
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return controls_.needs_locked_memory.load(); }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind kind) override {
-    return std::unique_ptr<hal::Mark>(new RecordingMark(controls_, kind));
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override {
+    return std::unique_ptr<hal::EventHandle>(new RecordingEventHandle(controls_, kind));
   }
-  [[nodiscard]] Result<double> Elapsed(const hal::Mark& start, const hal::Mark& end) override {
-    const auto stamp = [](const hal::Mark& mark) {
-      return static_cast<double>(static_cast<const RecordingMark&>(mark).stamp);
+  [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override {
+    const auto stamp = [](const hal::EventHandle& event_handle) {
+      return static_cast<double>(static_cast<const RecordingEventHandle&>(event_handle).stamp);
     };
     return stamp(end) - stamp(start);
   }
-  [[nodiscard]] Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return HandleOf('e'); }
-  [[nodiscard]] Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle& handle) override {
+  [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return HandleOf('e'); }
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle& handle) override {
     controls_.pump.Pass();
-    if (handle != HandleOf('e')) return Status(StatusCode::kArgument, "no mark's handle");
-    return CreateMark(protocol::MarkKind::kInterprocess);
+    if (handle != HandleOf('e')) return Status(StatusCode::kArgument, "no event_handle's handle");
+    return CreateEvent(protocol::EventKind::kInterprocess);
   }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override {
     controls_.log.Add("allocates " + std::to_string(bytes));

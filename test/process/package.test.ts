@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { identityOf } from '../../src/build/base/identity.js';
+import { identityOf } from '../../src/toolchain/base/identity.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -28,7 +28,7 @@ test('the package holds what it needs at run time, and nothing of the workshop',
 });
 
 test('names built kernels by all that it brings to them', async () => {
-  const brings = ['native/cpu/shim', 'dist/build', 'dist/compiler', 'dist/core/channel', 'dist/core/elements'].map((folder) =>
+  const brings = ['native/cpu/shim', 'dist/toolchain', 'dist/compiler', 'dist/core/channel', 'dist/core/elements'].map((folder) =>
     join(root, folder),
   );
   expect(readFileSync(join(root, 'dist/package-identity'), 'utf8')).toBe(await identityOf(brings));

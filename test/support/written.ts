@@ -1,8 +1,8 @@
 // The texts of a TypeScript kernel, as whoever builds it has them written.
-import { type WantedLanes, written } from '../../src/compiler/writing/write.js';
+import { type SimdMode, written } from '../../src/compiler/codegen/write.js';
 import type { BuildSpec, UnwrittenBuild } from '../../src/core/channel/build.js';
 import type { Kernel } from '../../src/core/kernels/kernel.js';
 
-export function writtenOf(made: object, lanes: WantedLanes): BuildSpec {
+export function writtenOf(made: object, lanes: SimdMode): BuildSpec {
   return written((made as Kernel).build as UnwrittenBuild, lanes);
 }

@@ -1,4 +1,4 @@
-// The house rules that a machine can hold: who may import and include whom, which packages appear where, how long a file
+// Rules that a test can check: which folder may import or include which, which packages appear where, how long a file
 // may be, that no file is dead, and that generated files are up to date. The tables are the rules; change them knowingly.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,16 +14,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
   compiler: ['core/kernels/kernel.ts', 'core/kernels/module.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
-  build: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda', 'compiler/writing'],
-  workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'build'],
-  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/faces', 'workers/cpu-pool.ts'],
+  toolchain: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda', 'compiler/codegen'],
+  workers: ['core/channel', 'core/base/errors.ts', 'native', 'protocol', 'toolchain'],
+  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/api', 'workers/cpu-pool.ts'],
   'open.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
   'cuda-module.ts': ['core', 'compiler'],
   'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
 };
 
-/** Rooms of a folder, each above those it may import, by type as by value. docs/architecture.md says what is in them. */
-const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+/** Subfolders, lowest layer first, and which lower ones each imports, types included. docs/architecture.md says what is in them. */
+const SUBFOLDERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: {
     base: [],
     elements: ['base'],
@@ -36,35 +36,35 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     copies: ['base', 'elements', 'timeline', 'waits', 'device', 'memory'],
     events: ['base', 'timeline', 'waits', 'device'],
     operations: ['base', 'timeline', 'waits', 'device', 'events'],
-    faces: ['base', 'elements', 'timeline', 'waits', 'kernels', 'device', 'memory', 'copies', 'events', 'operations'],
+    api: ['base', 'elements', 'timeline', 'waits', 'kernels', 'device', 'memory', 'copies', 'events', 'operations'],
   },
   compiler: {
-    places: [],
+    diagnostics: [],
     ir: [],
     language: [],
-    source: ['places'],
-    analysis: ['places', 'ir'],
-    lowering: ['places', 'ir', 'language', 'source', 'analysis'],
+    source: ['diagnostics'],
+    analysis: ['diagnostics', 'ir'],
+    lowering: ['diagnostics', 'ir', 'language', 'source', 'analysis'],
     emission: ['ir', 'analysis'],
-    lanes: ['ir', 'analysis', 'emission'],
+    simd: ['ir', 'analysis', 'emission'],
     cuda: [],
-    writing: ['places', 'ir', 'emission', 'lanes'],
-    definitions: ['places', 'ir', 'language', 'source', 'analysis', 'lowering', 'emission', 'writing', 'cuda'],
+    codegen: ['diagnostics', 'ir', 'emission', 'simd'],
+    definitions: ['diagnostics', 'ir', 'language', 'source', 'analysis', 'lowering', 'emission', 'codegen', 'cuda'],
   },
-  build: {
+  toolchain: {
     system: [],
     base: [],
-    text: ['base'],
-    threads: ['base', 'text'],
-    compilers: ['system', 'base', 'text', 'threads'],
-    images: ['system', 'base', 'text', 'compilers'],
+    'cuda-parser': ['base'],
+    'cuda-to-cpu': ['base', 'cuda-parser'],
+    compilers: ['system', 'base', 'cuda-parser', 'cuda-to-cpu'],
+    images: ['system', 'base', 'cuda-parser', 'compilers'],
   },
 };
 
 /** Packages, and where they may be imported. Node's own modules are free, but core and compiler stay away from files and processes. */
 const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
   acorn: (file) => file.startsWith('compiler/'),
-  'env-paths': (file) => file.startsWith('build/'),
+  'env-paths': (file) => file.startsWith('toolchain/'),
   piscina: (file) => file === 'workers/cpu-pool.ts',
   rxjs: (file) => file.startsWith('reactive/'),
 };
@@ -80,7 +80,7 @@ const NODE_MODULES_OF_PURE_FOLDERS = [
   'node:util',
 ];
 /** These look around all the same, for the place of an error in the user's file, and nowhere else. */
-const ERROR_PATH: readonly string[] = ['compiler/places/source-map.ts', 'compiler/places/user-place.ts'];
+const ERROR_PATH: readonly string[] = ['compiler/diagnostics/source-map.ts', 'compiler/diagnostics/user-place.ts'];
 const PURE_FOLDERS = ['core/', 'compiler/', 'protocol/'];
 
 /** Folder of native/, and what its files may include. */
@@ -158,20 +158,20 @@ describe('imports of src/', () => {
     expect(wrong).toEqual([]);
   });
 
-  describe.each(Object.entries(ROOMS))('rooms of %s', (folder, below) => {
-    const rooms = Object.keys(below);
+  describe.each(Object.entries(SUBFOLDERS))('subfolders of %s', (folder, below) => {
+    const subfolders = Object.keys(below);
     const inFolder = sources.filter((file) => file.startsWith(`${folder}/`)).map((file) => file.split('/'));
 
     test('every file is in one of the table', () => {
       expect(inFolder.filter((parts) => parts.length !== 3).map((parts) => parts.join('/'))).toEqual([]);
-      expect(new Set(inFolder.map(([, room]) => room))).toEqual(new Set(rooms));
+      expect(new Set(inFolder.map(([, name]) => name))).toEqual(new Set(subfolders));
     });
 
     test('arrows go down, types included, and each is used', () => {
-      const isDown = Object.entries(below).every(([room, others]) => others.every((other) => rooms.indexOf(other) < rooms.indexOf(room)));
+      const isDown = Object.entries(below).every(([name, others]) => others.every((other) => subfolders.indexOf(other) < subfolders.indexOf(name)));
       expect(isDown).toBe(true);
       const wrong: string[] = [];
-      const unused = new Set(Object.entries(below).flatMap(([room, others]) => others.map((other) => `${room} to ${other}`)));
+      const unused = new Set(Object.entries(below).flatMap(([name, others]) => others.map((other) => `${name} to ${other}`)));
       for (const parts of inFolder) {
         const file = parts.join('/');
         for (const { target } of graph.get(file)!) {

@@ -1,4 +1,4 @@
-// Kernels that the builder cut at their barriers (src/build/threads/fission.ts): called once for each block, with the
+// Kernels that the builder cut at their barriers (src/toolchain/cuda-to-cpu/loop-fission.ts): called once for each block, with the
 // loops over its threads inside.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Where threads wait for each other, and the error of a place that they do not all reach.
-import { KernelTextError } from '../places/diagnostics.js';
+import { KernelTextError } from '../diagnostics/diagnostics.js';
 import { DTYPES } from '../../core/elements/dtype.js';
 import { type ArrayRef, type BarrierScope, type KernelIr, MAX_SHARED_BYTES, type Stmt } from '../ir/ir.js';
 import type { BrokenBarrier, Group } from './uniformity.js';

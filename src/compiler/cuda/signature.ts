@@ -4,7 +4,7 @@
 // the real compiler. What it can read, it reads right.
 import type { DType } from '../../core/elements/dtype.js';
 import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
-import type { GlobalFunction } from './text.js';
+import type { GlobalFunction } from './source-scan.js';
 import { isTypeWord, meaningOf } from './type-words.js';
 
 export interface TextParameter {

@@ -1,7 +1,7 @@
 // What is to be built of a CUDA C++ text.
 import type { BuildSpec, ParameterChecks } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
-import { type CallSite, placeOf } from '../places/diagnostics.js';
+import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 
 /** A text as it was given. */

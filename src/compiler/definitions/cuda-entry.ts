@@ -2,8 +2,8 @@
 import type { ParameterChecks } from '../../core/channel/build.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
-import { globalFunctions } from '../cuda/text.js';
-import { type CallSite, KernelTextError, placeOf, toCompileError } from '../places/diagnostics.js';
+import { globalFunctions } from '../cuda/source-scan.js';
+import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
 
 /** Of other kernels, where the one that was asked for is not there. */

@@ -1,8 +1,8 @@
 // cudaKernel(): CUDA C++ text with a typed parameter list. The list is compared with the text here, where a mistake has
 // the user's stack; the text itself is checked by the device's compiler when it is built.
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
-import { withoutComments } from '../cuda/text.js';
-import { callSite } from '../places/diagnostics.js';
+import { withoutComments } from '../cuda/source-scan.js';
+import { callSite } from '../diagnostics/diagnostics.js';
 import { checkedParams, checkOptions, refuseArgument } from './arguments.js';
 import { checkedOptions, kernelSpec } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';

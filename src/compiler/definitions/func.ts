@@ -1,11 +1,11 @@
 // func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
 import { isDType, type Scalar } from '../../core/elements/dtype.js';
 import { refuseArgument, shortened } from './arguments.js';
-import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../places/diagnostics.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
 import type { FuncIr, ScalarType } from '../ir/ir.js';
 import type { Func, FuncBody, Funcs } from '../language/language.js';
 import { lowerFunc } from '../lowering/lower.js';
-import { isTooDeep, tooDeep } from '../places/depth.js';
+import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
 import { REGISTER_TYPE } from '../lowering/types.js';
 

@@ -1,11 +1,11 @@
 // kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
-// where a mistake has the user's stack; texts are written when somebody asks for them (writing/write.ts).
+// where a mistake has the user's stack; texts are written when somebody asks for them (codegen/write.ts).
 import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
 import { checkBarriers } from '../analysis/regions.js';
-import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../places/diagnostics.js';
+import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../diagnostics/diagnostics.js';
 import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
 import { digestOf, irHash } from '../ir/hash.js';
@@ -13,10 +13,10 @@ import { hasLoop } from '../ir/ir.js';
 import { assertionsIn } from '../ir/walk.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
-import { isTooDeep, refuseDeep, tooDeep } from '../places/depth.js';
+import { isTooDeep, refuseDeep, tooDeep } from '../diagnostics/depth.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
-import type { KernelForm } from '../writing/form.js';
-import { cudaTextOf } from '../writing/write.js';
+import type { KernelForm } from '../codegen/form.js';
+import { cudaTextOf } from '../codegen/write.js';
 
 /** The hardware's limit. */
 const MAX_THREADS_PER_BLOCK = 1024;

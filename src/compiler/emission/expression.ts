@@ -5,7 +5,7 @@
 import { BUILTINS } from '../ir/builtins.js';
 import type { DType } from '../../core/elements/dtype.js';
 import { INDEX_NAMES, Names } from './names.js';
-import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './text.js';
+import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './cpp-text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt, type ThreadVector, type ValueType } from '../ir/ir.js';
 import { someExpr } from '../ir/walk.js';
 

@@ -1,5 +1,5 @@
 // A loop of the IR as one of C++.
-import { indented, type Line, nested } from './text.js';
+import { indented, type Line, nested } from './cpp-text.js';
 import type { Stmt } from '../ir/ir.js';
 
 /** The parts of a loop, as text. */

@@ -1,6 +1,6 @@
 // The names of a kernel's text: each of the user's gets one of C++, unique, and no keyword, since all end in an
 // underscore.
-import { sanitized } from './text.js';
+import { sanitized } from './cpp-text.js';
 import type { ArrayRef, Variable } from '../ir/ir.js';
 
 /** Of the launch's indices, in array order. */

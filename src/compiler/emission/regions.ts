@@ -5,13 +5,13 @@ import type { ExpressionEmitter } from './expression.js';
 import { INDEX_NAMES } from './names.js';
 import { loopText } from './loop.js';
 import type { StatementEmitter } from './statement.js';
-import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './text.js';
+import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './cpp-text.js';
 import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { type RangeTest, rangeTest } from './ranges.js';
 import type { Piece, Plan, Region } from '../analysis/regions.js';
 import { placeVariables, type RegionStorage, type Storage } from '../analysis/storage.js';
 import { expressionsOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
-import { type Place, withTwin } from './twins.js';
+import { type Place, withTwin } from './loop-versioning.js';
 
 const CUDA_AXES = ['x', 'y', 'z'] as const;
 

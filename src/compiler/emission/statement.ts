@@ -2,11 +2,11 @@
 import { ExpressionEmitter } from './expression.js';
 import { loopText } from './loop.js';
 import { Names } from './names.js';
-import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './text.js';
+import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './cpp-text.js';
 import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Assertion } from '../ir/walk.js';
 
-/** What stands before a kernel on CUDA alone (twins.ts). */
+/** What stands before a kernel on CUDA alone (loop-versioning.ts). */
 export interface CudaText {
   /** The kernel's parameters and shared memory, as another function takes them. */
   readonly parameters: Parameter[];

@@ -3,7 +3,7 @@
 // A `let` that starts as a bare number gets its type from the first typed value assigned to it, which may stand below
 // the first use. So a function is lowered again until nothing new is learnt (see lower.ts); `resolved` is what is known.
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
-import { KernelTextError } from '../places/diagnostics.js';
+import { KernelTextError } from '../diagnostics/diagnostics.js';
 import type { Constants } from '../language/language.js';
 import type { ArrayRef, Draw, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from '../ir/ir.js';
 

@@ -7,12 +7,12 @@
 import type { Pattern } from 'acorn';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { type Context, fail, identifierOf, Scope, type Surroundings, type Value } from './context.js';
-import { KernelTextError } from '../places/diagnostics.js';
+import { KernelTextError } from '../diagnostics/diagnostics.js';
 import { lowerFitted } from './expressions.js';
 import type { ArrayRef, FuncIr, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Constants } from '../language/language.js';
 import { bindsLongName } from '../source/bindings.js';
-import { isTooDeep, tooDeep } from '../places/depth.js';
+import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
 import type { ParsedFunction } from '../source/parse.js';
 import { bindPattern } from './declarations.js';
 import { lowerBody } from './statements.js';

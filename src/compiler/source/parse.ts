@@ -4,8 +4,8 @@
 // counters. Offsets in the tree are offsets in that text.
 import { type ArrowFunctionExpression, type Expression, type FunctionExpression, parseExpressionAt } from 'acorn';
 import { clean } from './clean.js';
-import { isTooDeep, tooDeep } from '../places/depth.js';
-import { KernelTextError } from '../places/diagnostics.js';
+import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
+import { KernelTextError } from '../diagnostics/diagnostics.js';
 
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
 

@@ -1,6 +1,6 @@
 // The views of progress that others may watch, without knowing who watches.
 //
-// A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it hands its maker to
+// A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it passes its maker to
 // `installObservableFactory` when the library loads, so that core imports no rxjs and still has `operations$`.
 // Thread: owner.
 

@@ -1,4 +1,4 @@
-// What a kernel hands to whoever builds it: everything needed to make a module, nothing of where it came from.
+// What a kernel passes to the builder: everything needed to make a module, nothing of where it came from.
 
 /** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;

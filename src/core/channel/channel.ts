@@ -30,7 +30,7 @@ export interface VariableSpec {
   readonly name: string;
   /** What it has to have. */
   readonly byteLength: number;
-  /** From `reserveFailure`: what spoils its memory if it cannot be had. */
+  /** From `reserveFailure`: what poisons its memory if it cannot be had. */
   readonly failure: number;
 }
 

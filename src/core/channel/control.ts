@@ -13,13 +13,13 @@ export interface ControlCalls {
   /** Of a device of the same backend, open or not, by ordinal: may it reach this device's memory? */
   peerState(ordinal: number, what: PeerWhat): PeerReport;
   setPeer(ordinal: number, what: PeerWhat, isGranted: boolean): void;
-  /** Tries the road between this and another open device, by channel; copies between them wait on the device until then. */
+  /** Tries the route between this and another open device, by channel; copies between them wait on the device until then. */
   probePeer(channel: number): PeerRoute;
-  /** Milliseconds between two complete timing marks, by handle. */
+  /** Milliseconds between two complete timing events, by handle. */
   elapsed(start: number, end: number): number;
-  /** The handle another process opens an interprocess mark by; binds the mark if it was never recorded. */
-  exportMark(mark: number): Uint8Array<ArrayBuffer>;
-  openMark(mark: number, ipc: Uint8Array): void;
+  /** The handle another process opens an interprocess event by; binds the event if it was never recorded. */
+  exportEvent(eventHandle: number): Uint8Array<ArrayBuffer>;
+  openEvent(eventHandle: number, ipc: Uint8Array): void;
   exportMemory(memory: number): Uint8Array<ArrayBuffer>;
   /** Binds another process's memory to a handle; a FREE record lets go of it. */
   openMemory(memory: number, ipc: Uint8Array, byteLength: number): void;

@@ -1,10 +1,10 @@
-// Where bytes go that are read into the host: through page-locked memory, from which they land in slices, or into a buffer
+// Where bytes go that are read into the host: through page-locked memory, from which they reach the host in slices, or into a buffer
 // of the device's worker, which nobody sees before it is complete and of which no byte is copied on this thread.
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import type { HostBlock } from '../device/host-arena.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from '../memory/storage.js';
 import type { FailingOperation } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
@@ -19,12 +19,12 @@ interface ReadOperation extends FailingOperation {
 }
 
 /** Through page-locked memory. */
-export class Landed {
-  readonly #site: StreamSite;
+export class HostRead {
+  readonly #site: StreamContext;
   readonly #stage: HostStage;
   readonly #byteLength: number;
 
-  constructor(site: StreamSite, byteLength: number) {
+  constructor(site: StreamContext, byteLength: number) {
     this.#site = site;
     this.#byteLength = byteLength;
     this.#stage = HostStage.locked(site.core, byteLength);
@@ -40,7 +40,7 @@ export class Landed {
     try {
       const into = given ?? new Uint8Array(this.#byteLength);
       await core.waits.until(timeline, ticket, operation, opts, operation.sources);
-      const error = await new Promise<Error | undefined>((resolve) => core.landings.land(this.#stage.bytes, into, resolve));
+      const error = await new Promise<Error | undefined>((resolve) => core.hostCompletions.copyToHost(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;
       return into.buffer;
     } finally {
@@ -51,11 +51,11 @@ export class Landed {
 
 /** Into a buffer of the worker's. */
 export class Loan {
-  readonly #site: StreamSite;
+  readonly #site: StreamContext;
   readonly #block: HostBlock;
   readonly #storage: Storage;
 
-  constructor(site: StreamSite, byteLength: number) {
+  constructor(site: StreamContext, byteLength: number) {
     this.#site = site;
     this.#block = site.core.arena.lend(byteLength);
     this.#storage = new Storage(MemorySpace.HOST, this.#block.handle, 0, byteLength, site.core);

@@ -7,30 +7,30 @@
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import { LimitError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import { allocate } from '../memory/allocation.js';
 import type { Storage } from '../memory/storage.js';
-import { uses } from '../memory/uses.js';
+import { uses } from '../memory/record-accesses.js';
 import type { FailingPart } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
 import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
 
 interface Temporary {
-  readonly site: StreamSite;
+  readonly site: StreamContext;
   readonly storage: Storage;
 }
 
 export class Relay {
-  readonly #given: StreamSite;
+  readonly #given: StreamContext;
   readonly #label: string | undefined;
   /** One site a device. */
-  readonly #sites: Map<DeviceCore, StreamSite> = new Map();
+  readonly #sites: Map<DeviceCore, StreamContext> = new Map();
   readonly #temporaries: Temporary[] = [];
   /** The steps, each of which may fail by itself. */
   readonly parts: FailingPart[] = [];
   #last: Point;
 
-  constructor(given: StreamSite, label: string | undefined) {
+  constructor(given: StreamContext, label: string | undefined) {
     this.#given = given;
     this.#label = label;
     this.#last = { timeline: given.timeline, ticket: given.timeline.last };
@@ -38,7 +38,7 @@ export class Relay {
   }
 
   /** Where this device's part is done: on the given stream if that is its own. */
-  on(core: DeviceCore): StreamSite {
+  on(core: DeviceCore): StreamContext {
     let site = this.#sites.get(core);
     if (site === undefined) {
       site = { core, timeline: core.helpers.take(this.#given.timeline), ordering: this.#given.ordering };
@@ -48,7 +48,7 @@ export class Relay {
   }
 
   /** Where copies of this device's memory are done: on the given stream if that is one of the same backend. */
-  near(core: DeviceCore): StreamSite {
+  near(core: DeviceCore): StreamContext {
     return this.#given.core.channel.backend === core.channel.backend ? this.#given : this.on(core);
   }
 
@@ -58,7 +58,7 @@ export class Relay {
   }
 
   /** Memory of the site's device until `end`. */
-  temporary(site: StreamSite, byteLength: number): Region {
+  temporary(site: StreamContext, byteLength: number): Region {
     this.#follow(site, this.#last);
     const { storage, ticket } = allocate(site, byteLength, AllocKind.STAGING);
     this.#temporaries.push({ site, storage });
@@ -67,13 +67,13 @@ export class Relay {
   }
 
   /** Bytes, between two regions that the site's backend reaches. Comes after the step before, or after `earlier`. `flags` are CopyFlags. */
-  move(site: StreamSite, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last, flags = 0): Point {
+  move(site: StreamContext, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last, flags = 0): Point {
     this.#follow(site, earlier);
     return this.#reached(site, submitMove(site, dst, src, byteLength, this.#label, flags));
   }
 
   /** Elements, between two regions of the site's device. */
-  arrange(site: StreamSite, dst: Region, src: Region, elements: Elements): Point {
+  arrange(site: StreamContext, dst: Region, src: Region, elements: Elements): Point {
     this.#follow(site, this.#last);
     return this.#reached(site, submitArrange(site, dst, src, elements, this.#label));
   }
@@ -96,7 +96,7 @@ export class Relay {
     const { core, timeline } = this.#given;
     const last = this.#last;
     if (last.timeline !== timeline) {
-      core.orders.order(timeline, last.timeline, last.ticket, 'array');
+      core.dependencies.order(timeline, last.timeline, last.ticket, 'array');
       // A ticket of its own: the wait may have been unnecessary, and what the stream was given before is not this copy.
       this.#reached(this.#given, core.submit(timeline, core.encoder.nop(timeline.slot)));
     }
@@ -114,20 +114,20 @@ export class Relay {
     for (const { site, storage } of this.#temporaries.splice(0)) {
       try {
         this.#follow(site, after);
-        site.core.orders.freeOn(site.timeline, storage.handle);
+        site.core.dependencies.freeOn(site.timeline, storage.handle);
       } catch (error) {
         // The copy itself was submitted; this waits for room as a disposed array does.
-        if (error instanceof LimitError) site.core.orders.free(storage.handle, [...storage.uses()]);
+        if (error instanceof LimitError) site.core.dependencies.free(storage.handle, [...storage.uses()]);
         else if (site.core.refuseIfOver() === undefined) throw error;
       }
     }
   }
 
-  #follow({ core, timeline }: StreamSite, { timeline: other, ticket }: Point): void {
-    core.orders.order(timeline, other, ticket, 'array');
+  #follow({ core, timeline }: StreamContext, { timeline: other, ticket }: Point): void {
+    core.dependencies.order(timeline, other, ticket, 'array');
   }
 
-  #reached({ core, timeline }: StreamSite, ticket: number): Point {
+  #reached({ core, timeline }: StreamContext, ticket: number): Point {
     this.parts.push({ failures: core.failures, timeline, ticket, page: timeline.failurePage(ticket) });
     this.#last = { timeline, ticket };
     return this.#last;
@@ -135,7 +135,7 @@ export class Relay {
 }
 
 /** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
-export function submitMove(site: StreamSite, dst: Region, src: Region, byteLength: number, label: string | undefined, flags = 0): number {
+export function submitMove(site: StreamContext, dst: Region, src: Region, byteLength: number, label: string | undefined, flags = 0): number {
   collect(site, dst, src);
   const { core, timeline } = site;
   return uses.submit('copy', label, () =>
@@ -156,7 +156,7 @@ export function submitMove(site: StreamSite, dst: Region, src: Region, byteLengt
 }
 
 /** The record of a copy of elements, between two regions of the site's device; its ticket. */
-export function submitArrange(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
+export function submitArrange(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
   collect(site, dst, src);
   const { core, timeline } = site;
   return uses.submit('copy', label, () =>
@@ -173,7 +173,7 @@ export function submitArrange(site: StreamSite, dst: Region, src: Region, elemen
 }
 
 /** The uses of one record. */
-function collect(site: StreamSite, dst: Region, src: Region): void {
+function collect(site: StreamContext, dst: Region, src: Region): void {
   uses.begin(site);
   uses.add(dst.storage, dst.start, dst.end, true);
   uses.add(src.storage, src.start, src.end, false);

@@ -6,15 +6,15 @@
 //   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
 // Thread: owner.
 import type { DeviceCore } from '../device/device-core.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
-import { Landing } from '../waits/landing.js';
+import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
-import { probePeer } from './probe.js';
+import { probePeer } from './peer-route-probe.js';
 import { type Elements, isOnDevice, type Region } from './region.js';
 import { Relay, submitArrange, submitMove } from './relay.js';
-import { recordsThroughHost, submitThroughHost } from './through-host.js';
+import { recordsThroughHost, submitThroughHost } from './host-staging.js';
 import { detached, HostStage, upload } from './upload.js';
 
 /** What a copy became. */
@@ -24,7 +24,7 @@ export interface Transfer {
   /** The last writes to what it reads. */
   readonly sources: readonly Point[];
   /** It ends in an ordinary array. */
-  readonly landing: Landing | undefined;
+  readonly hostCompletion: HostCompletion | undefined;
   /** Its records, where they are several. */
   readonly parts: readonly FailingPart[] | undefined;
 }
@@ -38,57 +38,57 @@ export interface Moved {
 const RELAY_RECORDS = 16;
 
 /** `stream.copy`. */
-export function submitTransfer(site: StreamSite, plan: CopyPlan): Transfer {
+export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
   const { core, timeline } = site;
   const { byteLength, isTransfer, src } = plan;
   if (byteLength === 0) {
     const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
     if (isTransfer && src.bytes !== undefined) detached(src.bytes.buffer as ArrayBuffer);
-    return { ticket, byteLength, sources: [], landing: undefined, parts: undefined };
+    return { ticket, byteLength, sources: [], hostCompletion: undefined, parts: undefined };
   }
   return { byteLength, ...submitPlan(site, plan) };
 }
 
-function submitPlan(site: StreamSite, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
+function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
   const { dst, src, label, isTransfer } = plan;
   if (src.region === undefined) {
     // planCopy made sure that a device reaches one end.
     const to = dst.region as Region;
     const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
-    return { ...moved, sources: [], landing: undefined };
+    return { ...moved, sources: [], hostCompletion: undefined };
   }
   const from = src.region;
   const sources = from.storage.lastWrites(from.start, from.end);
-  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, landing: undefined };
+  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, hostCompletion: undefined };
   const stage = HostStage.locked(from.storage.core, plan.byteLength);
   const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
-  return { ...moved, sources, landing: land(site, stage, dst.bytes, moved) };
+  return { ...moved, sources, hostCompletion: copyToHost(site, stage, dst.bytes, moved) };
 }
 
 /** Brings the bytes to an ordinary array when they are there, whether or not somebody waits for it. */
-function land({ core, timeline }: StreamSite, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): Landing {
-  const landing = new Landing(ticket);
+function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): HostCompletion {
+  const hostCompletion = new HostCompletion(ticket);
   const page = timeline.failurePage(ticket);
-  core.landings.expect(timeline, landing);
+  core.hostCompletions.expect(timeline, hostCompletion);
   const finish = (error?: Error): void => {
     stage.giveBack();
-    landing.settle(error);
+    hostCompletion.settle(error);
   };
   core.progress.add(timeline, {
     ticket,
     holdsLoop: false,
-    // The operation failed: there is nothing to land, and who waits for it is told by its ticket.
+    // The operation failed: there is nothing to copy to the host, and who waits for it is told by its ticket.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
-      else core.landings.land(stage.bytes, into, finish);
+      else core.hostCompletions.copyToHost(stage.bytes, into, finish);
     },
     lose: () => finish(),
   });
-  return landing;
+  return hostCompletion;
 }
 
 /** Between two regions with these elements, on the given stream as far as anybody can tell. */
-export function submitCopy(site: StreamSite, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
+export function submitCopy(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
   const [to, from] = [dst.storage.core, src.storage.core];
   if (isOnDevice(dst) && isOnDevice(src)) probePeer(to, from);
   const isFlat = dst.strides === undefined && src.strides === undefined;

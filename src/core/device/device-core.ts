@@ -1,5 +1,5 @@
 // What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a slow
-// check that runs only while something is unfinished. No public object: Device and Stream are its faces.
+// check that runs only while something is unfinished. It is internal: Device and Stream are the public classes.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, Status } from '../../protocol/protocol.gen.js';
@@ -8,21 +8,21 @@ import { DeviceLostError, InternalError, LimitError, type LostReason, type Millr
 import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
 import type { Channel, StillRunning } from '../channel/channel.js';
-import { PlanBook } from '../kernels/plan-book.js';
-import { FailureBook } from '../timeline/failures.js';
+import { KernelRegistry } from '../kernels/kernel-registry.js';
+import { FailureLog } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
-import { LandingQueue } from '../waits/landing.js';
+import { HostCompletions } from '../waits/host-completion.js';
 import { PointWaits } from '../waits/point-waits.js';
 import type { Progress } from '../waits/progress.js';
 import { HandleTable, type Reach } from './handles.js';
 import { Helpers } from './helpers.js';
 import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
-import { hungError } from './hung.js';
-import { OrderBook, type Submitter } from './order.js';
-import { SpentHandles } from './spent-handles.js';
+import { hungError } from './hung-device.js';
+import { StreamDependencies, type Submitter } from './stream-dependencies.js';
+import { RetiredHandles } from './retired-handles.js';
 import { StreamSlots } from './stream-slots.js';
-import { Visitors } from './visitors.js';
+import { PeerUsers } from './peer-users.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
@@ -40,9 +40,9 @@ export class DeviceCore implements Submitter {
   readonly progress: Progress;
   readonly info: NativeDeviceInfo;
   readonly arena: HostArena;
-  readonly landings: LandingQueue = new LandingQueue();
+  readonly hostCompletions: HostCompletions = new HostCompletions();
   readonly errors: Hub<MillraceError> = new Hub();
-  readonly failures: FailureBook;
+  readonly failures: FailureLog;
   readonly lost: Promise<DeviceLostError>;
   readonly timelines: Set<Timeline> = new Set();
   /** Arrays remember where they were made. */
@@ -54,21 +54,21 @@ export class DeviceCore implements Submitter {
   /** Where frees of arrays go whose streams are closed. */
   home: Timeline | undefined = undefined;
   /** Waits and frees. */
-  readonly orders: OrderBook;
+  readonly dependencies: StreamDependencies;
   /** Streams of other devices that use its memory. */
-  readonly visitors: Visitors;
+  readonly peerUsers: PeerUsers;
   /** Streams for the parts of copies that only this device can do. */
   readonly helpers: Helpers;
   /** Its kernels. */
-  readonly plans: PlanBook;
+  readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
   readonly waits: PointWaits;
   /** Device memory. */
   readonly memory: HandleTable;
   readonly #kernels: HandleTable;
   readonly #hostMemory: HandleTable;
-  /** Timing marks and interprocess events. */
-  readonly marks: HandleTable;
+  /** Timing events and interprocess events. */
+  readonly eventHandles: HandleTable;
   readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
@@ -83,26 +83,26 @@ export class DeviceCore implements Submitter {
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
     this.memory = table(HandleKind.MEMORY);
     this.#kernels = table(HandleKind.KERNEL);
-    this.plans = new PlanBook(name, channel, new SpentHandles(this.#kernels, this.timelines));
+    this.kernelRegistry = new KernelRegistry(name, channel, new RetiredHandles(this.#kernels, this.timelines));
     this.#hostMemory = table(HandleKind.HOST);
-    this.marks = table(HandleKind.MARK);
+    this.eventHandles = table(HandleKind.EVENT);
     this.#slots = new StreamSlots(() => channel.reserveStream());
     const open = (label: string): Timeline => this.openTimeline(label, 0);
-    this.orders = new OrderBook(this, this.memory, hiddenTimelines(open, MAX_RECLAIMERS, 'frees'));
+    this.dependencies = new StreamDependencies(this, this.memory, hiddenTimelines(open, MAX_RECLAIMERS, 'frees'));
     this.helpers = new Helpers(open);
     this.arena = new HostArena(channel, this.#hostMemory);
-    this.failures = new FailureBook(name, this.errors, this.timelines, {
-      kernel: (handle) => this.plans.byHandle(handle),
+    this.failures = new FailureLog(name, this.errors, this.timelines, {
+      kernel: (handle) => this.kernelRegistry.byHandle(handle),
       holdLoop: (reason) => void channel.holdLoop(reason),
       channel: channel.id,
       settle: () => void progress.drain(),
       lost: () => this.#end(),
     });
-    this.waits = new PointWaits(name, channel, progress, this.failures, this.landings);
+    this.waits = new PointWaits(name, channel, progress, this.failures, this.hostCompletions);
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
-    this.visitors = new Visitors(progress, this.lost);
+    this.peerUsers = new PeerUsers(progress, this.lost);
     channel.onLost = (error) => this.lose(error);
   }
 
@@ -146,7 +146,7 @@ export class DeviceCore implements Submitter {
       throw error;
     }
     timeline.begin();
-    timeline.book = this.failures;
+    timeline.failureLog = this.failures;
     this.progress.join(timeline, () => this.failures.noteAndTell(timeline));
     this.timelines.add(timeline);
     return timeline;
@@ -158,7 +158,7 @@ export class DeviceCore implements Submitter {
     this.failures.note(timeline);
     timeline.retire();
     this.progress.leave(timeline);
-    this.landings.forget(timeline);
+    this.hostCompletions.forget(timeline);
     this.#slots.tell();
   }
 
@@ -204,7 +204,7 @@ export class DeviceCore implements Submitter {
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
-      timeline.hand.lose(error.reason === 'closed' ? undefined : timeline.completed);
+      timeline.clockEntry.lose(error.reason === 'closed' ? undefined : timeline.completed);
     }
     this.#slots.tell();
     this.#endTables();
@@ -279,7 +279,7 @@ export class DeviceCore implements Submitter {
   }
 
   #endTables(): void {
-    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.marks]) table.end();
+    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.eventHandles]) table.end();
   }
 
   #scheduleCheck(): void {
@@ -300,7 +300,7 @@ export class DeviceCore implements Submitter {
       this.failures.note(timeline);
     }
     this.failures.tellRest(false);
-    const isFull = this.orders.freeRest();
+    const isFull = this.dependencies.freeRest();
     this.arena.reclaim();
     if (!isQuiet || isFull || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
   }

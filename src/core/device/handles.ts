@@ -5,7 +5,7 @@
 // record that makes the new thing could otherwise pass the one that frees the old.
 // Thread: owner.
 import { HANDLE_INDEX_BITS } from '../../protocol/protocol.gen.js';
-import { Bell } from '../base/bell.js';
+import { Bell } from '../base/notifier.js';
 import { LimitError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 

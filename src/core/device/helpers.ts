@@ -5,7 +5,7 @@
 // is idle, or the one its stream used before, and a new one before it shares. Where hazards are looked for it takes no idle
 // one of another stream's: the order between them would be chance, and no order that a program may rely on.
 // Thread: owner.
-import { areClocksKept } from '../timeline/clock.js';
+import { areClocksKept } from '../timeline/vector-clock.js';
 import type { Timeline } from '../timeline/timeline.js';
 
 /** Streams that copy through one device at the same time without waiting for each other. */

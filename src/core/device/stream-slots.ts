@@ -1,7 +1,7 @@
 // The places of a device for streams: a creation that was refused keeps its place for the next one, and whoever found
 // none hears when one may be free.
 // Thread: owner.
-import { Bell } from '../base/bell.js';
+import { Bell } from '../base/notifier.js';
 
 export class StreamSlots {
   readonly #reserve: () => number;

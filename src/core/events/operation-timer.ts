@@ -7,20 +7,20 @@ import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
-import { askElapsed, disown, type Mark, MarkCell, own, stamp } from './marks.js';
+import { askElapsed, disown, type EventHandle, EventCell, own, stamp } from './event-handles.js';
 
 /** The two timestamps of an operation. */
 export class Span {
   readonly #core: DeviceCore;
   readonly #timeline: Timeline;
-  readonly #start: Mark;
-  readonly #end: Mark;
+  readonly #start: EventHandle;
+  readonly #end: EventHandle;
   readonly #ticket: number;
-  readonly #cell: MarkCell = new MarkCell();
+  readonly #cell: EventCell = new EventCell();
   #elapsed: Promise<number | undefined> | undefined = undefined;
 
   /** `end` was the last record of the stream. */
-  constructor(core: DeviceCore, timeline: Timeline, start: Mark, end: Mark) {
+  constructor(core: DeviceCore, timeline: Timeline, start: EventHandle, end: EventHandle) {
     this.#core = core;
     this.#timeline = timeline;
     this.#start = start;
@@ -55,7 +55,7 @@ export class Span {
 }
 
 export class OperationTimer {
-  #start: Mark | undefined = undefined;
+  #start: EventHandle | undefined = undefined;
 
   /** A call begins, or the stream ends; what is left here is of a call that was refused. */
   clear(): void {

@@ -92,7 +92,7 @@ export interface Kernel<P extends Params = Params> {
   readonly params: P;
   /** The CUDA C++ source that both devices compile. */
   readonly source: string;
-  /** Marks what `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
+  /** Events what `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
   readonly [MADE]: true;
   /** @internal */
   readonly build: Build;

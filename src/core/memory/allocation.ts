@@ -1,11 +1,11 @@
 // Device memory as a record: its handle, and what is known of it from then on.
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from './storage.js';
 
 /** Refused, it throws and nothing is left. */
-export function allocate(site: StreamSite, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
+export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
   const { core, timeline } = site;
   const handle = core.memory.take();
   let ticket: number;

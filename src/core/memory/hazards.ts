@@ -3,7 +3,7 @@
 import { UNKNOWN } from '../base/call-site.js';
 import { type HazardSite, StreamHazardError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
-import type { Access } from './access.js';
+import type { Access } from './access-info.js';
 import type { Storage } from './storage.js';
 
 /** One of the two uses. */

@@ -11,7 +11,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import type { ModulePlan, VariableUses } from '../kernels/module-plan.js';
 import type { ModuleVariable } from '../kernels/module.js';
 import { Storage } from './storage.js';
-import { uses } from './uses.js';
+import { uses } from './record-accesses.js';
 
 interface Asked extends ModuleVariable {
   readonly storage: Storage;

@@ -84,7 +84,7 @@ export class MemoryPool {
     await channel.ask('trimPool', checkInteger('keepBytes', keepBytes, 0));
   }
 
-  /** Restarts the high marks of `stats` from the present values: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
+  /** Restarts the high-water values of `stats` from the present values: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
   async resetHighWater(): Promise<void> {
     await this.#open().ask('resetHighWater');
   }

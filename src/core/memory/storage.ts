@@ -6,14 +6,14 @@
 import type { MemorySpace } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import type { DType } from '../elements/dtype.js';
-import { areClocksKept } from '../timeline/clock.js';
+import { areClocksKept } from '../timeline/vector-clock.js';
 import { latestId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Access, accessOf } from './access.js';
-import { History, type Mode } from './history.js';
-import { Latest, type Use } from './latest.js';
+import { type Access, accessOf } from './access-info.js';
+import { History, type Mode } from './access-history.js';
+import { Latest, type Use } from './latest-accesses.js';
 
 export class Storage {
   readonly space: MemorySpace;
@@ -60,7 +60,7 @@ export class Storage {
   }
 
   /** It was made by this record: the first write. */
-  make(site: StreamSite, ticket: number): void {
+  make(site: StreamContext, ticket: number): void {
     const access = accessOf(site, 'alloc', undefined, latestId());
     if (site.ordering === 'checked') this.madeAt = access.at;
     this.use(site.timeline, ticket, 0, this.byteLength, 'write', access, true);
@@ -101,7 +101,7 @@ export class Storage {
 
   /**
    * Finished, and of a write it is known whether it failed: late reports of a failure come before the words move. Once they are noted the
-   * device has marked the bytes as spoiled, and tells that to whoever reads them.
+   * device has marked the bytes as poisoned, and tells that to whoever reads them.
    */
   #isOver(use: Use, isWrite: boolean): boolean {
     if (!isFinished(use)) return false;
@@ -118,12 +118,12 @@ export class Storage {
  * destroyed still runs what it has.
  */
 function isFinished({ timeline, ticket }: Use): boolean {
-  return timeline.hasReached(ticket) && (!areClocksKept() || timeline.hand.seen >= ticket);
+  return timeline.hasReached(ticket) && (!areClocksKept() || timeline.clockEntry.seen >= ticket);
 }
 
 /** Will later work of this stream come after the use, as far as is known at once? */
 function isKnownBefore(use: Use, timeline: Timeline): boolean {
-  const { hand } = use.timeline;
-  if (areClocksKept()) return timeline.hand.comesAfter(hand, use.ticket);
-  return use.timeline === timeline || timeline.hand.hasWaited(hand, use.ticket) || isFinished(use);
+  const { clockEntry } = use.timeline;
+  if (areClocksKept()) return timeline.clockEntry.comesAfter(clockEntry, use.ticket);
+  return use.timeline === timeline || timeline.clockEntry.hasWaited(clockEntry, use.ticket) || isFinished(use);
 }

@@ -4,11 +4,11 @@
 import { badArgument, show } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
 import { promiseOf } from '../base/promise-like.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Held, runHeld } from '../waits/held.js';
-import { whatKeeps } from '../waits/stuck.js';
+import { type Held, runHeld } from '../waits/deadlock-check.js';
+import { diagnoseWait } from '../waits/wait-diagnosis.js';
 import { MAX_TIMEOUT_MS } from '../waits/wait.js';
 import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
 import type { Operation } from './operation.js';
@@ -25,7 +25,7 @@ export interface HoldOptions extends HostOptions {
 }
 
 /** `stream.hold`. */
-export function submitHold(site: StreamSite, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
+export function submitHold(site: StreamContext, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
   const { label, signal } = checkHost(fn, opts);
   const { timeoutMs } = (opts ?? {}) as Partial<HoldOptions>;
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
@@ -49,7 +49,7 @@ class HoldCall extends HostCall {
   #timer: NodeJS.Timeout | undefined = undefined;
   #state: 'waiting' | 'running' | 'over' = 'waiting';
 
-  constructor(site: StreamSite, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number, before: Point) {
+  constructor(site: StreamContext, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number, before: Point) {
     super(site, ticket, () => undefined, signal, before);
     const { timeline } = site;
     this.#fn = fn;
@@ -114,7 +114,7 @@ class HoldCall extends HostCall {
   #timeUp(): void {
     const { core, timeline } = this.site;
     const label = this.operation?.label;
-    const { streams } = whatKeeps([{ timeline, ticket: this.ticket }]);
+    const { streams } = diagnoseWait([{ timeline, ticket: this.ticket }]);
     const what = `The hold${label === undefined ? '' : ` ${label}`} of stream ${timeline.label} of device ${core.name}`;
     const message = `${what} took longer than its timeout (${this.#timeoutMs} ms); the stream goes on.`;
     const facts = { device: core.name, stream: timeline.label, operation: this.operation };

@@ -1,19 +1,19 @@
 // Functions of the caller in a stream, which are told of a place in it; hold-function.ts has those it stands still for.
 //
 // A function is called on a turn of the loop of its own, so that every promise of the stream that was reached before has been
-// heard, and the promises of later work wait for it: it is a Landing, as the bytes of a copy on their way are. It runs in the
+// heard, and the promises of later work wait for it: it is a HostCompletion, as the bytes of a copy on their way are. It runs in the
 // asynchronous context of the call that submitted it.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
 import { isPromiseLike, promiseOf } from '../base/promise-like.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { onAbort } from '../waits/abort-listeners.js';
-import { Landing } from '../waits/landing.js';
-import { see } from '../waits/seen.js';
+import { HostCompletion } from '../waits/host-completion.js';
+import { see } from '../waits/host-observed.js';
 import { checkWaitOptions } from '../waits/wait.js';
 import type { Operation } from './operation.js';
 
@@ -28,7 +28,7 @@ export interface HostOptions {
 export type MakeOperation = (ticket: number, label: string | undefined) => Operation;
 
 /** `stream.host`. */
-export function submitHost(site: StreamSite, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
+export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
   const { label, signal } = checkHost(fn, opts);
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
@@ -47,8 +47,8 @@ export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptio
 }
 
 /** A function of the caller at a place of a stream: settled when it has returned, or will not be called. */
-export class HostCall extends Landing {
-  protected readonly site: StreamSite;
+export class HostCall extends HostCompletion {
+  protected readonly site: StreamContext;
   /** The submitter's asynchronous context. */
   protected readonly context: AsyncResource = new AsyncResource('MILLRACE_HOST');
   protected readonly signal: AbortSignal | undefined;
@@ -61,7 +61,7 @@ export class HostCall extends Landing {
   #stopListening: (() => void) | undefined = undefined;
   #withdrawals: (() => void)[] = [];
 
-  constructor(site: StreamSite, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
+  constructor(site: StreamContext, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
     super(ticket);
     this.site = site;
     this.#before = before;
@@ -76,7 +76,7 @@ export class HostCall extends Landing {
   begin(make: (ticket: number) => Operation): Operation {
     const { core, timeline } = this.site;
     const { signal } = this;
-    core.landings.expect(timeline, this);
+    core.hostCompletions.expect(timeline, this);
     this.operation = make(this.ticket).moves([], this);
     this.expect(this.#wait.bind(this));
     if (signal?.aborted) this.#abort(signal);
@@ -84,7 +84,7 @@ export class HostCall extends Landing {
     return this.operation;
   }
 
-  /** The call's turn has come: everything before it has finished and its bytes have landed. */
+  /** The call's turn has come: everything before it has finished and its bytes have reached the host. */
   run(): void {
     if (this.isSettled) return;
     this.stopListening();
@@ -100,7 +100,7 @@ export class HostCall extends Landing {
 
   /** The device will not come to it: what it was submitted for is told by its ticket. */
   protected isPassed(timeline: Timeline): boolean {
-    timeline.book?.note(timeline);
+    timeline.failureLog?.note(timeline);
     return this.#page?.at(this.ticket) !== undefined;
   }
 
@@ -170,15 +170,15 @@ export class HostCall extends Landing {
 const queues: WeakMap<Timeline, HostCall[]> = new WeakMap();
 
 /** Its turn comes after those before it. */
-export function enqueue(call: HostCall, site: StreamSite): void {
+export function enqueue(call: HostCall, site: StreamContext): void {
   let queue = queues.get(site.timeline);
   if (queue === undefined) queues.set(site.timeline, (queue = []));
   if (queue.push(call) === 1) void runAll(queue, site);
 }
 
-async function runAll(queue: HostCall[], { core, timeline }: StreamSite): Promise<void> {
+async function runAll(queue: HostCall[], { core, timeline }: StreamContext): Promise<void> {
   for (let call = queue[0]; call !== undefined; call = queue[0]) {
-    await core.landings.landed(timeline, call.ticket - 1);
+    await core.hostCompletions.hostCompleted(timeline, call.ticket - 1);
     // Those who wait for what was before are heard first, however many promises they have put in between.
     await new Promise((resolve) => setImmediate(resolve));
     queue.shift();

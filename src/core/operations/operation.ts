@@ -3,15 +3,15 @@
 import { describeAs } from '../base/describe.js';
 import type { MillraceError } from '../base/errors.js';
 import type { OperationInfo, OperationKind } from '../base/snapshots.js';
-import type { StreamSite } from '../device/stream-site.js';
+import type { StreamContext } from '../device/stream-context.js';
 import type { Span } from '../events/operation-timer.js';
-import type { Clock } from '../timeline/clock.js';
+import type { Clock } from '../timeline/vector-clock.js';
 import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { FailingPart } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
-import { refuseHeld } from '../waits/held.js';
-import type { Landing } from '../waits/landing.js';
-import { see } from '../waits/seen.js';
+import { refuseDeadlock } from '../waits/deadlock-check.js';
+import type { HostCompletion } from '../waits/host-completion.js';
+import { see } from '../waits/host-observed.js';
 import { type WaitOptions, withSignal } from '../waits/wait.js';
 
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
@@ -53,14 +53,14 @@ export class Operation implements OperationInfo {
   readonly label: string | undefined;
   /** The bytes that a copy, fill or allocation covers; undefined for other kinds. */
   readonly bytes: number | undefined;
-  readonly #site: StreamSite;
+  readonly #site: StreamContext;
   readonly #ticket: number;
   readonly #clock: Clock | undefined;
   /** @internal Where a failure of its ticket is found, as long as somebody may ask. */
   readonly page: FailurePage | undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
-  #landing: Landing | undefined = undefined;
+  #hostCompletion: HostCompletion | undefined = undefined;
   #sources: readonly Point[] = NOWHERE;
   #span: Span | undefined = undefined;
   #parts: readonly FailingPart[] | undefined = undefined;
@@ -68,14 +68,14 @@ export class Operation implements OperationInfo {
   #submittedAt = 0;
 
   /** @internal */
-  constructor(site: StreamSite, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined, id: number) {
+  constructor(site: StreamContext, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined, id: number) {
     this.id = id;
     this.kind = kind;
     this.label = label;
     this.bytes = bytes;
     this.#site = site;
     this.#ticket = ticket;
-    this.#clock = site.timeline.hand.clock;
+    this.#clock = site.timeline.clockEntry.clock;
     this.page = site.timeline.failurePage(ticket);
   }
 
@@ -92,7 +92,7 @@ export class Operation implements OperationInfo {
   /** Whether it has finished or failed. One atomic load; no driver call, no message. */
   get isComplete(): boolean {
     if (this.#isComplete) return true;
-    if (this.#landing !== undefined && !this.#landing.isSettled) return false;
+    if (this.#hostCompletion !== undefined && !this.#hostCompletion.isSettled) return false;
     this.#isComplete = this.#site.timeline.hasReached(this.#ticket);
     if (this.#isComplete) see(this.#point);
     return this.#isComplete;
@@ -106,7 +106,7 @@ export class Operation implements OperationInfo {
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
    */
   get done(): Promise<OperationTiming> {
-    const refused = refuseHeld(this.#site.timeline, this.#ticket);
+    const refused = refuseDeadlock(this.#site.timeline, this.#ticket);
     if (refused !== undefined) return Promise.reject(refused);
     this.#done ??= this.#settle(undefined);
     return this.#done;
@@ -119,11 +119,11 @@ export class Operation implements OperationInfo {
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
     this.#submittedAt ||= performance.now();
-    const landing = this.#landing;
-    if (landing !== undefined) landing.isAwaited = true;
-    const options = landing?.givenUp === undefined ? opts : withSignal(opts, landing.givenUp);
+    const hostCompletion = this.#hostCompletion;
+    if (hostCompletion !== undefined) hostCompletion.isAwaited = true;
+    const options = hostCompletion?.givenUp === undefined ? opts : withSignal(opts, hostCompletion.givenUp);
     await this.#site.core.waits.until(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
-    if (landing?.error !== undefined) throw landing.error;
+    if (hostCompletion?.error !== undefined) throw hostCompletion.error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
     if (this.#span === undefined) return timing;
     const deviceMs = await this.#span.elapsedMs(opts);
@@ -135,19 +135,19 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * @internal A copy of what was last written at `sources`. With a landing it is done when the loop has done its part too. `parts`: the
+   * @internal A copy of what was last written at `sources`. With a host completion it is done when the loop has done its part too. `parts`: the
    * records it consists of, where they are several.
    */
-  moves(sources: readonly Point[], landing: Landing | undefined, parts?: readonly FailingPart[]): this {
+  moves(sources: readonly Point[], hostCompletion: HostCompletion | undefined, parts?: readonly FailingPart[]): this {
     this.#sources = sources;
-    this.#landing = landing;
+    this.#hostCompletion = hostCompletion;
     this.#parts = parts;
     return this;
   }
 
   /** @internal */
-  get landing(): Landing | undefined {
-    return this.#landing;
+  get hostCompletion(): HostCompletion | undefined {
+    return this.#hostCompletion;
   }
 
   /** @internal */

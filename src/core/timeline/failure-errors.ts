@@ -57,7 +57,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
     case Status.UPSTREAM: {
       const cause = scene.cause();
       const upstream = (first: MillraceError): MillraceError => {
-        const message = `${what} ${where} reads memory that an earlier failure spoiled: ${first.message.split('\n', 1)[0]}`;
+        const message = `${what} ${where} reads memory that an earlier failure poisoned: ${first.message.split('\n', 1)[0]}`;
         return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });
       };
       return cause instanceof Promise ? cause.then(upstream) : upstream(cause);

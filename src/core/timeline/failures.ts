@@ -13,7 +13,7 @@ import { errorsChannel } from '../base/trace.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { Point, Timeline } from './timeline.js';
-import { type Untold, UntoldFailures } from './untold.js';
+import { type UnobservedFailure, UnobservedFailures } from './unobserved-failures.js';
 
 /** Failures that were told and are kept as the causes of others, those asked for last; older ones lose their text, not their effect. */
 const KEPT = 4096;
@@ -28,12 +28,12 @@ export interface FailingOperation extends OperationInfo {
   readonly parts?: readonly FailingPart[] | undefined;
 }
 
-/** A record of an operation, and the book of its device. */
+/** A record of an operation, and the failure log of its device. */
 export interface FailingPart extends Point {
-  readonly failures: FailureBook;
+  readonly failures: FailureLog;
 }
 
-/** What the book asks of its device. */
+/** What the failure log asks of its device. */
 export interface FailureContext {
   /** The id by which failures on other devices name this one. */
   readonly channel: number;
@@ -46,7 +46,7 @@ export interface FailureContext {
   readonly lost: () => DeviceLostError;
 }
 
-interface Entry extends Untold {
+interface Entry extends UnobservedFailure {
   record: FailureRecord;
   /** Undefined: it is no record's. */
   readonly timeline: Timeline | undefined;
@@ -70,16 +70,16 @@ const NO_RECORD: FailureRecord = {
   lostDevice: 0,
 };
 
-/** A failure, and whose book its numbers are in. */
+/** A failure, and whose failure log its numbers are in. */
 interface Found {
   readonly record: FailureRecord;
-  readonly book: FailureBook;
+  readonly failureLog: FailureLog;
 }
 
 /** The thread's books: a failure on one device may be the cause of one on another, and ids are the process's. */
-const books: Set<WeakRef<FailureBook>> = new Set();
+const books: Set<WeakRef<FailureLog>> = new Set();
 
-export class FailureBook {
+export class FailureLog {
   readonly #device: string;
   readonly #errors: Hub<MillraceError>;
   readonly #timelines: Iterable<Timeline>;
@@ -87,7 +87,7 @@ export class FailureBook {
   readonly #entries: Map<number, Entry> = new Map();
   /** Of the entries, those that were told, those asked for last at the end. */
   readonly #told: Set<Entry> = new Set();
-  readonly #untold: UntoldFailures = new UntoldFailures();
+  readonly #untold: UnobservedFailures = new UnobservedFailures();
   #hasWarned = false;
   #isTelling = false;
 
@@ -97,7 +97,7 @@ export class FailureBook {
     this.#errors = errors;
     this.#timelines = timelines;
     this.#context = context;
-    for (const book of books) if (book.deref() === undefined) books.delete(book);
+    for (const failureLog of books) if (failureLog.deref() === undefined) books.delete(failureLog);
     books.add(new WeakRef(this));
   }
 
@@ -176,7 +176,7 @@ export class FailureBook {
     const found = this.#find(ticket, operation);
     if (found !== undefined) {
       this.#markHeard(found.record.id);
-      for (const id of [found.record.id, found.record.cause]) found.book.#markHeard(id);
+      for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHeard(id);
     }
     return failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
   }
@@ -192,18 +192,18 @@ export class FailureBook {
 
   #find(ticket: number, { page, sources = NOWHERE }: FailingOperation): Found | undefined {
     const own = page?.at(ticket);
-    if (own !== undefined && own.cause === 0) return { record: own, book: this };
-    const book = own && this.#bookOf(own.cause);
-    if (own !== undefined && book !== undefined) return { record: own, book };
-    return this.#findSource(sources) ?? (own && { record: own, book: this });
+    if (own !== undefined && own.cause === 0) return { record: own, failureLog: this };
+    const failureLog = own && this.#bookOf(own.cause);
+    if (own !== undefined && failureLog !== undefined) return { record: own, failureLog };
+    return this.#findSource(sources) ?? (own && { record: own, failureLog: this });
   }
 
   /** Whose streams had the failure, which nobody may have looked for yet. */
-  #bookOf(cause: number): FailureBook | undefined {
-    for (const book of [this, ...[...books].map((other) => other.deref())]) {
-      if (book === undefined) continue;
-      if (!book.#entries.has(cause)) for (const timeline of book.#timelines) book.note(timeline);
-      if (book.#entries.has(cause)) return book;
+  #bookOf(cause: number): FailureLog | undefined {
+    for (const failureLog of [this, ...[...books].map((other) => other.deref())]) {
+      if (failureLog === undefined) continue;
+      if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.note(timeline);
+      if (failureLog.#entries.has(cause)) return failureLog;
     }
     return undefined;
   }
@@ -211,12 +211,12 @@ export class FailureBook {
   /** A kernel's fault is reported when it has run: a copy issued before that took what the kernel left. */
   #findSource(sources: readonly Point[]): Found | undefined {
     for (const { timeline, ticket, page } of sources) {
-      const book = timeline.book ?? this;
-      book.note(timeline);
+      const failureLog = timeline.failureLog ?? this;
+      failureLog.note(timeline);
       const first = page?.at(ticket);
       if (first === undefined) continue;
       const record = { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
-      return { record, book: book.#bookOf(record.cause) ?? book };
+      return { record, failureLog: failureLog.#bookOf(record.cause) ?? failureLog };
     }
     return undefined;
   }
@@ -250,8 +250,8 @@ export class FailureBook {
     if (entry.error === undefined) {
       const { record, timeline } = entry;
       // The first failure may be another device's.
-      const book = (record.cause === 0 ? undefined : this.#bookOf(record.cause)) ?? this;
-      entry.error = this.#describe({ record, book }, timeline?.label ?? '', undefined);
+      const failureLog = (record.cause === 0 ? undefined : this.#bookOf(record.cause)) ?? this;
+      entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', undefined);
     }
     if (this.#told.delete(entry)) this.#told.add(entry);
     return entry.error;
@@ -272,15 +272,15 @@ export class FailureBook {
     this.#entries.delete((oldest as Entry).record.id);
   }
 
-  #describe({ record, book }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
+  #describe({ record, failureLog }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
     return describeFailure(record, {
       device: this.#device,
       stream,
       operation,
       kernel: this.#context.kernel(record.kernel),
       cause: () => {
-        const entry = book.#entries.get(record.cause);
-        return entry === undefined ? forgottenCause(book.#device) : book.#errorOf(entry);
+        const entry = failureLog.#entries.get(record.cause);
+        return entry === undefined ? forgottenCause(failureLog.#device) : failureLog.#errorOf(entry);
       },
       lost: () => {
         const open = [...books].map((each) => each.deref());

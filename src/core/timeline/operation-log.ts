@@ -29,12 +29,12 @@ const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
 const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
 for (const [kind, opcodes] of [
   ['alloc', [Opcode.ALLOC]],
-  ['free', [Opcode.FREE, Opcode.MARK_FREE]],
+  ['free', [Opcode.FREE, Opcode.FREE_EVENT]],
   ['fill', [Opcode.FILL, Opcode.FILL_STRIDED]],
   ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],
   ['launch', [Opcode.LAUNCH]],
-  ['wait', [Opcode.WAIT, Opcode.WAIT_MARK]],
-  ['record', [Opcode.MARK]],
+  ['wait', [Opcode.WAIT, Opcode.WAIT_EVENT]],
+  ['record', [Opcode.RECORD_EVENT]],
   ['host', [Opcode.HOLD]],
 ] as const)
   for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBERS[kind];

@@ -8,9 +8,9 @@ import { TimelineSlot } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
 import { InternalError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
-import { type Clock, Hand } from './clock.js';
+import { type Clock, ClockEntry } from './vector-clock.js';
 import { FailedTickets, type FailurePage } from './failed-tickets.js';
-import type { FailureBook } from './failures.js';
+import type { FailureLog } from './failures.js';
 import { OperationLog } from './operation-log.js';
 
 const TWO_32 = 4294967296;
@@ -40,11 +40,11 @@ export class Timeline {
   /** The last ticket submitted. */
   last: number;
   /** What it comes after. A stream that is gone, perhaps with its device, is not kept for having been waited for. */
-  readonly hand: Hand = new Hand();
+  readonly clockEntry: ClockEntry = new ClockEntry();
   /** What stands at its tickets. */
   readonly log: OperationLog;
   /** Where its device notes failures. */
-  book: FailureBook | undefined = undefined;
+  failureLog: FailureLog | undefined = undefined;
   #channel: Channel | undefined;
   #words: Int32Array;
   readonly #base: number;
@@ -88,12 +88,12 @@ export class Timeline {
   /** The stream was submitted for creation: that is no work, and a new stream has none pending. */
   begin(): void {
     this.#floor = this.last;
-    this.hand.begin();
+    this.clockEntry.begin();
   }
 
   /** Everything submitted so far. */
   here(): Point {
-    return { timeline: this, ticket: this.last, clock: this.hand.clock };
+    return { timeline: this, ticket: this.last, clock: this.clockEntry.clock };
   }
 
   /** Everything up to a ticket. */
@@ -131,10 +131,10 @@ export class Timeline {
     this.#isEnding = true;
     this.#isRetired = true;
     this.#channel = undefined;
-    this.book = undefined;
+    this.failureLog = undefined;
     this.#words = NO_WORDS;
     this.#failed.settle(this.last);
-    this.hand.end();
+    this.clockEntry.end();
     this.log.clear();
   }
 

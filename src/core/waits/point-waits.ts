@@ -1,31 +1,31 @@
-// Promises for places in a device's streams: that the device has come there, that bytes have landed and functions have
+// Promises for places in a device's streams: that the device has come there, that bytes have reached the host and functions have
 // been called, and that the operation went well.
 // Thread: owner.
 import type { DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
-import type { FailingOperation, FailureBook } from '../timeline/failures.js';
+import type { FailingOperation, FailureLog } from '../timeline/failures.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { refuseHeld } from './held.js';
-import type { LandingQueue } from './landing.js';
+import { refuseDeadlock } from './deadlock-check.js';
+import type { HostCompletions } from './host-completion.js';
 import type { Progress } from './progress.js';
-import { noteSeen } from './seen.js';
-import { whatKeeps } from './stuck.js';
+import { noteSeen } from './host-observed.js';
+import { diagnoseWait } from './wait-diagnosis.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 
 export class PointWaits {
   readonly #device: string;
   readonly #channel: Channel;
   readonly #progress: Progress;
-  readonly #failures: FailureBook;
-  readonly #landings: LandingQueue;
+  readonly #failures: FailureLog;
+  readonly #hostCompletions: HostCompletions;
   #lostError: DeviceLostError | undefined = undefined;
 
-  constructor(device: string, channel: Channel, progress: Progress, failures: FailureBook, landings: LandingQueue) {
+  constructor(device: string, channel: Channel, progress: Progress, failures: FailureLog, hostCompletions: HostCompletions) {
     this.#device = device;
     this.#channel = channel;
     this.#progress = progress;
     this.#failures = failures;
-    this.#landings = landings;
+    this.#hostCompletions = hostCompletions;
   }
 
   /**
@@ -40,7 +40,7 @@ export class PointWaits {
     opts?: WaitOptions,
     seen: readonly Point[] = [timeline.at(ticket)],
   ): Promise<void> {
-    const refused = refuseHeld(timeline, ticket);
+    const refused = refuseDeadlock(timeline, ticket);
     if (refused !== undefined) throw refused;
     if (opts === undefined) return noteSeen(this.#reach(timeline, ticket, operation, undefined), seen);
     checkWaitOptions(opts);
@@ -48,7 +48,7 @@ export class PointWaits {
     const reached = this.#reach(timeline, ticket, operation, withdrawals);
     const what = `stream ${timeline.label} of device ${this.#device}`;
     return noteSeen(
-      waitWith(reached, opts, what, withdrawals, () => whatKeeps([{ timeline, ticket }])),
+      waitWith(reached, opts, what, withdrawals, () => diagnoseWait([{ timeline, ticket }])),
       seen,
     );
   }
@@ -64,8 +64,8 @@ export class PointWaits {
     if (busy.length === 0) return;
     const halves = busy.map((timeline) => ({ timeline, ticket: timeline.last - (timeline.pending >> 1) }));
     // What the running function holds does not move.
-    const moving = halves.filter(({ timeline, ticket }) => refuseHeld(timeline, ticket) === undefined);
-    if (moving.length === 0) throw refuseHeld(busy[0] as Timeline, (busy[0] as Timeline).last) as Error;
+    const moving = halves.filter(({ timeline, ticket }) => refuseDeadlock(timeline, ticket) === undefined);
+    if (moving.length === 0) throw refuseDeadlock(busy[0] as Timeline, (busy[0] as Timeline).last) as Error;
     const withdrawals: (() => void)[] = [];
     try {
       await Promise.race(moving.map(({ timeline, ticket }) => this.reach(timeline, ticket, withdrawals)));
@@ -90,7 +90,7 @@ export class PointWaits {
       this.#failures.noteAndTell(timeline);
       const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
       if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
-      return this.#landed(timeline, ticket) ?? Promise.resolve();
+      return this.#hostCompleted(timeline, ticket) ?? Promise.resolve();
     }
     if (this.#lostError !== undefined) return Promise.reject(this.#lostError);
     return new Promise((resolve, reject) => {
@@ -99,7 +99,7 @@ export class PointWaits {
         holdsLoop: true,
         settle: () => {
           const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
-          if (failure === undefined) resolve(this.#landed(timeline, ticket));
+          if (failure === undefined) resolve(this.#hostCompleted(timeline, ticket));
           else this.#reject(failure, reject);
         },
         lose: reject,
@@ -114,9 +114,9 @@ export class PointWaits {
     else reject(failure);
   }
 
-  #landed(timeline: Timeline, ticket: number): Promise<void> | undefined {
-    const landed = this.#landings.landed(timeline, ticket);
-    // Landing by itself holds no loop; waiting for it does.
-    return landed && this.#channel.holdLoop(landed.then(() => undefined));
+  #hostCompleted(timeline: Timeline, ticket: number): Promise<void> | undefined {
+    const hostCompleted = this.#hostCompletions.hostCompleted(timeline, ticket);
+    // Host completion by itself holds no loop; waiting for it does.
+    return hostCompleted && this.#channel.holdLoop(hostCompleted.then(() => undefined));
   }
 }

@@ -3,7 +3,7 @@
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
-import type { Stuck } from './stuck.js';
+import type { WaitDiagnosis } from './wait-diagnosis.js';
 
 /** Limits of a host wait. Giving up a wait never cancels submitted work and never frees memory that the device still uses. */
 export interface WaitOptions {
@@ -32,7 +32,7 @@ export async function waitWith<T>(
   opts: WaitOptions | undefined,
   waitingFor: string,
   withdrawals: readonly (() => void)[] = [],
-  look: () => Stuck = () => NOTHING,
+  look: () => WaitDiagnosis = () => NOTHING,
 ): Promise<T> {
   const { signal, timeoutMs, [ALSO]: also } = checkWaitOptions(opts) as Signals;
   if (signal === undefined && timeoutMs === undefined && also === undefined) return promise;
@@ -62,7 +62,7 @@ export async function waitWith<T>(
   }
 }
 
-const NOTHING: Stuck = { streams: [], message: '' };
+const NOTHING: WaitDiagnosis = { streams: [], message: '' };
 
 function abortable(signal: AbortSignal, giveUp: (error: Error) => void): () => void {
   if (!signal.aborted) return onAbort(signal, () => giveUp(new AbortError(signal)));

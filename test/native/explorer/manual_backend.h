@@ -44,8 +44,8 @@ class ManualStream final : public hal::Stream {
   }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Take(ticket); }
   Status Wait(hal::Ticket ticket, hal::Stream&, hal::Ticket) override { return Take(ticket); }
-  Status Record(hal::Ticket ticket, hal::Mark&) override { return Take(ticket); }
-  Status WaitMark(hal::Ticket ticket, hal::Mark&) override { return Take(ticket); }
+  Status Record(hal::Ticket ticket, hal::EventHandle&) override { return Take(ticket); }
+  Status WaitEvent(hal::Ticket ticket, hal::EventHandle&) override { return Take(ticket); }
   Status Nop(hal::Ticket ticket) override { return Take(ticket); }
   Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override {
     MR_TRY(Take(ticket));
@@ -98,10 +98,10 @@ class ManualDevice final : public hal::Device {
   }
   uint64_t FreeBytes() const override { return 1 << 30; }
   bool NeedsLockedMemory() const override { return true; }
-  Result<std::unique_ptr<hal::Mark>> CreateMark(protocol::MarkKind) override { return kNone; }
-  Result<double> Elapsed(const hal::Mark&, const hal::Mark&) override { return kNone; }
-  Result<hal::IpcHandle> ExportMark(hal::Mark&) override { return kNone; }
-  Result<std::unique_ptr<hal::Mark>> OpenMark(const hal::IpcHandle&) override { return kNone; }
+  Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind) override { return kNone; }
+  Result<double> Elapsed(const hal::EventHandle&, const hal::EventHandle&) override { return kNone; }
+  Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return kNone; }
+  Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle&) override { return kNone; }
   Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override { return kNone; }
   Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return kNone; }
   Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override { return kNone; }

@@ -61,13 +61,13 @@ void RunChildren(std::vector<Child>& children) {
     std::vector<void*> pointers;
     for (std::vector<char>& value : child.values) pointers.push_back(value.data());
     child.shape.params = pointers.data();
-    RunFamily(child.entry, child.shape);
+    RunLaunchTree(child.entry, child.shape);
   }
 }
 
 }  // namespace
 
-void RunFamily(Entry entry, const CpuLaunch& shape) {
+void RunLaunchTree(Entry entry, const CpuLaunch& shape) {
   std::vector<char> shared(shape.shared_bytes + 64);
   Launcher launcher;
   KernelMemory memory;

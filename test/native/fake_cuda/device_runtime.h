@@ -7,6 +7,6 @@ namespace millrace::fake_cuda {
 
 /// Runs a grid and all that its kernels launch: what is on no stream of its end in the order of the launches, then the
 /// tails. Dynamic shared memory of each is its own.
-void RunFamily(Entry entry, const CpuLaunch& shape);
+void RunLaunchTree(Entry entry, const CpuLaunch& shape);
 
 }  // namespace millrace::fake_cuda

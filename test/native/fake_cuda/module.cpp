@@ -148,7 +148,7 @@ struct Launch {
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     shape.params = pointers.data();
     if (is_cooperative) return RunTogether();
-    RunFamily(entry, shape);
+    RunLaunchTree(entry, shape);
   }
 
  private:

@@ -5,10 +5,10 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 
 // The build under test, found from wherever this file is started.
-const built = new URL('../../../dist/build/', import.meta.url);
+const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/identity.js', built).href);
-const { kernelNames } = await import(new URL('threads/rewrite.js', built).href);
+const { kernelNames } = await import(new URL('cuda-to-cpu/rewrite.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {

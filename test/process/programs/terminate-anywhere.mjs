@@ -44,7 +44,7 @@ function held() {
       const file = readlinkSync(`/proc/self/fd/${descriptor}`);
       // The one that lists them is among them. A module that a worker reads when it is terminated Node leaves open: those of
       // the owner's own program are not ours to count, those of the device's worker, which alone builds, are.
-      const isOfWorker = file.endsWith('/device-worker.js') || file.includes('/dist/build/');
+      const isOfWorker = file.endsWith('/device-worker.js') || file.includes('/dist/toolchain/');
       return !file.endsWith('/fd') && (isOfWorker || !/\.m?js$/.test(file));
     } catch {
       return false;

@@ -12,7 +12,7 @@ import { MATHS, SHARED_BYTES } from './typed-kernel.js';
 
 const FUNCTIONS = Object.keys(INEXACT);
 
-/** Runs the kernel and looks at all that it wrote, also where threads stopped: that spoils the arrays, but not memory. */
+/** Runs the kernel and looks at all that it wrote, also where threads stopped: that poisons the arrays, but not memory. */
 export async function differenceOn(
   target: Target,
   device: Device,
@@ -32,7 +32,7 @@ export async function differenceOn(
   const copied = (): Operation[] => written.map((name, at) => stream.copy(results[at]!, arrays[name]!));
   // Their pages are locked by the first.
   await Promise.all(copied().map(({ done }) => done));
-  // The bytes of spoiled arrays arrive where they are asked for before anybody knows of the failure.
+  // The bytes of poisoned arrays arrive where they are asked for before anybody knows of the failure.
   const latch = outcome.faults.length > 0 ? await hold(target, stream) : undefined;
   const launch = stream.launch(made, launchShapeOf(plan, SHARED_BYTES), { ...arrays, ...data.scalars } as never);
   const copies = copied();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { findEntry as entryOf, readParameter, type TextEntry } from '../../../src/compiler/cuda/signature.js';
-import { globalFunctions, withoutComments } from '../../../src/compiler/cuda/text.js';
+import { globalFunctions, withoutComments } from '../../../src/compiler/cuda/source-scan.js';
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';

@@ -1,6 +1,6 @@
 // What tokens tell of the variables that a CUDA C++ text has outside functions.
 import { describe, expect, test } from 'vitest';
-import { withoutComments } from '../../../src/compiler/cuda/text.js';
+import { withoutComments } from '../../../src/compiler/cuda/source-scan.js';
 import { type TextVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda/variables.js';
 
 const variablesOf = (source: string): TextVariable[] => variablesOfText(withoutComments(source));

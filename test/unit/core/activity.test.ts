@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type Hub, installObservableFactory } from '../../../src/core/base/observable.js';
 import type { Activity } from '../../../src/core/operations/operation.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { finish, type Fixture, fixture, settle } from './fake-channel.js';
 

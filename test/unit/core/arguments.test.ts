@@ -1,6 +1,6 @@
 // Every refusal at the call: a typed error with the value and the limit, and nothing submitted.
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { f32, i32, i64, u8 } from '../../../src/core/elements/dtype.js';
 import { type Kernel, input, inout, MADE, type LaunchShape, type Params } from '../../../src/core/kernels/kernel.js';
 import { LaunchRecord } from '../../../src/protocol/protocol.gen.js';

@@ -1,8 +1,8 @@
 // What clocks keep of streams and devices that are gone: nothing.
 import { describe, expect, test } from 'vitest';
 import { StreamHazardError } from '../../../src/core/base/errors.js';
-import { uses } from '../../../src/core/memory/uses.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import { uses } from '../../../src/core/memory/record-accesses.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil } from '../../support/wait.js';
 import { closeStream, FakeChannel, fixture } from './fake-channel.js';
@@ -23,7 +23,7 @@ describe('what is kept', () => {
       // Slots come round.
       (channel as unknown as { reserveStream: () => number }).reserveStream = () => s.timeline.slot;
     }
-    expect(a.timeline.hand.clock!.size).toBeLessThan(4);
+    expect(a.timeline.clockEntry.clock!.size).toBeLessThan(4);
   });
 
   test('a device that was closed is not kept by clocks, events, or the arrays of another that it used', async () => {
@@ -71,7 +71,7 @@ test('a device that is lost or destroyed tells nothing of what its streams waite
   await gone.device.destroy();
   const c = kept.device.createStream({ ordering: 'checked' });
   expect(() => c.fill(x, 1)).toThrow(StreamHazardError);
-  expect([a.timeline.hand.seen >= writing, b.timeline.hand.seen >= reading]).toEqual([false, false]);
+  expect([a.timeline.clockEntry.seen >= writing, b.timeline.clockEntry.seen >= reading]).toEqual([false, false]);
   expect(y.isDisposed).toBe(false);
 });
 

@@ -1,7 +1,7 @@
 // Order by way of a device that was lost before it came to that: who waits for it goes on at once, so it is none.
 import { describe, expect, test } from 'vitest';
 import { DeviceLostError, StreamHazardError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { FakeChannel, type Fixture, fixture } from './fake-channel.js';
 
 /** The writer's array is written, a stream of another device comes after that, and `follower` after it. */

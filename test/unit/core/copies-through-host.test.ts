@@ -1,4 +1,4 @@
-// Copies between devices of two backends, which go through host memory: when they are refused, and what their failure spoils.
+// Copies between devices of two backends, which go through host memory: when they are refused, and what their failure poisons.
 import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { CopyFlag, CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
@@ -37,19 +37,19 @@ describe('a copy through host memory', () => {
     ]);
   });
 
-  test.each([false, true])('to another backend spoils what it wrote (from a stream of a third device: %s)', async (isThird) => {
+  test.each([false, true])('to another backend poisons what it wrote (from a stream of a third device: %s)', async (isThird) => {
     const world = new World();
     const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0'), world.add('cpu', 'cpu:1')];
     const [x, y] = [one.device.zeros(24, 'i16'), other.device.zeros(24, 'i16')];
     const operation = (isThird ? third : one).device.stream.copy(y, x);
     const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
-    const spoiling = [one, isThird ? third : other].map(({ channel }, at) => {
+    const poisoning = [one, isThird ? third : other].map(({ channel }, at) => {
       const { stream, ticket } = channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
       // As the devices do: what arrives fails of what could not leave.
       channel.fail(stream, { id: at + 1, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 9 });
       return ticket;
     });
-    expect(spoiling).toHaveLength(2);
+    expect(poisoning).toHaveLength(2);
     await world.settle();
     await failed;
     const read = expect(y.read()).rejects.toMatchObject({ name: 'UpstreamError' });
@@ -57,8 +57,8 @@ describe('a copy through host memory', () => {
     await world.settle();
     await Promise.all([read, copied]);
     other.device.stream.fill(y, 1);
-    const healed = y.read();
+    const cleared = y.read();
     await world.settle();
-    expect(await healed).toEqual(new Int16Array(24).fill(1));
+    expect(await cleared).toEqual(new Int16Array(24).fill(1));
   });
 });

@@ -2,11 +2,11 @@
 // what a sequential program would, and every temporary is gone.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { ArgumentError, LimitError } from '../../../src/core/base/errors.js';
 import { PeerRoute, Status } from '../../../src/protocol/protocol.gen.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
-import type { PinnedArray } from '../../../src/core/faces/pinned.js';
+import type { Stream } from '../../../src/core/api/stream.js';
+import type { PinnedArray } from '../../../src/core/api/pinned.js';
 import { offsetsOf, World } from './simulated.js';
 
 const SHAPE = [4, 6];
@@ -82,7 +82,7 @@ function random(seed: number): (count: number) => number {
 class Program {
   readonly world: World = new World();
   readonly memories: Memory[] = [];
-  readonly landed: (readonly [Int16Array, Int16Array])[] = [];
+  readonly hostCompleted: (readonly [Int16Array, Int16Array])[] = [];
   readonly clones: DeviceArray<'i16'>[] = [];
   readonly choose: (count: number) => number;
   refused = 0;
@@ -154,7 +154,7 @@ class Program {
         const view = pick([...BLOCKS, ...LINES], views[0])(from.array as DeviceArray<'i16'>);
         const into = new Int16Array(view.length);
         stream.copy(into, view);
-        this.landed.push([into, Int16Array.from(placesOf(view), (place) => from.expected[place]!)]);
+        this.hostCompleted.push([into, Int16Array.from(placesOf(view), (place) => from.expected[place]!)]);
         break;
       }
       default: {
@@ -164,7 +164,7 @@ class Program {
         this.clones.push(clone);
         const into = new Int16Array(view.length);
         stream.copy(into, clone);
-        this.landed.push([into, Int16Array.from(placesOf(view), (place) => own.expected[place]!)]);
+        this.hostCompleted.push([into, Int16Array.from(placesOf(view), (place) => own.expected[place]!)]);
         // Its memory goes back when the copy above is done with it.
         clone[Symbol.dispose]();
       }
@@ -205,7 +205,7 @@ class Program {
 
   async end(): Promise<void> {
     await this.world.settle(this.choose);
-    for (const [into, expected] of this.landed) expect(into).toEqual(expected);
+    for (const [into, expected] of this.hostCompleted) expect(into).toEqual(expected);
     for (const { array, expected } of this.memories) {
       if (!('strides' in array)) {
         expect(Int16Array.from(array.data)).toEqual(expected);
@@ -355,7 +355,7 @@ describe('a copy that takes several records', () => {
     expect(told).toEqual([]);
   });
 
-  test('asks once for the road between two devices, and warns when it is not direct', async () => {
+  test('asks once for the route between two devices, and warns when it is not direct', async () => {
     const warnings: Error[] = [];
     const hear = (warning: Error): void => void warnings.push(warning);
     process.on('warning', hear);
@@ -384,7 +384,7 @@ describe('a copy that takes several records', () => {
         [one.channel.id, other.channel.id],
       ]);
       expect(warnings.filter((warning) => 'code' in warning && warning.code === 'MILLRACE_PEER').map(({ message }) => message)).toEqual([
-        'Copies from device cuda:0 to cuda:1 go through host memory, which is right and slower: the direct road gave wrong bytes.',
+        'Copies from device cuda:0 to cuda:1 go through host memory, which is right and slower: the direct route gave wrong bytes.',
       ]);
     } finally {
       process.off('warning', hear);

@@ -1,7 +1,7 @@
 // What copies, fills and launches refuse before anything is submitted, and what they take: offsets, counts, shapes, dtypes.
 import { describe, expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
-import type { CopyOptions } from '../../../src/core/faces/copy.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
+import type { CopyOptions } from '../../../src/core/api/copy.js';
 import { DTYPES, type DType, type HostArray } from '../../../src/core/elements/dtype.js';
 import type { ArgumentError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';

@@ -2,13 +2,13 @@
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
-import { Device } from '../../../src/core/faces/device.js';
-import type { DeviceName } from '../../../src/core/faces/device-info.js';
+import { Device } from '../../../src/core/api/device.js';
+import type { DeviceName } from '../../../src/core/api/device-info.js';
 import type { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
 import { Progress } from '../../../src/core/waits/progress.js';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';

@@ -2,7 +2,7 @@
 // once a process.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { collectUntil } from '../../support/wait.js';
 import { type FakeChannel, fixture } from './fake-channel.js';
 

@@ -6,7 +6,7 @@ import { fixture, reach, settle } from './fake-channel.js';
 
 describe('disposing inside of a hold, which keeps a full device full', () => {
   test.each([
-    ['an event with timing', 'MARK_FREE'],
+    ['an event with timing', 'FREE_EVENT'],
     ['an array', 'FREE'],
   ])('of %s is tried again now and then, not in every turn', async (what, opcode) => {
     const all = fixture();

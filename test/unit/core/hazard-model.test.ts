@@ -1,13 +1,13 @@
 // What `checked` streams refuse, against a model that knows for every use the set of all uses before it: random programs of
 // checked, tracked and explicit streams, events, waits, reads and completions, seen and unseen.
-import type { Ordering } from '../../../src/core/device/stream-site.js';
+import type { Ordering } from '../../../src/core/device/stream-context.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { StreamHazardError } from '../../../src/core/base/errors.js';
-import type { DeviceEvent } from '../../../src/core/faces/event.js';
+import type { DeviceEvent } from '../../../src/core/api/event.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 
 const BYTES = 8;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { MillraceError, StreamHazardError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, shiftKernel, turn } from './fake-channel.js';
 

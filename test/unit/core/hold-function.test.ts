@@ -1,7 +1,7 @@
 // Functions that a stream stands still for: when it goes on, and who must not wait for it meanwhile.
 import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, type MillraceError, StateError, WaitTimeoutError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { rejectionOf } from '../../support/wait.js';
 import { type Fixture, fixture, reach, settle, turn } from './fake-channel.js';

@@ -56,13 +56,13 @@ describe('host', () => {
     const x = device.zeros(1 << 18);
     channel.completeAll();
     const seen: number[] = [];
-    const isLanded: boolean[] = [];
+    const isHostComplete: boolean[] = [];
     for (let n = 0; n < 100; n++) {
       const into = new Float32Array(1 << 18).fill(-1);
       const copy = stream.copy(into, x);
       stream.host(() => {
         seen.push(n);
-        isLanded.push(copy.isComplete && into[into.length - 1] === 0);
+        isHostComplete.push(copy.isComplete && into[into.length - 1] === 0);
       });
     }
     const { slot, last } = stream.timeline;
@@ -75,7 +75,7 @@ describe('host', () => {
     await reach(all, stream);
     await end;
     expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n));
-    expect(isLanded).not.toContain(false);
+    expect(isHostComplete).not.toContain(false);
   });
 
   test('later work does not wait for it, on the device', async () => {

@@ -8,8 +8,8 @@ import {
   UnsupportedError,
   WaitTimeoutError,
 } from '../../../src/core/base/errors.js';
-import { elapsed } from '../../../src/core/faces/elapsed.js';
-import { AllocKind, AllocRecord, MarkKind, MarkRecord, Status, WaitMarkRecord, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { elapsed } from '../../../src/core/api/elapsed.js';
+import { AllocKind, AllocRecord, EventKind, RecordEventRecord, Status, WaitEventRecord, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 
 const HANDLE = Uint8Array.from({ length: 64 }, (_, n) => n);
@@ -19,7 +19,7 @@ function cuda(): Fixture & { readonly asked: unknown[][] } {
   const channel = new FakeChannel();
   channel.backend = 'cuda';
   const asked: unknown[][] = [];
-  for (const name of ['exportMark', 'exportMemory', 'openMark', 'openMemory'] as const) {
+  for (const name of ['exportEvent', 'exportMemory', 'openEvent', 'openMemory'] as const) {
     channel.answers.set(name, (...args) => {
       asked.push([name, ...args]);
       return name.startsWith('export') ? HANDLE : undefined;
@@ -29,7 +29,7 @@ function cuda(): Fixture & { readonly asked: unknown[][] } {
 }
 
 const named = (channel: FakeChannel, opcode: string): number[] =>
-  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(RecordEventRecord.HANDLE, true));
 
 describe('on a CPU device', () => {
   test('everything is an UnsupportedError, before anything is submitted', async () => {
@@ -50,16 +50,16 @@ describe('on a CPU device', () => {
 });
 
 describe('an event of this process', () => {
-  test('is one mark, recorded again and again, and a point to this process', () => {
+  test('is one event, recorded again and again, and a point to this process', () => {
     const { channel, device } = cuda();
     const [a, b] = [device.createStream(), device.createStream()];
     const event = device.createEvent({ interprocess: true });
     expect(event.isComplete).toBe(true);
     a.record(event);
     a.record(event);
-    const [first, second] = named(channel, 'MARK');
+    const [first, second] = named(channel, 'RECORD_EVENT');
     expect(second).toBe(first);
-    expect(channel.records.at(-1)?.view.getUint32(MarkRecord.KIND, true)).toBe(MarkKind.INTERPROCESS);
+    expect(channel.records.at(-1)?.view.getUint32(RecordEventRecord.KIND, true)).toBe(EventKind.INTERPROCESS);
     b.waitEvent(event);
     expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT']);
     expect(event.isComplete).toBe(false);
@@ -77,16 +77,16 @@ describe('an event of this process', () => {
     const { channel, device } = cuda();
     const [a, b] = [device.createStream(), device.createStream()];
     device.createEvent({ interprocess: true })[Symbol.dispose]();
-    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    expect(channel.opcodes()).not.toContain('FREE_EVENT');
     const event = a.record({ interprocess: true });
     b.record(event);
     event[Symbol.dispose]();
     // On none of them: what they are given later does not wait for that.
     const { stream } = channel.records.at(-1)!;
-    expect(channel.opcodes(stream)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT', 'MARK_FREE']);
+    expect(channel.opcodes(stream)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT', 'FREE_EVENT']);
     const waits = channel.records.filter(({ opcode }) => opcode === 'WAIT').map(({ view }) => view.getUint32(WaitRecord.TARGET, true));
     expect(new Set(waits)).toEqual(new Set([a.timeline.slot, b.timeline.slot]));
-    expect(named(channel, 'MARK_FREE')).toEqual([named(channel, 'MARK')[0]]);
+    expect(named(channel, 'FREE_EVENT')).toEqual([named(channel, 'RECORD_EVENT')[0]]);
   });
 
   test('gives the handle the device exports, also before its first record', async () => {
@@ -94,9 +94,9 @@ describe('an event of this process', () => {
     const event = device.createEvent({ interprocess: true });
     expect(await event.ipcHandle()).toEqual(HANDLE);
     device.stream.record(event);
-    expect(asked).toEqual([['exportMark', named(channel, 'MARK')[0]]]);
+    expect(asked).toEqual([['exportEvent', named(channel, 'RECORD_EVENT')[0]]]);
     event[Symbol.dispose]();
-    expect(channel.opcodes()).toContain('MARK_FREE');
+    expect(channel.opcodes()).toContain('FREE_EVENT');
     await expect(event.ipcHandle()).rejects.toBeInstanceOf(StateError);
   });
 
@@ -105,19 +105,19 @@ describe('an event of this process', () => {
     const event = device.createEvent({ interprocess: true });
     const handle = event.ipcHandle();
     event[Symbol.dispose]();
-    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    expect(channel.opcodes()).not.toContain('FREE_EVENT');
     await handle;
-    expect(channel.opcodes()).toContain('MARK_FREE');
+    expect(channel.opcodes()).toContain('FREE_EVENT');
   });
 
-  test('once another process may record it, waits go by point and mark', async () => {
+  test('once another process may record it, waits go by point and event', async () => {
     const opened = cuda();
     const { channel, device } = opened;
     const [a, b] = [device.createStream(), device.createStream()];
     const event = a.record({ interprocess: true });
     await event.ipcHandle();
     b.waitEvent(event);
-    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT_MARK']);
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT_EVENT']);
     expect(event.isComplete).toBe(false);
   });
 });
@@ -127,7 +127,7 @@ describe('isComplete of an event that another process may record', () => {
     const opened = cuda();
     const event = opened.device.createEvent({ interprocess: true });
     await event.ipcHandle();
-    return { ...opened, event, waits: () => opened.channel.opcodes().filter((opcode) => opcode === 'WAIT_MARK').length };
+    return { ...opened, event, waits: () => opened.channel.opcodes().filter((opcode) => opcode === 'WAIT_EVENT').length };
   }
 
   test('asks once after each record, and turns true without an await', async () => {
@@ -173,20 +173,20 @@ describe('isComplete of an event that another process may record', () => {
 });
 
 describe('an event of another process', () => {
-  test('is waited for on the stream, by its mark', async () => {
+  test('is waited for on the stream, by its event', async () => {
     const { channel, device, asked } = cuda();
     const given = new Uint8Array(HANDLE);
     const opening = device.openIpcEvent(given);
     // The bytes are those of the call.
     given.fill(0);
     const event = await opening;
-    expect(asked).toEqual([['openMark', expect.any(Number), HANDLE]]);
+    expect(asked).toEqual([['openEvent', expect.any(Number), HANDLE]]);
     expect(event.timing).toBe(false);
     const stream = device.createStream();
     const operation = stream.waitEvent(event);
     expect(operation.kind).toBe('wait');
-    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT_MARK']);
-    expect(channel.records.at(-1)?.view.getUint32(WaitMarkRecord.HANDLE, true)).toBe(asked[0]?.[1]);
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT_EVENT']);
+    expect(channel.records.at(-1)?.view.getUint32(WaitEventRecord.HANDLE, true)).toBe(asked[0]?.[1]);
     expect(operation.isComplete).toBe(false);
   });
 
@@ -196,7 +196,7 @@ describe('an event of another process', () => {
     const stream = other.device.createStream();
     stream.waitEvent(event);
     expect(other.channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT']);
-    expect(one.channel.opcodes(one.channel.records.at(-1)!.stream)).toEqual(['STREAM_CREATE', 'WAIT_MARK']);
+    expect(one.channel.opcodes(one.channel.records.at(-1)!.stream)).toEqual(['STREAM_CREATE', 'WAIT_EVENT']);
   });
 
   test('is waited for by the host on a stream that nobody sees, each time anew', async () => {
@@ -207,9 +207,9 @@ describe('an event of another process', () => {
     expect(device.inspect().streams).toHaveLength(1);
     expect(device.stream.pending).toBe(0);
     await expect(event.synchronize({ timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
-    expect(named(channel, 'WAIT_MARK')).toHaveLength(2);
+    expect(named(channel, 'WAIT_EVENT')).toHaveLength(2);
     // The second does not stand behind the first.
-    expect(new Set(channel.records.filter(({ opcode }) => opcode === 'WAIT_MARK').map(({ stream }) => stream)).size).toBe(2);
+    expect(new Set(channel.records.filter(({ opcode }) => opcode === 'WAIT_EVENT').map(({ stream }) => stream)).size).toBe(2);
     channel.completeAll();
     progress.wake();
     await done;
@@ -231,7 +231,7 @@ describe('an event of another process', () => {
     device.stream.record(event);
     expect(event.isComplete).toBe(false);
     void event.done;
-    expect(channel.records.slice(-2).map(({ opcode }) => opcode)).toEqual(['WAIT', 'WAIT_MARK']);
+    expect(channel.records.slice(-2).map(({ opcode }) => opcode)).toEqual(['WAIT', 'WAIT_EVENT']);
   });
 
   test('at most eight such waits have a stream each', async () => {
@@ -239,7 +239,7 @@ describe('an event of another process', () => {
     const event = await device.openIpcEvent(HANDLE);
     for (let n = 0; n < 12; n++) void event.done.catch(() => undefined);
     expect(channel.opcodes().filter((opcode) => opcode === 'STREAM_CREATE')).toHaveLength(1 + 8);
-    expect(named(channel, 'WAIT_MARK')).toHaveLength(12);
+    expect(named(channel, 'WAIT_EVENT')).toHaveLength(12);
     await device.destroy();
   });
 
@@ -248,7 +248,7 @@ describe('an event of another process', () => {
     const event = await device.openIpcEvent(HANDLE);
     await expect(event.ipcHandle()).rejects.toThrow(/another process/);
     event[Symbol.dispose]();
-    expect(channel.records.at(-1)).toMatchObject({ opcode: 'MARK_FREE', stream: device.defaultStream.timeline.slot });
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE_EVENT', stream: device.defaultStream.timeline.slot });
     await expect(event.done).rejects.toBeInstanceOf(StateError);
     expect(() => device.stream.waitEvent(event)).toThrow(StateError);
   });
@@ -262,12 +262,12 @@ describe('an event of another process', () => {
     const refuse = (): never => {
       throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'No such handle.', []);
     };
-    channel.answers.set('openMark', refuse);
+    channel.answers.set('openEvent', refuse);
     channel.answers.set('openMemory', refuse);
     await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(UnavailableError);
     await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(UnavailableError);
     // The handles serve again, with another generation.
-    expect(core.marks.take() >>> 22).toBe(2);
+    expect(core.eventHandles.take() >>> 22).toBe(2);
     expect(core.memory.take() >>> 22).toBe(2);
     expect(channel.opcodes()).toEqual(['STREAM_CREATE']);
     const event = device.createEvent({ interprocess: true });

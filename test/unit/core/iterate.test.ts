@@ -1,6 +1,6 @@
 // Finished operations in arrays: all of them, in order, for one await each, and bounded.
 import { expect, test } from 'vitest';
-import { operationsOf } from '../../../src/core/operations/iterate.js';
+import { operationsOf } from '../../../src/core/operations/operation-iterator.js';
 import { fixture, turn } from './fake-channel.js';
 
 test('a batch is what has finished since the last one, at most so many', async () => {

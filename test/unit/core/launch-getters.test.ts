@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { ArgKind, LaunchArg, LaunchFlag, LaunchRecord } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, shiftKernel } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
@@ -84,7 +84,7 @@ describe.each<[string, (all: Rig) => void]>([
 ])('a getter that %s', (_, call) => {
   test.each(['threads', 'block', 'sharedBytes', 'label'] as const)('as %s of the shape leaves the launch as it was', (name) => {
     const all = rig();
-    all.device.core.plans.of(kernel);
+    all.device.core.kernelRegistry.of(kernel);
     const operation = all.stream.launch(
       kernel,
       calling(shape, name, () => call(all)),
@@ -96,7 +96,7 @@ describe.each<[string, (all: Rig) => void]>([
 
   test.each(['n', 'x', 'y', 'm'] as const)('as the argument %s leaves the launch as it was', (name) => {
     const all = rig();
-    all.device.core.plans.of(kernel);
+    all.device.core.kernelRegistry.of(kernel);
     const operation = all.stream.launch(kernel, shape, calling(argsOf(all), name, () => call(all)) as never);
     expect(launches(all).at(-1)).toEqual(alone().outer);
     expect(operation.label).toBe('mine');
@@ -106,7 +106,7 @@ describe.each<[string, (all: Rig) => void]>([
 describe('a launch from a getter', () => {
   test('is what it would be alone, and its operation has its own label', () => {
     const all = rig();
-    all.device.core.plans.of(kernel);
+    all.device.core.kernelRegistry.of(kernel);
     let label: string | undefined;
     all.stream.launch(kernel, shape, calling(argsOf(all), 'y', () => (label = inner(all).label)) as never);
     expect(launches(all)[0]).toEqual(alone().inner);
@@ -118,14 +118,14 @@ describe('a launch from a getter', () => {
     const list: number[] = calling([10] as never, 0, () => inner(all)) as never;
     const threads = Object.setPrototypeOf(Object.assign(list, { length: 1 }), Array.prototype) as number[];
     const asArray = new Proxy([10], { get: (of, key) => (key === '0' ? threads[0] : Reflect.get(of, key)) });
-    all.device.core.plans.of(kernel);
+    all.device.core.kernelRegistry.of(kernel);
     all.stream.launch(kernel, { ...shape, threads: asArray }, argsOf(all) as never);
     expect(launches(all).at(-1)).toEqual(alone().outer);
   });
 
   test('may be made inside of another one, which each leaves no flags behind', () => {
     const all = rig();
-    all.device.core.plans.of(kernel);
+    all.device.core.kernelRegistry.of(kernel);
     const deep = calling(argsOf(all), 'x', () => inner(all));
     all.stream.launch(
       kernel,

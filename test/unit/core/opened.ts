@@ -1,6 +1,6 @@
 // Devices on fake channels, closed after each test: the thread's default device is the first that is open.
 import { afterEach } from 'vitest';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { type FakeChannel, type Fixture, fixture } from './fake-channel.js';
 

@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { isSettled } from '../../support/wait.js';
 import { finish, type Fixture } from './fake-channel.js';
@@ -60,8 +60,8 @@ describe('a wait at the end of a run that finds no room', () => {
     defaultStream.empty(4);
     expect(channel.opcodes(defaultStream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'ALLOC']);
     expect(waitsOf(channel, defaultStream)).toEqual([stream.timeline.slot]);
-    expect(defaultStream.timeline.hand.hasWaited(stream.timeline.hand, last)).toBe(true);
-    expect(defaultStream.timeline.hand.hasWaited(stream.timeline.hand, last + 1)).toBe(false);
+    expect(defaultStream.timeline.clockEntry.hasWaited(stream.timeline.clockEntry, last)).toBe(true);
+    expect(defaultStream.timeline.clockEntry.hasWaited(stream.timeline.clockEntry, last + 1)).toBe(false);
   });
 
   test('is waited for by those who wait for the stream that owes it', async () => {

@@ -1,6 +1,6 @@
 // Devices that execute their records, on plain bytes and in any order that the records leave free: which stream goes next
 // is the caller's choice. A missing wait shows as wrong bytes, memory used outside its life as an error.
-import type { DeviceName } from '../../../src/core/faces/device-info.js';
+import type { DeviceName } from '../../../src/core/api/device-info.js';
 import type { Fixture } from './fake-channel.js';
 import {
   AllocRecord,

@@ -1,9 +1,9 @@
 // The calls that name no device or stream: which one they mean, and that nothing is kept for them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { elapsed } from '../../../src/core/faces/elapsed.js';
+import { elapsed } from '../../../src/core/api/elapsed.js';
 import { ArgumentError, DeviceLostError, StateError, StreamHazardError, WaitTimeoutError } from '../../../src/core/base/errors.js';
-import type { Device } from '../../../src/core/faces/device.js';
+import type { Device } from '../../../src/core/api/device.js';
 import {
   getDefaultDevice,
   recordEvent,
@@ -11,7 +11,7 @@ import {
   synchronize,
   waitEvent,
   waitStream,
-} from '../../../src/core/faces/thread-calls.js';
+} from '../../../src/core/api/global-functions.js';
 import { collectUntil } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';

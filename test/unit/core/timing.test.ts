@@ -1,7 +1,7 @@
-// Timing events, the time between them, and streams that time their operations: marks made, asked about and given back.
+// Timing events, the time between them, and streams that time their operations: events made, asked about and given back.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { elapsed } from '../../../src/core/faces/elapsed.js';
+import { elapsed } from '../../../src/core/api/elapsed.js';
 import {
   AbortError,
   ArgumentError,
@@ -14,7 +14,7 @@ import {
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { output } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
-import { MarkKind, MarkRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { EventKind, RecordEventRecord, Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil, eventually } from '../../support/wait.js';
 import { closeStream, type FakeChannel, finish, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
@@ -23,47 +23,47 @@ interface Clocked extends Fixture {
   readonly asked: [number, number][];
 }
 
-/** A device whose clock says how many marks lie between two handles' records, in milliseconds. */
+/** A device whose clock says how many events lie between two handles' records, in milliseconds. */
 function clocked(channel?: FakeChannel): Clocked {
   const made = fixture(channel);
   const asked: [number, number][] = [];
   made.channel.answers.set('elapsed', (start, end) => {
     asked.push([start as number, end as number]);
     const stamps = made.channel.records
-      .filter(({ opcode }) => opcode === 'MARK')
-      .map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+      .filter(({ opcode }) => opcode === 'RECORD_EVENT')
+      .map(({ view }) => view.getUint32(RecordEventRecord.HANDLE, true));
     return stamps.lastIndexOf(end as number) - stamps.lastIndexOf(start as number);
   });
   return { ...made, asked };
 }
 
 const handles = (channel: FakeChannel, opcode: string): number[] =>
-  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(MarkRecord.HANDLE, true));
+  channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(RecordEventRecord.HANDLE, true));
 
 describe('timing events', () => {
-  test('each record is a new mark, and the one before is given back behind it', () => {
+  test('each record is a new event, and the one before is given back behind it', () => {
     const { channel, device } = clocked();
     const stream = device.createStream();
     const event = device.createEvent({ timing: true });
     expect([event.timing, device.createEvent().timing]).toEqual([true, false]);
     stream.record(event);
     stream.record(event);
-    const [first, second] = handles(channel, 'MARK');
-    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK', 'MARK', 'MARK_FREE']);
-    expect(handles(channel, 'MARK_FREE')).toEqual([first]);
-    expect(channel.records.find(({ opcode }) => opcode === 'MARK')?.view.getUint32(MarkRecord.KIND, true)).toBe(MarkKind.TIMING);
+    const [first, second] = handles(channel, 'RECORD_EVENT');
+    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'RECORD_EVENT', 'RECORD_EVENT', 'FREE_EVENT']);
+    expect(handles(channel, 'FREE_EVENT')).toEqual([first]);
+    expect(channel.records.find(({ opcode }) => opcode === 'RECORD_EVENT')?.view.getUint32(RecordEventRecord.KIND, true)).toBe(EventKind.TIMING);
     event[Symbol.dispose]();
     event[Symbol.dispose]();
-    expect(handles(channel, 'MARK_FREE')).toEqual([first, second]);
+    expect(handles(channel, 'FREE_EVENT')).toEqual([first, second]);
   });
 
-  test('its point is the mark: waits and done do not go by what is freed behind it', async () => {
+  test('its point is the event: waits and done do not go by what is freed behind it', async () => {
     const device = clocked();
     const { channel } = device;
     const [a, b] = [device.device.createStream(), device.device.createStream()];
     const event = a.record({ timing: true });
     a.record(event);
-    const ticket = channel.records.findLast(({ opcode }) => opcode === 'MARK')!.ticket;
+    const ticket = channel.records.findLast(({ opcode }) => opcode === 'RECORD_EVENT')!.ticket;
     b.waitEvent(event);
     expect(Number(channel.records.at(-1)!.view.getBigUint64(WaitRecord.TICKET, true))).toBe(ticket);
     const { done } = event;
@@ -78,8 +78,8 @@ describe('timing events', () => {
     const [a, b] = [device.createStream(), device.createStream()];
     const event = a.record({ timing: true });
     b.record(event);
-    expect(channel.opcodes(a.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK', 'MARK_FREE']);
-    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'MARK']);
+    expect(channel.opcodes(a.timeline.slot)).toEqual(['STREAM_CREATE', 'RECORD_EVENT', 'FREE_EVENT']);
+    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'RECORD_EVENT']);
   });
 
   test('whose stream is closed is freed on the default stream', async () => {
@@ -89,10 +89,10 @@ describe('timing events', () => {
     const event = stream.record({ timing: true });
     await closeStream(opened, stream);
     event[Symbol.dispose]();
-    expect(channel.records.at(-1)).toMatchObject({ opcode: 'MARK_FREE', stream: device.defaultStream.timeline.slot });
+    expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE_EVENT', stream: device.defaultStream.timeline.slot });
   });
 
-  test('a record that is refused leaves the event where it was, and no mark', () => {
+  test('a record that is refused leaves the event where it was, and no event', () => {
     const { channel, device, core } = clocked();
     const stream = device.createStream();
     const event = stream.record({ timing: true });
@@ -102,12 +102,12 @@ describe('timing events', () => {
     expect(() => stream.record({ timing: true })).toThrow(LimitError);
     channel.refusal = Status.OK;
     expect(event.point).toBe(point);
-    const again = core.marks.take();
+    const again = core.eventHandles.take();
     expect([again & 0x3fffff, again >>> 22]).toEqual([1, 3]);
-    expect(handles(channel, 'MARK_FREE')).toEqual([]);
+    expect(handles(channel, 'FREE_EVENT')).toEqual([]);
   });
 
-  test('a mark that finds no room to be freed is freed when there is some', async () => {
+  test('an event that finds no room to be freed is freed when there is some', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream();
@@ -115,10 +115,10 @@ describe('timing events', () => {
     channel.refusal = Status.LIMIT;
     for (const event of events) event[Symbol.dispose]();
     channel.refusal = Status.OK;
-    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    expect(channel.opcodes()).not.toContain('FREE_EVENT');
     finish(opened);
-    await eventually('both are freed', () => handles(channel, 'MARK_FREE').length === 2);
-    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+    await eventually('both are freed', () => handles(channel, 'FREE_EVENT').length === 2);
+    expect(handles(channel, 'FREE_EVENT')).toEqual(handles(channel, 'RECORD_EVENT'));
   });
 
   test('nothing is freed on a device that is gone', async () => {
@@ -126,7 +126,7 @@ describe('timing events', () => {
     const event = device.stream.record({ timing: true });
     await device.destroy();
     event[Symbol.dispose]();
-    expect(channel.opcodes()).not.toContain('MARK_FREE');
+    expect(channel.opcodes()).not.toContain('FREE_EVENT');
   });
 
   test('options that exclude each other, and what are none, are refused before anything is submitted', () => {
@@ -147,7 +147,7 @@ describe('timing events', () => {
     expect(channel.records).toHaveLength(before);
   });
 
-  test('is an operation to those who watch, where an event without a mark is none', async () => {
+  test('is an operation to those who watch, where an event without a driver event is none', async () => {
     const opened = clocked();
     const { stream } = opened.device;
     const seen: Operation[] = [];
@@ -171,7 +171,7 @@ describe('timing events', () => {
     let live = 0;
     /** Takes what was submitted since into account. */
     const count = (): number => {
-      for (const { opcode } of channel.records.splice(0)) live += opcode === 'MARK' ? 1 : opcode === 'MARK_FREE' ? -1 : 0;
+      for (const { opcode } of channel.records.splice(0)) live += opcode === 'RECORD_EVENT' ? 1 : opcode === 'FREE_EVENT' ? -1 : 0;
       return live;
     };
     let largest = 0;
@@ -185,7 +185,7 @@ describe('timing events', () => {
     expect(largest).toBeLessThan(2 * EACH);
     // Handles serve again, too.
     channel.completeAll();
-    expect(device.core.marks.take() & 0x3fffff).toBeLessThan(4 * EACH);
+    expect(device.core.eventHandles.take() & 0x3fffff).toBeLessThan(4 * EACH);
   });
 });
 
@@ -202,7 +202,7 @@ describe('elapsed', () => {
     expect(asked).toEqual([]);
     finish(opened);
     expect(await time).toBe(1);
-    expect(asked).toEqual([handles(channel, 'MARK')]);
+    expect(asked).toEqual([handles(channel, 'RECORD_EVENT')]);
     expect(await elapsed(end, start)).toBe(-1);
     expect(await elapsed(start, start)).toBe(0);
   });
@@ -212,17 +212,17 @@ describe('elapsed', () => {
     const { channel, device, asked } = opened;
     const { stream } = device;
     const [start, end] = [stream.record({ timing: true }), stream.record({ timing: true })];
-    const marks = handles(channel, 'MARK');
+    const eventHandles = handles(channel, 'RECORD_EVENT');
     const time = elapsed(start, end);
     stream.record(start);
     stream.record(end);
     start[Symbol.dispose]();
-    expect(handles(channel, 'MARK_FREE')).toHaveLength(1);
+    expect(handles(channel, 'FREE_EVENT')).toHaveLength(1);
     finish(opened);
     expect(await time).toBe(1);
-    expect(asked).toEqual([marks]);
+    expect(asked).toEqual([eventHandles]);
     // Now nobody asks about them any more.
-    expect(new Set(handles(channel, 'MARK_FREE'))).toEqual(new Set(handles(channel, 'MARK').slice(0, 3)));
+    expect(new Set(handles(channel, 'FREE_EVENT'))).toEqual(new Set(handles(channel, 'RECORD_EVENT').slice(0, 3)));
   });
 
   test('says at once why there is no time', async () => {
@@ -258,9 +258,9 @@ describe('elapsed', () => {
     finish(opened);
     channel.answers.delete('elapsed');
     await expect(elapsed(start, end, { timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
-    // The question is still open: its marks are not given back under it.
+    // The question is still open: its events are not given back under it.
     for (const event of [start, end]) event[Symbol.dispose]();
-    expect(handles(channel, 'MARK_FREE')).toEqual([]);
+    expect(handles(channel, 'FREE_EVENT')).toEqual([]);
   });
 
   test('rejects when the device is lost, closed, or says no', async () => {
@@ -292,7 +292,7 @@ describe('a stream with timing', () => {
     timed.fill(y, 1);
     timed.copy(y, x);
     timed.launch(shiftKernel(output(f32)), 4, { y });
-    const stamped = (opcode: string): string[] => ['MARK', opcode, 'MARK'];
+    const stamped = (opcode: string): string[] => ['RECORD_EVENT', opcode, 'RECORD_EVENT'];
     expect(channel.opcodes(timed.timeline.slot)).toEqual([
       'STREAM_CREATE',
       'ALLOC',
@@ -301,10 +301,10 @@ describe('a stream with timing', () => {
       ...stamped('COPY'),
       ...stamped('LAUNCH'),
     ]);
-    expect(channel.opcodes(plain.timeline.slot)).not.toContain('MARK');
+    expect(channel.opcodes(plain.timeline.slot)).not.toContain('RECORD_EVENT');
   });
 
-  test('the done of an operation tells its deviceMs, and the marks go back', async () => {
+  test('the done of an operation tells its deviceMs, and the events go back', async () => {
     const opened = clocked();
     const { channel, device, asked } = opened;
     const stream = device.createStream({ timing: true });
@@ -317,19 +317,19 @@ describe('a stream with timing', () => {
     expect((await operation.synchronize({ timeoutMs: 1000 })).deviceMs).toBe(1);
     expect(asked).toHaveLength(1);
     await turn();
-    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+    expect(handles(channel, 'FREE_EVENT')).toEqual(handles(channel, 'RECORD_EVENT'));
     expect(await wait.done).not.toHaveProperty('deviceMs');
   });
 
-  test('an operation whose done nobody reads gives its marks back when it is collected', async () => {
+  test('an operation whose done nobody reads gives its events back when it is collected', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream({ timing: true });
     const array = stream.empty(4);
     for (let n = 0; n < 100; n++) stream.fill(array, n);
     finish(opened);
-    await collectUntil(() => handles(channel, 'MARK_FREE').length >= 198);
-    expect(handles(channel, 'MARK_FREE').length).toBeGreaterThanOrEqual(198);
+    await collectUntil(() => handles(channel, 'FREE_EVENT').length >= 198);
+    expect(handles(channel, 'FREE_EVENT').length).toBeGreaterThanOrEqual(198);
   });
 
   test('an operation that is refused leaves no stamp to the next', () => {
@@ -343,7 +343,7 @@ describe('a stream with timing', () => {
     expect(() => stream.fill(array, 1)).toThrow(LimitError);
     channel.submit = submit;
     stream.fill(array, 2);
-    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['MARK', 'MARK_FREE', 'MARK', 'FILL', 'MARK']);
+    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['RECORD_EVENT', 'FREE_EVENT', 'RECORD_EVENT', 'FILL', 'RECORD_EVENT']);
   });
 
   test('an operation that is refused leaves no stamp to the end of its stream', async () => {
@@ -357,7 +357,7 @@ describe('a stream with timing', () => {
     expect(() => stream.fill(array, 1)).toThrow(LimitError);
     channel.submit = submit;
     await closeStream(all, stream);
-    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['MARK', 'MARK_FREE', 'STREAM_DESTROY']);
+    expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['RECORD_EVENT', 'FREE_EVENT', 'STREAM_DESTROY']);
   });
 
   test('an operation behind which there is no room has no deviceMs, and none is thrown', async () => {
@@ -372,8 +372,8 @@ describe('a stream with timing', () => {
     channel.submit = submit;
     finish(opened);
     expect(await operation.done).not.toHaveProperty('deviceMs');
-    await eventually('its mark is freed', () => handles(channel, 'MARK_FREE').length > 0);
-    expect(handles(channel, 'MARK_FREE')).toEqual(handles(channel, 'MARK'));
+    await eventually('its eventHandle is freed', () => handles(channel, 'FREE_EVENT').length > 0);
+    expect(handles(channel, 'FREE_EVENT')).toEqual(handles(channel, 'RECORD_EVENT'));
   });
 
   test('a failed operation rejects with its failure, and a device that is gone costs only the time', async () => {

@@ -1,10 +1,10 @@
 // What the collector of uses keeps of a record that was refused: nothing. It lives as long as the thread, and an array that it
 // kept would keep its device.
 import { expect, test } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { output } from '../../../src/core/kernels/kernel.js';
-import type { Stream } from '../../../src/core/faces/stream.js';
+import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil } from '../../support/wait.js';
 import { type FakeChannel, fixture, shiftKernel } from './fake-channel.js';

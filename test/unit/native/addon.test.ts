@@ -13,7 +13,7 @@ import {
   HandleKind,
   IPC_HANDLE_BYTES,
   MAX_STREAMS,
-  MarkKind,
+  EventKind,
   MemorySpace,
   PeerRoute,
   PeerWhat,
@@ -134,11 +134,11 @@ describe('owner', () => {
     expect(binding.failures(channel, stream, 0)).toEqual([]);
   });
 
-  test('marks have handles of their own', async () => {
-    const mark = handle(HandleKind.MARK);
-    submit(encoder.mark(stream, mark, MarkKind.TIMING));
-    await reached(submit(encoder.markFree(stream, mark)));
-    expect(thrown(() => binding.elapsed(channel, mark, mark))).toEqual(failing(Status.STATE));
+  test('events have handles of their own', async () => {
+    const eventHandle = handle(HandleKind.EVENT);
+    submit(encoder.recordEvent(stream, eventHandle, EventKind.TIMING));
+    await reached(submit(encoder.freeEvent(stream, eventHandle)));
+    expect(thrown(() => binding.elapsed(channel, eventHandle, eventHandle))).toEqual(failing(Status.STATE));
     expect(() => binding.reserveHandles(channel, 4 as HandleKind, 1)).toThrow(TypeError);
   });
 });
@@ -156,7 +156,7 @@ describe('control', () => {
     binding.resetHighWater(channel);
   });
 
-  test('a device is its own peer, and tries the road to another once', async () => {
+  test('a device is its own peer, and tries the route to another once', async () => {
     expect(binding.peerState(channel, 0, PeerWhat.POOL)).toEqual({ canGrant: true, isGranted: true });
     binding.setPeer(channel, 0, PeerWhat.MEMORY, true);
     const other = open();
@@ -165,19 +165,19 @@ describe('control', () => {
     expect(thrown(() => binding.probePeer(channel, other))).toEqual(failing(Status.STATE));
   });
 
-  test('two timing marks compare, and none is there before it is recorded', async () => {
-    const [start, end] = [handle(HandleKind.MARK), handle(HandleKind.MARK)];
-    submit(encoder.mark(stream, start, MarkKind.TIMING));
+  test('two timing events compare, and none is there before it is recorded', async () => {
+    const [start, end] = [handle(HandleKind.EVENT), handle(HandleKind.EVENT)];
+    submit(encoder.recordEvent(stream, start, EventKind.TIMING));
     expect(thrown(() => binding.elapsed(channel, start, end))).toEqual(failing(Status.STATE));
-    await reached(submit(encoder.mark(stream, end, MarkKind.TIMING)));
+    await reached(submit(encoder.recordEvent(stream, end, EventKind.TIMING)));
     expect(binding.elapsed(channel, start, end)).toBeGreaterThanOrEqual(0);
     expect(binding.elapsed(channel, end, start)).toBe(-binding.elapsed(channel, start, end));
   });
 
   test('the CPU device has nothing for other processes', () => {
     const ipc = new Uint8Array(IPC_HANDLE_BYTES);
-    expect(thrown(() => binding.exportMark(channel, handle(HandleKind.MARK)))).toEqual(failing(Status.UNSUPPORTED));
-    expect(thrown(() => binding.openMark(channel, handle(HandleKind.MARK), ipc))).toEqual(failing(Status.UNSUPPORTED));
+    expect(thrown(() => binding.exportEvent(channel, handle(HandleKind.EVENT)))).toEqual(failing(Status.UNSUPPORTED));
+    expect(thrown(() => binding.openEvent(channel, handle(HandleKind.EVENT), ipc))).toEqual(failing(Status.UNSUPPORTED));
     expect(thrown(() => binding.openMemory(channel, handle(HandleKind.MEMORY), ipc, 16))).toEqual(failing(Status.UNSUPPORTED));
     expect(thrown(() => binding.exportMemory(channel, handle(HandleKind.MEMORY)))).toEqual(failing(Status.STATE));
   });
@@ -215,38 +215,38 @@ describe('control', () => {
   test('turns are limited and granted in order', async () => {
     let granted = 0;
     let hear = (): void => {};
-    binding.openTurns(() => {
-      granted += binding.grantedTurns();
+    binding.openCompilerSlots(() => {
+      granted += binding.grantedCompilerSlots();
       hear();
     });
     const heard = (): Promise<void> =>
       new Promise((resolve) => {
         hear = resolve;
       });
-    expect([binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2), binding.takeTurn(2)]).toEqual([true, true, false, false]);
+    expect([binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2)]).toEqual([true, true, false, false]);
     // The function is unreferenced; the test runner keeps the thread alive.
     const first = heard();
-    binding.giveTurn();
+    binding.releaseCompilerSlot();
     await first;
     expect(granted).toBe(1);
-    binding.giveTurn();
-    binding.giveTurn();
-    binding.giveTurn();
+    binding.releaseCompilerSlot();
+    binding.releaseCompilerSlot();
+    binding.releaseCompilerSlot();
     // Passing on a turn that is not held has no effect.
-    binding.giveTurn();
-    expect([binding.takeTurn(1), binding.takeTurn(1)]).toEqual([true, false]);
+    binding.releaseCompilerSlot();
+    expect([binding.takeCompilerSlot(1), binding.takeCompilerSlot(1)]).toEqual([true, false]);
     const last = heard();
-    binding.giveTurn();
+    binding.releaseCompilerSlot();
     await last;
-    binding.giveTurn();
-    expect(granted + binding.grantedTurns()).toBe(3);
-    expect(() => binding.takeTurn(0)).toThrow('takeTurn: wrong arguments');
+    binding.releaseCompilerSlot();
+    expect(granted + binding.grantedCompilerSlots()).toBe(3);
+    expect(() => binding.takeCompilerSlot(0)).toThrow('takeCompilerSlot: wrong arguments');
     expect(() => binding.keepGroup(1, true)).toThrow('keepGroup: wrong arguments');
     expect(() => binding.keepFolder('relative', true)).toThrow('keepFolder: wrong arguments');
   });
 
   test('wrong arguments and devices of other threads are refused', () => {
-    expect(() => binding.openMark(channel, 1, new Uint8Array(IPC_HANDLE_BYTES - 1))).toThrow(TypeError);
+    expect(() => binding.openEvent(channel, 1, new Uint8Array(IPC_HANDLE_BYTES - 1))).toThrow(TypeError);
     expect(() => binding.setReleaseThreshold(channel, -1)).toThrow(TypeError);
     expect(() => binding.peerState(channel, 0, 2 as PeerWhat)).toThrow(TypeError);
     expect(() => binding.setPeer(channel, 0, PeerWhat.POOL, 1 as unknown as boolean)).toThrow(TypeError);

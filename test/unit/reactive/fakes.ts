@@ -1,6 +1,6 @@
 // A device, streams and arrays that finish when they are told to: the reactive layer needs no more of them.
 import type { Shape } from '../../../src/core/elements/shape.js';
-import type { Device } from '../../../src/core/faces/device.js';
+import type { Device } from '../../../src/core/api/device.js';
 import type { DTypeLike, DType } from '../../../src/core/elements/dtype.js';
 
 export interface FakeArray {

@@ -1,6 +1,6 @@
 import { firstValueFrom, from, lastValueFrom, map, of, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { DeviceArray } from '../../../src/core/faces/array.js';
+import type { DeviceArray } from '../../../src/core/api/array.js';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { cpu$, cpuTasks, download$, overlap, upload$, type CpuPool } from '../../../src/reactive/index.js';

@@ -1,0 +1,325 @@
+#include "cpu/dynamic_parallelism.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cpu/kernel_run.h"
+
+namespace millrace::cpu {
+namespace {
+
+// From here on, who launches runs what is ready, before it launches more.
+constexpr uint32_t kManyPending = kMaxPendingLaunches / 4;
+// What a fault report has in place of a parameter: a launch from a kernel was refused.
+constexpr uint32_t kRefusedLaunch = 0xfffffffe;
+// A grid that a thread runs for relief does not relieve in turn: that would go as deep as kernels launch kernels.
+thread_local bool is_relieving = false;
+
+uint64_t Product(const unsigned (&dim)[3]) {
+  return uint64_t{dim[0]} * dim[1] * dim[2];
+}
+
+// The first axis beyond its limit, or of no extent; 3 where there is none.
+uint32_t AxisBeyond(const unsigned (&dim)[3], const uint32_t (&limits)[3]) {
+  uint32_t axis = 0;
+  while (axis < 3 && dim[axis] > 0 && dim[axis] <= limits[axis]) ++axis;
+  return axis;
+}
+
+}  // namespace
+
+// Collects what a run of blocks launches.
+class LaunchTreeGrid::Launcher : public CpuLauncher {
+ public:
+  explicit Launcher(LaunchTreeGrid& grid) : CpuLauncher{&Launch, &MakeStream, {}}, grid_(grid) {}
+
+  std::vector<std::shared_ptr<LaunchTreeGrid>> TakeLaunched() { return std::move(launched_); }
+  void ReportRefused() {
+    if (refused.error != 0) grid_.launch_tree_->Report(refused);
+  }
+
+ private:
+  static unsigned long long MakeStream(CpuLauncher* self) { return static_cast<Launcher*>(self)->grid_.NewStream(); }
+  static void Launch(CpuLauncher* self, const CpuChild* child) {
+    const KernelPause pause;
+    static_cast<Launcher*>(self)->LaunchOne(*child);
+  }
+
+  void LaunchOne(const CpuChild& child) {
+    const GridLimits& limits = grid_.launch_tree_->limits();
+    const uint64_t threads = Product(child.block);
+    const uint64_t most = std::min(limits.threads, child.max_threads);
+    const uint32_t block_axis = AxisBeyond(child.block, limits.block);
+    const uint32_t grid_axis = AxisBeyond(child.grid, limits.grid);
+    if (threads > most) {
+      Refuse(child, kInvalidConfiguration, Refusal::kThreads, threads, most);
+    } else if (block_axis < 3) {
+      Refuse(child, kInvalidConfiguration, Refusal::kBlock, child.block[block_axis], limits.block[block_axis]);
+    } else if (grid_axis < 3) {
+      Refuse(child, kInvalidConfiguration, Refusal::kGrid, child.grid[grid_axis], limits.grid[grid_axis]);
+    } else if (child.shared_bytes > limits.shared_bytes) {
+      Refuse(child, kInvalidValue, Refusal::kShared, child.shared_bytes, limits.shared_bytes);
+    } else if (!grid_.launch_tree_->Count()) {
+      Refuse(child, kPendingCountExceeded, Refusal::kPending, uint64_t{kMaxPendingLaunches} + 1, kMaxPendingLaunches);
+    } else {
+      launched_.push_back(std::make_shared<LaunchTreeGrid>(grid_, child));
+    }
+  }
+
+  // The earlier one was of a thread that did not ask, or of one that did not clear it: it is told now.
+  void Refuse(const CpuChild& child, int error, Refusal what, uint64_t value, uint64_t limit) {
+    ReportRefused();
+    refused = {error,
+               static_cast<unsigned>(what),
+               value,
+               limit,
+               {child.from_block[0], child.from_block[1], child.from_block[2]},
+               {child.from_thread[0], child.from_thread[1], child.from_thread[2]}};
+  }
+
+  LaunchTreeGrid& grid_;
+  std::vector<std::shared_ptr<LaunchTreeGrid>> launched_;
+};
+
+LaunchTreeGrid::LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree)
+    : Grid(request, launch_tree->priority()), launch_tree_(std::move(launch_tree)) {}
+
+LaunchTreeGrid::LaunchTreeGrid(const LaunchTreeGrid& parent, const CpuChild& child)
+    : Grid(GridCall(parent.call(), child), parent.priority()),
+      launch_tree_(parent.launch_tree_),
+      is_launched_(true),
+      launched_on_(child.stream),
+      launched_by_((uint64_t{child.from_block[2]} * parent.call().launch().grid[1] + child.from_block[1]) *
+                       parent.call().launch().grid[0] +
+                   child.from_block[0]) {
+  SetStop(parent.stop());
+}
+
+bool LaunchTreeGrid::IsOver(std::shared_ptr<Runnable> stream) {
+  return launch_tree_->AwaitRest(std::static_pointer_cast<LaunchTreeGrid>(shared_from_this()), std::move(stream));
+}
+
+void LaunchTreeGrid::RunBlocks(uint64_t first, uint64_t end) {
+  Launcher launcher(*this);
+  call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .stop = stop()});
+  launcher.ReportRefused();
+  launch_tree_->Adopt(std::static_pointer_cast<LaunchTreeGrid>(shared_from_this()), launcher.TakeLaunched(),
+                 end == block_count() ? 1 : 0);
+  launch_tree_->Relieve();
+}
+
+// Goes on when another thread finished the blocks of a grid that a worker began.
+class LaunchTree::Ending final : public Runnable {
+ public:
+  Ending(std::shared_ptr<LaunchTree> launch_tree, GridPtr grid)
+      : Runnable(launch_tree->priority()), launch_tree_(std::move(launch_tree)), grid_(std::move(grid)) {}
+  void Run() override {
+    // The grid holds this meanwhile.
+    if (const auto stream = launch_tree_->End(std::exchange(grid_, nullptr), mine_)) stream->Run();
+  }
+  /// The worker itself finished the blocks.
+  void RunHere() {
+    mine_ = 1;
+    Run();
+  }
+
+ private:
+  const std::shared_ptr<LaunchTree> launch_tree_;
+  GridPtr grid_;
+  uint32_t mine_ = 0;
+};
+
+LaunchTree::LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot, uint32_t* fault_word,
+               int32_t priority)
+    : Runnable(priority), pool_(std::move(pool)), limits_(limits), slot_(slot), fault_word_(fault_word) {}
+
+void LaunchTree::Run() {
+  while (true) {
+    GridPtr grid;
+    {
+      std::lock_guard lock(mutex_);
+      grid = TakeReady();
+      if (grid == nullptr) {
+        --workers_;
+        return;
+      }
+    }
+    const auto ending = std::make_shared<Ending>(shared_from_this(), grid);
+    if (grid->RunOn(*pool_, ending)) ending->RunHere();
+    grid.reset();
+    if (pool_->HasRival(priority())) return pool_->PutBack(shared_from_this());
+  }
+}
+
+bool LaunchTree::AwaitRest(const GridPtr& first, std::shared_ptr<Runnable> stream) {
+  uint32_t called;
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(has_first_ended_, true)) Settle(first);
+    if (is_over_) return true;
+    stream_ = std::move(stream);
+    called = Recruit(0);
+  }
+  // The calling thread looks for work next.
+  if (called > 0) pool_->PutBack(shared_from_this());
+  if (called > 1) Call(called - 1);
+  return false;
+}
+
+void LaunchTree::Adopt(const GridPtr& parent, std::vector<GridPtr> launched, uint32_t mine) {
+  if (launched.empty()) return;
+  uint32_t called;
+  {
+    std::lock_guard lock(mutex_);
+    LaunchTreeGrid* last_of_null = nullptr;
+    for (const GridPtr& child : launched) AdoptOne(parent, child, last_of_null);
+    called = Recruit(mine);
+  }
+  Call(called);
+}
+
+// Blocks run one after the other, so those of one block stand together.
+void LaunchTree::AdoptOne(const GridPtr& parent, const GridPtr& child, LaunchTreeGrid*& last_of_null) {
+  if (child->launched_on_ == kTailStream) {
+    if (parent->tails_ == nullptr) {
+      parent->tails_ = child;
+    } else {
+      parent->last_tail_->next_ = child;
+    }
+    parent->last_tail_ = child.get();
+    return;
+  }
+  child->parent_ = parent;
+  ++parent->unfinished_parts_;
+  LaunchTreeGrid* before = nullptr;
+  if (child->launched_on_ >= kFirstOwnStream) {
+    child->stream_ = child->launched_on_;
+    before = std::exchange(parent->last_on_[child->stream_], child.get());
+  } else if (child->launched_on_ != kFireAndForgetStream) {
+    if (last_of_null != nullptr && last_of_null->launched_by_ == child->launched_by_) before = last_of_null;
+    last_of_null = child.get();
+  }
+  if (before != nullptr) {
+    before->next_ = child;
+  } else {
+    ready_.push_back(child);
+  }
+}
+
+void LaunchTree::Relieve() {
+  if (is_relieving || pending_.load(std::memory_order_relaxed) < kManyPending) return;
+  is_relieving = true;
+  while (pending_.load(std::memory_order_relaxed) >= kManyPending) {
+    GridPtr grid;
+    {
+      std::lock_guard lock(mutex_);
+      grid = TakeReady();
+    }
+    if (grid == nullptr) break;
+    grid->RunHere();
+    // Who launches them is not over, so neither is the launch tree.
+    MR_CHECK(End(std::move(grid), 1) == nullptr);
+  }
+  is_relieving = false;
+}
+
+bool LaunchTree::Count() {
+  if (pending_.fetch_add(1, std::memory_order_relaxed) < kMaxPendingLaunches) return true;
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+// Only the first is told of a launch, as with the bounds of arrays.
+void LaunchTree::Report(const CpuRefused& refused) {
+  std::atomic_ref state(slot_->state);
+  uint32_t free = 0;
+  if (!state.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) return;
+  slot_->parameter = kRefusedLaunch;
+  slot_->dimension = refused.what;
+  slot_->limit = static_cast<uint32_t>(std::min<uint64_t>(refused.limit, UINT32_MAX));
+  slot_->index = static_cast<int64_t>(std::min<uint64_t>(refused.value, INT64_MAX));
+  slot_->block_x = refused.block[0];
+  slot_->block_y = refused.block[1];
+  slot_->block_z = refused.block[2];
+  slot_->thread_x = refused.thread[0];
+  slot_->thread_y = refused.thread[1];
+  slot_->thread_z = refused.thread[2];
+  state.store(hal::kFaultWritten, std::memory_order_release);
+  std::atomic_ref(*fault_word_).store(1, std::memory_order_release);
+}
+
+std::shared_ptr<Runnable> LaunchTree::End(GridPtr grid, uint32_t mine) {
+  uint32_t called;
+  std::shared_ptr<Runnable> stream;
+  {
+    std::lock_guard lock(mutex_);
+    Settle(std::move(grid));
+    called = Recruit(mine);
+    if (is_over_) stream = std::exchange(stream_, nullptr);
+  }
+  Call(called);
+  return stream;
+}
+
+LaunchTree::GridPtr LaunchTree::TakeReady() {
+  if (ready_.empty()) return nullptr;
+  if (ScheduleFuzzer* fuzzer = pool_->fuzzer()) {
+    std::swap(ready_[fuzzer->Below(static_cast<uint32_t>(ready_.size()))], ready_.back());
+  }
+  GridPtr grid = std::move(ready_.back());
+  ready_.pop_back();
+  return grid;
+}
+
+// One part of `grid` is over: its blocks, or something that they launched. That may end it, and whose part it was.
+void LaunchTree::Settle(GridPtr grid) {
+  while (--grid->unfinished_parts_ == 0) {
+    if (grid->tails_ != nullptr) {
+      GridPtr tail = std::move(grid->tails_);
+      grid->tails_ = std::move(tail->next_);
+      if (grid->tails_ != nullptr) {
+        grid->unfinished_parts_ = 1;
+        tail->parent_ = grid;
+      } else {
+        // Stands in its place from here on, so that a kernel which launches itself for the end can go on for ever.
+        tail->parent_ = std::move(grid->parent_);
+        tail->next_ = std::move(grid->next_);
+        tail->stream_ = grid->stream_;
+        if (tail->stream_ != kNullStream) {
+          LaunchTreeGrid*& last = tail->parent_->last_on_[tail->stream_];
+          if (last == grid.get()) last = tail.get();
+        }
+        if (grid->is_launched_) pending_.fetch_sub(1, std::memory_order_relaxed);
+      }
+      ready_.push_back(std::move(tail));
+      return;
+    }
+    const GridPtr parent = std::move(grid->parent_);
+    if (grid->next_ != nullptr) {
+      ready_.push_back(std::move(grid->next_));
+    } else if (grid->stream_ != kNullStream) {
+      parent->last_on_.erase(grid->stream_);
+    }
+    if (grid->is_launched_) pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (parent == nullptr) {
+      is_over_ = true;
+      return;
+    }
+    grid = parent;
+  }
+}
+
+// How many more threads should take grids. They count from now.
+uint32_t LaunchTree::Recruit(uint32_t mine) {
+  const uint32_t idle = pool_->thread_count() - std::min(workers_, pool_->thread_count());
+  const auto ready = static_cast<uint32_t>(ready_.size());
+  const uint32_t count = std::min(idle, ready - std::min(mine, ready));
+  workers_ += count;
+  return count;
+}
+
+void LaunchTree::Call(uint32_t count) {
+  for (; count > 0; --count) pool_->Schedule(shared_from_this());
+}
+
+}  // namespace millrace::cpu

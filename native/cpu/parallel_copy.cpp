@@ -1,0 +1,91 @@
+#include "cpu/parallel_copy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "hal/status.h"
+
+namespace millrace::cpu {
+namespace {
+
+// A piece that one thread takes at once. Small enough to measure, and of whole elements and pages.
+constexpr uint64_t kBlockBytes = 128 << 10;
+
+// Stays in the first cache.
+constexpr uint64_t kMotifBytes = 2 << 10;
+
+constexpr uint64_t BlockCount(uint64_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes;
+}
+
+template <typename T>
+void FillElements(const Fill& fill) {
+  const auto pattern = static_cast<T>(fill.pattern);
+  unsigned char bytes[sizeof(T)];
+  std::memcpy(bytes, &pattern, sizeof(T));
+  // Zeros, most of the time, which the library writes with the widest stores of the machine.
+  if (std::all_of(bytes, bytes + sizeof(T), [&](unsigned char byte) { return byte == bytes[0]; })) {
+    if (fill.count > 0) std::memset(fill.dst, bytes[0], fill.count * sizeof(T));
+    return;
+  }
+  // The first elements one by one; they then serve as the source of copies, which are as fast.
+  const uint64_t first = std::min<uint64_t>(fill.count, kMotifBytes / sizeof(T));
+  std::fill_n(reinterpret_cast<T*>(fill.dst), first, pattern);
+  const uint64_t size = fill.count * sizeof(T);
+  for (uint64_t done = first * sizeof(T); done < size; done += kMotifBytes) {
+    std::memcpy(fill.dst + done, fill.dst, std::min(kMotifBytes, size - done));
+  }
+}
+
+}  // namespace
+
+void RunFill(const Fill& fill) {
+  switch (fill.element_bytes) {
+    case 1:
+      return FillElements<uint8_t>(fill);
+    case 2:
+      return FillElements<uint16_t>(fill);
+    case 4:
+      return FillElements<uint32_t>(fill);
+    case 8:
+      return FillElements<uint64_t>(fill);
+    default:
+      MR_CHECK(false);
+  }
+}
+
+void RunCopy(const Copy& copy) {
+  if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, copy.bytes);
+}
+
+void HostCopy::RunPart(uint64_t start, uint64_t bytes) const {
+  if (!host_.IsWithdrawn()) return RunCopy({copy_.dst + start, copy_.src + start, bytes});
+  if (host_.report == nullptr) return;
+  std::atomic_ref(host_.report->state).store(hal::kFaultWritten, std::memory_order_release);
+  std::atomic_ref(slot_->fault).store(1, std::memory_order_release);
+}
+
+ParallelFill::ParallelFill(const Fill& fill, int32_t priority)
+    : ParallelTask(BlockCount(fill.count * fill.element_bytes), priority), fill_(fill) {}
+
+void ParallelFill::RunBlocks(uint64_t first, uint64_t end) {
+  const uint64_t block = kBlockBytes / fill_.element_bytes;
+  const uint64_t begin = first * block;
+  const uint64_t count = std::min(end * block, fill_.count) - begin;
+  RunFill({fill_.dst + first * kBlockBytes, fill_.element_bytes, fill_.pattern, count});
+}
+
+ParallelCopy::ParallelCopy(HostCopy copy, int32_t priority)
+    : ParallelTask(BlockCount(copy.bytes()), priority), copy_(std::move(copy)) {}
+
+void ParallelCopy::RunBlocks(uint64_t first, uint64_t end) {
+  // One by one, so that a copy of any size ends soon after its memory was withdrawn.
+  for (uint64_t block = first; block < end; ++block) {
+    const uint64_t begin = block * kBlockBytes;
+    copy_.RunPart(begin, std::min(kBlockBytes, copy_.bytes() - begin));
+  }
+}
+
+}  // namespace millrace::cpu

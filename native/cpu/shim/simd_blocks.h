@@ -1,0 +1,69 @@
+// Blocks side by side along x that run as one, where the threads of a kernel ask for nothing of x but their place on
+// the grid (src/compiler/simd/block-fusion.ts): rows are as long as a run of blocks, so that groups are full and what is
+// asked before them is asked once.
+#pragma once
+
+#include "regions.h"
+
+/// How many blocks, from blockIdx on, the kernel is to take. It returns false, having done nothing, where it wants them
+/// one by one.
+struct mr_blocks {
+  int count;
+};
+
+template <auto Kernel, class... Args>
+static MR_INLINE void mr_run_together(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                                      Args... args) {
+  const int columns = static_cast<int>(launch->grid[0]);
+  const int rows = static_cast<int>(launch->grid[1]);
+  const auto index_of = [](const unsigned* from) {
+    return mr_index3{mr_index(static_cast<int>(from[0])), mr_index(static_cast<int>(from[1])),
+                     mr_index(static_cast<int>(from[2]))};
+  };
+  const mr_index3 block_dim = index_of(launch->block);
+  const mr_index3 grid_dim = index_of(launch->grid);
+  unsigned long long alone = first;
+  for (unsigned long long block = first; block < end && !mr_is_stopped(launch);) {
+    const int column = static_cast<int>(block % columns);
+    const mr_index3 block_index{mr_index(column), mr_index(static_cast<int>(block / columns % rows)),
+                                mr_index(static_cast<int>(block / columns / rows))};
+    const unsigned long long left = end - block;
+    int count = columns - column;
+    if (left < static_cast<unsigned>(count)) count = static_cast<int>(left);
+    const unsigned long long behind = block + static_cast<unsigned>(count);
+    if (block < alone) count = 1;
+    launch->block_now = block;
+    launch->blocks_now = static_cast<unsigned>(count);
+    if (Kernel(mr_index3{}, block_index, block_dim, grid_dim, mr_blocks{count}, args...)) {
+      block += static_cast<unsigned>(count);
+    } else {
+      alone = behind;
+    }
+  }
+}
+
+template <class... Params>
+struct mr_signature<bool(mr_index3, mr_index3, mr_index3, mr_index3, mr_blocks, Params...)>
+    : mr_signature<void(Params...)> {
+  template <auto Kernel, unsigned... Number>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+                            mr_numbers<Number...>) {
+    mr_run_together<Kernel, Params...>(launch, first, end, mr_argument<Params>(launch->params[Number])...);
+  }
+  template <auto Kernel>
+  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+    run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
+  }
+};
+
+#undef MR_BEGIN_BLOCK
+#define MR_BEGIN_BLOCK(n0, n1, n2)                                                                          \
+  const mr_box mr_box_of_block{                                                                             \
+      mr_below_bound(blockDim.x.value * mr_run.count, n0 - blockIdx.x.value * blockDim.x.value),            \
+      mr_within(n1, blockIdx.y, blockDim.y), mr_within(n2, blockIdx.z, blockDim.z)};                        \
+  if (mr_box_of_block.width <= 0 || mr_box_of_block.height <= 0 || mr_box_of_block.depth <= 0) return true; \
+  constexpr const unsigned char* mr_gone = nullptr;                                                         \
+  constexpr bool mr_are_some_gone = false;
+/// Somebody may leave an array, and is named by a block of its own.
+#define MR_ONE_BY_ONE_UNLESS(is_fast) \
+  if (!is_fast && mr_run.count > 1) return false;

@@ -1,0 +1,71 @@
+// Which kernels lanes take, and which gain by them.
+import { DTYPES } from '../../core/elements/dtype.js';
+import { elementsOf } from '../emission/regions.js';
+import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
+import { expressionsOf, partsOf, someExpr, statementsIn } from '../ir/walk.js';
+import { isWide } from './operators.js';
+import { formOf } from './block-fusion.js';
+import { mayWait } from './spin-loops.js';
+
+/** Everything that is said in the kernel and its helpers. */
+function* statementsOf(ir: KernelIr): Generator<Stmt, void, undefined> {
+  yield* statementsIn(ir.body);
+  for (const func of ir.funcs) yield* statementsIn(func.body);
+}
+function* expressionsIn(ir: KernelIr): Generator<Expr, void, undefined> {
+  for (const stmt of statementsOf(ir)) for (const expr of expressionsOf(stmt)) yield* partsOf(expr);
+}
+
+/** Local memory of a thread: that of 16 is on the stack together, twice where there are two texts of a region. */
+const MOST_LOCAL_BYTES = 16 * 1024;
+
+export function isTaken(ir: KernelIr): boolean {
+  const local = ir.arrays.filter(({ space }) => space === 'local');
+  if (local.reduce((sum, array) => sum + elementsOf(array) * DTYPES[array.dtype].byteSize, 0) > MOST_LOCAL_BYTES) return false;
+  if (mayWait(ir)) return false;
+  for (const stmt of statementsOf(ir)) {
+    if (stmt.kind === 'print' || stmt.kind === 'seed') return false;
+    if (stmt.kind === 'store' && stmt.array.dtype === 'f16') return false;
+  }
+  for (const expr of expressionsIn(ir)) {
+    if (expr.kind === 'draw') return false;
+    if ((expr.kind === 'load' || expr.kind === 'atomic') && expr.array.dtype === 'f16') return false;
+  }
+  return true;
+}
+
+/** Has anything that lanes differ in 64 bits? Then there are as many lanes as such values fit. */
+export function usesWide(ir: KernelIr, isVarying: (expr: Expr) => boolean): boolean {
+  for (const func of ir.funcs) {
+    if (isWide(func.result) || func.params.some(({ type }) => isWide(type))) return true;
+    for (const stmt of statementsIn(func.body)) {
+      if (stmt.kind === 'declare' && isWide(stmt.variable.type)) return true;
+      for (const expr of expressionsOf(stmt)) for (const part of partsOf(expr)) if (isWide(part.type)) return true;
+    }
+  }
+  for (const stmt of statementsIn(ir.body)) {
+    if (stmt.kind === 'store' && isWide(stmt.array.dtype)) return true;
+    if (
+      stmt.kind === 'declare' &&
+      isWide(stmt.variable.type) &&
+      isVarying({ kind: 'variable', type: stmt.variable.type, variable: stmt.variable })
+    )
+      return true;
+    for (const expr of expressionsOf(stmt)) for (const part of partsOf(expr)) if (isWide(part.type) && isVarying(part)) return true;
+  }
+  return false;
+}
+
+/**
+ * C++ compilers vectorise what goes straight on, and atomics are one after the other in any case. But they know neither how
+ * narrow values are, nor blocks other than the one at hand, and rows of those are short where there are several dimensions.
+ */
+export function isFaster(ir: KernelIr, isChecked: boolean): boolean {
+  for (const stmt of statementsOf(ir)) if (stmt.kind === 'if' || stmt.kind === 'loop' || stmt.kind === 'barrier') return true;
+  for (const expr of expressionsIn(ir)) {
+    const arms = expr.kind === 'select' ? [expr.then, expr.otherwise] : expr.kind === 'logical' ? [expr.right] : [];
+    if (arms.some((arm) => someExpr(arm, ({ kind }) => kind === 'load'))) return true;
+  }
+  const { isTogether, narrow } = formOf(ir, isChecked);
+  return isTogether && (narrow !== undefined || ir.indexRank > 1);
+}

@@ -1,0 +1,66 @@
+// Several kernels of one CUDA C++ text, and its variables as arrays.
+// Thread: the one that made it.
+import { badArgument, show } from '../base/arguments.js';
+import { describeAs } from '../base/describe.js';
+import { type DType, type DTypeLike, checkDType, DTYPES } from '../elements/dtype.js';
+import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
+import type { Kernel, Params } from '../kernels/kernel.js';
+import { MODULE, type ModuleText } from '../kernels/module.js';
+import { Lease } from '../memory/lease.js';
+import { variablesOf } from '../memory/module-variables.js';
+import { DeviceArray } from './array.js';
+import { Device } from './device.js';
+
+/**
+ * CUDA C++ source with several kernels, which share its `__device__` and `__constant__` variables on each device: `CUmodule`,
+ * `cupy.RawModule`. It is not tied to a device, and is built for each at the first launch, `global` or `device.compile` there. Two
+ * modules made of the same source share nothing.
+ */
+export class CudaModule {
+  /** The CUDA C++ text, as it was passed to `cudaModule`. */
+  readonly source: string;
+  /** @internal */
+  readonly [MODULE]: ModuleText;
+
+  /** @internal Made by cudaModule. */
+  constructor(text: ModuleText) {
+    this.source = text.build.source;
+    this[MODULE] = text;
+  }
+
+  /** A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
+  kernel<const P extends Params>(name: string, params: P): Kernel<P> {
+    return this[MODULE].kernel(name, params);
+  }
+
+  /**
+   * A variable of the source on one device, as an array over its memory: `cuModuleGetGlobal`, `RawModule.get_global`. It has its initial
+   * value each time a device is opened, and lives until that closes; disposing the array does not free the variable. `name` includes
+   * namespaces (`physics::gravity`). Structs and pointers take any dtype and shape of their size.
+   *
+   * Tracked and checked streams count every launch of the module's kernels, earlier ones included, as a use of every variable that
+   * `global` was called for: a read of a `__constant__` one, a write of any other. Throws ArgumentError for a name, dtype or size that
+   * differs from the source, and for a const variable. What macros hide from the source only the compiled image shows: then operations on
+   * the array reject with an UpstreamError whose `cause` is a CompileError, as they do if the source does not compile.
+   */
+  global<D extends DType>(device: Device, name: string, dtype: DTypeLike<D>, shape: Shape): DeviceArray<D> {
+    if (!(device instanceof Device)) throw badArgument('device', device, `The device (${show(device)}) is not an open device.`);
+    const { core } = device;
+    const over = core.refuseIfOver();
+    if (over !== undefined) throw over;
+    const type = checkDType<D>(dtype);
+    const dimensions = checkShape(shape);
+    const text = this[MODULE];
+    const variable = text.variable(name, type, dimensions);
+    const storage = variablesOf(core, core.kernelRegistry.module(text)).of(variable, lengthOf(dimensions) * DTYPES[type].byteSize);
+    const array = new DeviceArray(device, type, dimensions, storage, 0, Lease.ofDevice(storage, core));
+    storage.belongTo(array);
+    return array;
+  }
+}
+
+describeAs(
+  CudaModule.prototype,
+  (module) => `CudaModule of kernels ${module[MODULE].kernelNames.join(', ')}`,
+  (module) => ({ kernels: module[MODULE].kernelNames, globals: module[MODULE].variableNames }),
+);

@@ -1,0 +1,51 @@
+// The time between two events.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { EventTimingError } from '../base/errors.js';
+import { askElapsed, rest } from '../events/event-handles.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { DeviceEvent, type TimedPoint } from './event.js';
+
+/**
+ * Milliseconds from `start` to `end`, as both are recorded now; negative if `end` came first. Waits for both. `cudaEventElapsedTime`,
+ * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects at once with EventTimingError if an event has no timing, was never
+ * recorded or belongs to another device, and with StateError for a disposed one; later with AbortError, WaitTimeoutError or
+ * DeviceLostError.
+ */
+export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
+  checkWaitOptions(opts);
+  checkEvent('start', start);
+  checkEvent('end', end);
+  if (start.device !== end.device) {
+    const message = `The start event belongs to device ${start.device.info.id}, the end event to ${end.device.info.id}: their clocks differ.`;
+    throw new EventTimingError(message, 'other-device', { device: start.device.info.id });
+  }
+  const [from, to] = [timed('start', start), timed('end', end)];
+  const { core } = start.device;
+  const eventHandles = [from.eventHandle, to.eventHandle];
+  for (const eventHandle of eventHandles) eventHandle.hold();
+  try {
+    const sinceMs = performance.now();
+    await Promise.all([from, to].map((point) => core.waits.until(point.timeline, point.ticket, undefined, opts, [point])));
+    return await askElapsed(from.eventHandle, to.eventHandle, rest(opts, sinceMs));
+  } finally {
+    for (const eventHandle of eventHandles) eventHandle.letGo();
+  }
+}
+
+function checkEvent(argument: string, event: unknown): void {
+  if (!(event instanceof DeviceEvent))
+    throw badArgument(argument, event, `The ${argument} event (${show(event)}) is not an event of a device.`);
+}
+
+function timed(which: string, event: DeviceEvent): TimedPoint {
+  const device = event.device.info.id;
+  if (!event.timing) {
+    throw new EventTimingError(`The ${which} event was made without the option timing. Create it with { timing: true }.`, 'timing-off', {
+      device,
+    });
+  }
+  const point = event.timedPoint;
+  if (point === undefined) throw new EventTimingError(`The ${which} event was never recorded.`, 'never-recorded', { device });
+  return point;
+}

@@ -1,0 +1,210 @@
+// An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
+// again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
+//
+// One with timing makes an event of each record, one for other processes has an event that every record moves.
+// Thread: owner.
+import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { describeAs } from '../base/describe.js';
+import { StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { checkEventOptions, type EventOptions } from '../events/event-options.js';
+import { disown, type EventHandle, EventCell, own, stamp } from '../events/event-handles.js';
+import { InterprocessEvent } from '../events/interprocess-event.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { refuseDeadlock } from '../waits/deadlock-check.js';
+import { see } from '../waits/host-observed.js';
+import { type WaitOptions, waitWith } from '../waits/wait.js';
+import type { Device } from './device.js';
+
+/** A point with a timestamp. */
+export interface TimedPoint extends Point {
+  readonly eventHandle: EventHandle;
+}
+
+/**
+ * A point of a stream: `CUevent`, `cupy.cuda.Event`, `wp.Event`. (`Event` itself is a DOM global.) Streams of any device can wait for it.
+ * Recording a disposed event, or waiting for one, is a StateError.
+ */
+export class DeviceEvent implements Disposable {
+  /** The device whose streams can record the event. */
+  readonly device: Device;
+  /** Whether the event takes timestamps, which `elapsed` needs. */
+  readonly timing: boolean;
+  readonly #core: DeviceCore;
+  /** With timing: the event of its point. */
+  readonly #stamps: EventCell | undefined;
+  readonly #shared: InterprocessEvent | undefined;
+  #point: Point | undefined = undefined;
+  #done: { readonly point: Point; readonly promise: Promise<void> } | undefined = undefined;
+  #state: 'open' | 'disposed' = 'open';
+
+  /** @internal Made by `device.createEvent`, `stream.record` and, with its event, `device.openIpcEvent`. */
+  constructor(device: Device, core: DeviceCore, opts?: EventOptions, opened?: EventHandle) {
+    const { timing, interprocess } = checkEventOptions(opts, core);
+    this.device = device;
+    this.timing = timing;
+    this.#core = core;
+    this.#stamps = timing ? new EventCell() : undefined;
+    this.#shared = interprocess ? new InterprocessEvent(core, opened) : undefined;
+    const cell = this.#stamps ?? this.#shared?.cell;
+    if (cell !== undefined) own(this, cell);
+  }
+
+  /**
+   * Whether the device has passed the recorded point: `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. True if it was never
+   * recorded. For an event that another process may record, the first read after each record here submits a wait; this turns true when
+   * the device has passed what was recorded before that read. A later record of the other process does not turn it false; `done` asks
+   * again.
+   */
+  get isComplete(): boolean {
+    if (this.#shared?.isShared === true) {
+      if (this.#state === 'open') this.#shared.ask(this.#point);
+      return this.#shared.isComplete;
+    }
+    if (this.#point === undefined) return true;
+    const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
+    if (isComplete) see(this.#point);
+    return isComplete;
+  }
+
+  /**
+   * Resolves when the device has passed the point recorded at the time of the read: `cuEventSynchronize`. A later record does not move a
+   * promise already taken. Rejects with DeviceLostError only; failed operations before the point do not reject it. For an event that
+   * another process may record, each read submits a wait, and rejects also if that is refused.
+   */
+  get done(): Promise<void> {
+    if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, undefined);
+    const point = this.#point;
+    if (point === undefined) return Promise.resolve();
+    const refused = refuseDeadlock(point.timeline, point.ticket);
+    if (refused !== undefined) return Promise.reject(refused);
+    if (this.#done?.point !== point)
+      this.#done = { point, promise: this.#core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]) };
+    return this.#done.promise;
+  }
+
+  /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
+  synchronize(opts?: WaitOptions): Promise<void> {
+    if (opts === undefined) return this.done;
+    if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, opts);
+    const point = this.#point;
+    return point === undefined
+      ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
+      : this.#core.waits.until(point.timeline, point.ticket, undefined, opts, [point]);
+  }
+
+  /**
+   * 64 bytes that `device.openIpcEvent` of another process takes: `cuIpcGetEventHandle`. Keep the event alive while other processes use
+   * it. Rejects with StateError for an event made without `interprocess`, one of another process, and a disposed one.
+   */
+  async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
+    this.#check();
+    if (this.#shared === undefined) throw this.#stateError('was made without the option interprocess');
+    return this.#shared.export();
+  }
+
+  /** Releases the event: `cuEventDestroy`. Waits already submitted and promises already taken go on. */
+  [Symbol.dispose](): void {
+    this.#state = 'disposed';
+    if (this.#stamps !== undefined) disown(this.#stamps);
+    if (this.#shared !== undefined) disown(this.#shared.cell);
+  }
+
+  // ── for the rest of core ──
+
+  /** @internal */
+  get point(): Point | undefined {
+    this.#check();
+    return this.#point;
+  }
+
+  /** @internal Of an event with timing. */
+  get timedPoint(): TimedPoint | undefined {
+    const { point } = this;
+    const [eventHandle] = this.#stamps?.eventHandles ?? [];
+    return point === undefined || eventHandle === undefined ? undefined : { ...point, eventHandle };
+  }
+
+  /** @internal Another process may record it: its point does not tell all. */
+  get shared(): InterprocessEvent | undefined {
+    return this.#shared?.isShared === true ? this.#shared : undefined;
+  }
+
+  /** @internal Is each record of it one of the stream? */
+  get hasHandle(): boolean {
+    return this.#stamps !== undefined || this.#shared !== undefined;
+  }
+
+  /** @internal Submits what its record needs: the ticket it is then at. */
+  submitRecord(timeline: Timeline): number {
+    this.#check();
+    if (this.#stamps === undefined) return this.#shared?.record(timeline) ?? timeline.last;
+    const eventHandle = stamp(this.#core, timeline);
+    // The event that is let go of is freed behind it.
+    const ticket = timeline.last;
+    this.#stamps.replace(eventHandle);
+    return ticket;
+  }
+
+  /** @internal */
+  moveTo(point: Point): void {
+    this.#check();
+    this.#point = point;
+  }
+
+  async #waitShared(shared: InterprocessEvent, opts: WaitOptions | undefined): Promise<void> {
+    this.#check();
+    return shared.wait(this.#point, opts);
+  }
+
+  #check(): void {
+    if (this.#state === 'disposed') throw this.#stateError('was disposed');
+  }
+
+  #stateError(what: string): StateError {
+    return new StateError('ERR_MILLRACE_STATE', `The event ${what}.`, { device: this.device.info.id });
+  }
+}
+
+/** `stream.record`. */
+export function recordEvent(
+  site: StreamContext & { readonly device: Device },
+  eventOrOptions: DeviceEvent | EventOptions | undefined,
+): DeviceEvent {
+  const { core, device, timeline } = site;
+  const event = eventOrOptions instanceof DeviceEvent ? eventOrOptions : new DeviceEvent(device, core, checkPlain(eventOrOptions));
+  if (event.device !== device) {
+    throw wrongDevice('event', event, `The event belongs to device ${event.device.info.id}, the stream to ${core.name}.`);
+  }
+  try {
+    event.moveTo({ timeline, ticket: event.submitRecord(timeline), clock: timeline.clockEntry.clock });
+  } catch (error) {
+    // Nobody else has it.
+    if (event !== eventOrOptions) event[Symbol.dispose]();
+    throw error;
+  }
+  return event;
+}
+
+/** `stream.waitEvent`. False: the stream comes after it already. */
+export function submitWaitEvent({ core, timeline }: StreamContext, event: unknown): boolean {
+  if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
+  const { point, shared } = event;
+  if (shared === undefined) return point !== undefined && core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+  shared.waitOn(core, timeline, point);
+  return true;
+}
+
+function checkPlain(opts: unknown): EventOptions | undefined {
+  if (opts === undefined) return undefined;
+  const prototype: unknown = typeof opts === 'object' && opts !== null ? Object.getPrototypeOf(opts) : undefined;
+  if (prototype === Object.prototype || prototype === null) return opts as EventOptions;
+  throw badArgument('event', opts, `The event (${show(opts)}) is neither an event of a device nor options for one.`);
+}
+
+describeAs(
+  DeviceEvent.prototype,
+  ({ device, isComplete }) => `DeviceEvent of ${device.info.id} (${isComplete ? 'complete' : 'pending'})`,
+  ({ device, isComplete }) => ({ device: device.info.id, isComplete }),
+);

@@ -1,0 +1,36 @@
+// Filling an array, or a view of one, as a record.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { writeAxes } from '../copies/region.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { DTYPES } from '../elements/dtype.js';
+import { bits, scalarBits } from '../elements/scalar-bits.js';
+import { uses } from '../memory/record-accesses.js';
+import { DeviceArray } from './array.js';
+
+/** The ticket. */
+export function submitFill(site: StreamContext, dst: DeviceArray, value: unknown): number {
+  const { core, timeline } = site;
+  if (!((dst as unknown) instanceof DeviceArray))
+    throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
+  if (dst.isDisposed) throw dst.disposedError();
+  if (dst.device.core !== core) {
+    throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.device.core.name}, the stream to ${core.name}.`);
+  }
+  scalarBits(dst.dtype, value, 'value');
+  const { low, high } = bits;
+  const { storage, length, byteOffset } = dst;
+  const [start, end] = dst.byteRange;
+  const { encoder } = core;
+  const { slot } = timeline;
+  if (length === 0) return core.submit(timeline, encoder.nop(slot));
+  uses.begin(site);
+  uses.add(storage, start, end, true);
+  return uses.submit('fill', undefined, () => {
+    const { byteSize } = DTYPES[dst.dtype];
+    const offset = storage.base + byteOffset;
+    if (dst.isContiguous) return encoder.fill(slot, storage.handle, byteSize, offset, length, low, high);
+    const axes = writeAxes(encoder, dst.elements, dst.region, undefined);
+    return encoder.fillStrided(slot, storage.handle, byteSize, offset, axes, low, high);
+  });
+}

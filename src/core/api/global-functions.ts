@@ -1,0 +1,58 @@
+// The calls that name neither device nor stream: all open devices of the thread, its default device, and the current
+// stream of that.
+// Thread: owner.
+import { waitForDevices } from '../device/wait-for-devices.js';
+import type { Operation } from '../operations/operation.js';
+import { type WaitOptions } from '../waits/wait.js';
+import { currentStream, deviceOfRun, setDeviceOfRun } from './current-stream.js';
+import type { Device } from './device.js';
+import type { DeviceEvent } from './event.js';
+import { checkOpenDevice, chooseDefault, defaultOfThread, openDevices } from './open-devices.js';
+import type { Stream } from './stream.js';
+
+/**
+ * Resolves when everything submitted so far by this thread to any of its open devices has finished: `wp.synchronize`. Rejects as
+ * `device.synchronize` does.
+ */
+export async function synchronize(opts?: WaitOptions): Promise<void> {
+  await waitForDevices(
+    openDevices().map(({ core }) => core),
+    opts,
+  );
+}
+
+/**
+ * The default device: inside `stream.run` the stream's device; outside, the one that `setDefaultDevice` set, else the first opened that
+ * is still open. `cupy.cuda.Device()`, `wp.get_device()`. Throws StateError if none is open.
+ */
+export function getDefaultDevice(): Device {
+  return deviceOfRun() ?? defaultOfThread();
+}
+
+/**
+ * Sets the default device: inside `stream.run` until that run ends, outside for the thread. `cupy.cuda.Device.use`, `wp.set_device`.
+ * Throws ArgumentError if `device` is not a device, StateError if it is closed, DeviceLostError if it is lost.
+ */
+export function setDefaultDevice(device: Device): void {
+  checkOpenDevice('device', device);
+  if (!setDeviceOfRun(device)) chooseDefault(device);
+}
+
+/** `record` on the current stream of the default device: `wp.record_event`. */
+export function recordEvent(event?: DeviceEvent): DeviceEvent {
+  return implied().record(event);
+}
+
+/** `waitEvent` on the current stream of the default device: `wp.wait_event`. */
+export function waitEvent(event: DeviceEvent): Operation {
+  return implied().waitEvent(event);
+}
+
+/** `waitStream` on the current stream of the default device: `wp.wait_stream`. */
+export function waitStream(stream: Stream): Operation {
+  return implied().waitStream(stream);
+}
+
+function implied(): Stream {
+  return currentStream(getDefaultDevice());
+}

@@ -1,0 +1,182 @@
+// The hot path: checks a launch's arguments, writes them into the record block, orders against other streams, submits.
+// Nothing is allocated here; what is needed twice stands in scratch space that every launch uses again.
+//
+// Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing. Their
+// getters may make other calls, which put the scratch space back as they found it.
+// Thread: owner.
+import { Access } from '../../protocol/protocol.gen.js';
+import { badArgument, show } from '../base/arguments.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { bits, scalarBits } from '../elements/scalar-bits.js';
+import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
+import type { LaunchShape } from '../kernels/kernel.js';
+import { geometry, keepGeometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
+import { variablesOf } from '../memory/module-variables.js';
+import { uses } from '../memory/record-accesses.js';
+import { DeviceArray } from './array.js';
+import type { Device } from './device.js';
+
+/** What the launch that was submitted last is called. One object for all launches: it is read at once. */
+export const launched: { label: string } = { label: '' };
+
+/** Submits a launch; its ticket. `launched` tells more of it. */
+export function submitLaunch(
+  device: Device,
+  site: StreamContext,
+  plan: KernelPlan,
+  shape: LaunchShape,
+  args: Readonly<Record<string, unknown>>,
+): number {
+  if (!uses.isBusy) return submit(device, site, plan, shape, args);
+  // A getter of another launch's shape or arguments made this call.
+  return keepGeometry(() => submit(device, site, plan, shape, args));
+}
+
+function submit(device: Device, site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
+  const { core, timeline } = site;
+  uses.begin(site);
+  try {
+    measure(shape, plan, core.info, core.name);
+    const entries = writeArguments(device, site, plan, args);
+    const label = geometry.label ?? plan.name;
+    if (geometry.isEmpty) {
+      const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
+      uses.abandon();
+      launched.label = label;
+      return ticket;
+    }
+    uses.order('launch', label);
+    const { grid, block } = geometry;
+    const bytes = core.encoder.launch(
+      timeline.slot,
+      plan.handle,
+      entries,
+      grid[0],
+      grid[1],
+      grid[2],
+      block[0],
+      block[1],
+      block[2],
+      geometry.sharedBytes,
+      geometry.flags,
+    );
+    const ticket = core.submit(timeline, bytes);
+    uses.commit(ticket);
+    launched.label = label;
+    return ticket;
+  } catch (error) {
+    uses.abandon();
+    throw error;
+  }
+}
+
+/** Writes the arguments behind the fixed part of the record; how many entries they are. */
+function writeArguments(device: Device, site: StreamContext, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
+  const { encoder } = site.core;
+  const { params, isShaped } = plan;
+  let at = 0;
+  if (typeof args !== 'object' || args === null)
+    throw badArgument('args', args, `The arguments of kernel ${plan.name} (${show(args)}) are not an object.`);
+  for (let i = 0; i < params.length; i++) {
+    const param = params[i] as PlanParam;
+    const value = args[param.name];
+    switch (param.form) {
+      case Form.ARRAY: {
+        const array = checkArray(value, param, device, plan);
+        const { storage } = array;
+        encoder.memoryArg(at++, param.access, storage.handle, storage.base + array.byteOffset);
+        if (isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
+        uses.add(storage, array.byteOffset, array.byteOffset + array.byteLength, (param.access & Access.WRITE) !== 0);
+        break;
+      }
+      case Form.F32:
+        if (typeof value !== 'number') throw badScalar(param, value, plan);
+        encoder.f32Arg(at++, value);
+        break;
+      case Form.F64:
+        if (typeof value !== 'number') throw badScalar(param, value, plan);
+        encoder.f64Arg(at++, value);
+        break;
+      case Form.I32:
+        if (typeof value !== 'number' || (value | 0) !== value) throw badScalar(param, value, plan);
+        encoder.intArg(at++, 4, value, 0);
+        break;
+      case Form.U32:
+        if (typeof value !== 'number' || value >>> 0 !== value) throw badScalar(param, value, plan);
+        encoder.intArg(at++, 4, value, 0);
+        break;
+      default:
+        if (value === undefined) throw badScalar(param, value, plan);
+        scalarBits(param.dtype, value, param.name);
+        encoder.intArg(at++, param.byteSize, bits.low, bits.high);
+    }
+  }
+  let given = 0;
+  for (const _ in args) given++;
+  if (given !== params.length) throw surplusArgument(args, plan);
+  if (isShaped) {
+    const { extent } = geometry;
+    encoder.intArg(at++, 4, extent[0], 0);
+    encoder.intArg(at++, 4, extent[1], 0);
+    encoder.intArg(at++, 4, extent[2], 0);
+    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
+  }
+  if (plan.module !== undefined) at = variablesOf(site.core, plan.module).use(encoder, at);
+  return at;
+}
+
+function surplusArgument(args: object, plan: KernelPlan): Error {
+  const name = Object.keys(args).find((key) => !plan.parameters.includes(key)) ?? 'args';
+  return badArgument(
+    name,
+    args,
+    `Argument ${name.length > 80 ? show(name) : name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`,
+  );
+}
+
+function checkArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): DeviceArray {
+  if (
+    value instanceof DeviceArray &&
+    value.device === device &&
+    value.dtype === param.dtype &&
+    (!plan.isShaped || value.shape.length === param.rank) &&
+    !value.isDisposed &&
+    value.isContiguous &&
+    value.length <= MAX_EXTENT
+  ) {
+    return value;
+  }
+  throw badArray(value, param, device, plan);
+}
+
+function badArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): Error {
+  const { name } = param;
+  const what = `Argument ${name} of kernel ${plan.name}`;
+  if (value === undefined) return badArgument(name, value, `${what} is missing.`);
+  if (!(value instanceof DeviceArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
+  if (value.isDisposed) return value.disposedError();
+  if (value.device !== device) {
+    return badArgument(name, value, `${what} belongs to device ${value.device.info.id}, the stream to ${device.info.id}.`, device.info.id);
+  }
+  if (value.dtype !== param.dtype)
+    return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
+  if (!value.isContiguous) {
+    const strides = value.strides.join(', ');
+    return badArgument(
+      name,
+      value,
+      `${what} (${value.label} with strides [${strides}]) is not contiguous. Kernels take contiguous arrays: clone() it first.`,
+    );
+  }
+  if (value.length > MAX_EXTENT) {
+    return badArgument(name, value, `${what} has more elements (${value.length}) than a kernel can index (${MAX_EXTENT}).`, MAX_EXTENT);
+  }
+  return badArgument(name, value, `${what} has ${value.shape.length} dimensions; the kernel takes ${param.rank}.`, param.rank);
+}
+
+/** The slow way round, which knows what is wrong. */
+function badScalar(param: PlanParam, value: unknown, plan: KernelPlan): Error {
+  if (value === undefined) return badArgument(param.name, value, `Argument ${param.name} of kernel ${plan.name} is missing.`);
+  scalarBits(param.dtype, value, param.name);
+  return badArgument(param.name, value, `Argument ${param.name} of kernel ${plan.name} (${show(value)}) is not a ${param.dtype}.`);
+}

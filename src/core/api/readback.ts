@@ -1,0 +1,53 @@
+// Reading an array into the host: on a stream that waits for nothing but the array's last writer.
+//
+// A plain result beyond a size is a buffer that the device's worker makes: nobody sees it before it is complete, and no
+// byte of it is copied on this thread. Everything else goes through page-locked memory and lands in slices.
+// Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { isDetached } from '../base/buffers.js';
+import { checkHostBytes } from '../base/host-bytes.js';
+import { HostRead, Loan } from '../copies/download.js';
+import { submitCopy } from '../copies/transfer.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { DTYPES, type DType, type HostOf, isHostOf } from '../elements/dtype.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import type { DeviceArray } from './array.js';
+import type { Stream } from './stream.js';
+
+/** Copying a smaller one to the host costs less than asking the worker twice. */
+const LEAST_LENT = 8 * 2 ** 20;
+
+/**
+ * Waits for the array's last writer, whatever the stream's ordering. Whoever has the bytes knows that what wrote them has finished; the
+ * stream that they came by is chance.
+ */
+export async function readArray<D extends DType>(
+  stream: Stream,
+  array: DeviceArray<D>,
+  into: HostOf[D] | undefined,
+  opts: WaitOptions | undefined,
+): Promise<HostOf[D]> {
+  checkWaitOptions(opts);
+  if (into !== undefined && !isHostOf(into, array.dtype)) {
+    throw badArgument('into', into, `The array to read into (${show(into)}) cannot hold ${array.dtype}.`, array.dtype);
+  }
+  if (into !== undefined && into.length !== array.length) {
+    throw badArgument('into', into, `The array to read into has ${into.length} elements; the array has ${array.length}.`, array.length);
+  }
+  if (into !== undefined && isDetached(into)) throw badArgument('into', into, `The array to read into (${show(into)}) was detached.`);
+  stream.checkOpen();
+  const { byteLength, storage } = array;
+  checkHostBytes('array', 'bytes to read', byteLength);
+  const sources = storage.lastWrites(...array.byteRange);
+  const site: StreamContext = { core: stream.core, timeline: stream.timeline, ordering: 'tracked', isReadback: true };
+  const isLent = into === undefined && byteLength > LEAST_LENT;
+  const target = isLent ? new Loan(site, byteLength) : new HostRead(site, byteLength);
+  const { ticket, parts } = target.submit((dst) => {
+    if (byteLength > 0) return submitCopy(site, dst, array.region, array.elements, undefined);
+    return { ticket: site.core.submit(site.timeline, site.core.encoder.nop(site.timeline.slot)), parts: undefined };
+  });
+  const operation = stream.readBack(ticket, byteLength).moves(sources, undefined, parts);
+  const bytes = into && new Uint8Array(into.buffer, into.byteOffset, byteLength);
+  const buffer = await target.take(operation, ticket, opts, bytes);
+  return into ?? (new DTYPES[array.dtype].make(buffer) as HostOf[D]);
+}

@@ -1,0 +1,210 @@
+// What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
+// to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
+// Thread: the one that made it.
+import { AllocKind } from '../../protocol/protocol.gen.js';
+import type { OperationKind } from '../base/snapshots.js';
+import { submitTransfer } from '../copies/transfer.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { Ordering } from '../device/stream-context.js';
+import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
+import { checkBytes } from '../elements/shape.js';
+import type { EventOptions } from '../events/event-options.js';
+import type { OperationTimer } from '../events/operation-timer.js';
+import type { KernelPlan } from '../kernels/kernel-plan.js';
+import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
+import { allocate } from '../memory/allocation.js';
+import { type HoldOptions, submitHold } from '../operations/hold-function.js';
+import { type HostOptions, submitHost } from '../operations/host-function.js';
+import { Operation } from '../operations/operation.js';
+import { areClocksKept, keepClocks } from '../timeline/vector-clock.js';
+import { takeId } from '../timeline/operation-log.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { ArrayFactory } from './array-factory.js';
+import { DeviceArray } from './array.js';
+import { type CopyOptions, planCopy } from './copy.js';
+import type { Device } from './device.js';
+import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
+import { submitFill } from './fill.js';
+import type { LaunchArgs } from './launch-args.js';
+import { launched, submitLaunch } from './launch.js';
+import type { PinnedArray } from './pinned.js';
+
+/** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
+export abstract class Recorder extends ArrayFactory {
+  /** The device that the operations run on. */
+  readonly device: Device;
+  /** The stream's name in messages and in `device.inspect()`. */
+  readonly label: string;
+  /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
+  readonly ordering: Ordering;
+  /** @internal */
+  readonly core: DeviceCore;
+  /** @internal */
+  readonly timeline: Timeline;
+  /** @internal */
+  readonly timer: OperationTimer | undefined;
+  // The kernel launched last and what it is here: loops launch the same one.
+  #kernel: Kernel | undefined = undefined;
+  #plan: KernelPlan | undefined = undefined;
+
+  /** @internal */
+  constructor(device: Device, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
+    super();
+    this.device = device;
+    this.core = device.core;
+    this.timeline = timeline;
+    this.label = timeline.label;
+    this.ordering = ordering;
+    this.timer = timer;
+    if (ordering === 'checked') keepClocks();
+  }
+
+  /** @internal Throws where it takes no work any more. */
+  protected abstract checkOpen(): void;
+
+  /** @internal Shows an operation to those who watch. */
+  protected abstract tell(operation: Operation, ticket: number): void;
+
+  /** @internal */
+  protected abstract readonly isWatched: boolean;
+
+  /** @internal */
+  protected get target(): Recorder {
+    return this;
+  }
+
+  /**
+   * Launches a kernel over `threads` (a number, or sizes in array order) or over a grid of blocks: `cuLaunchKernel`, CuPy's
+   * `RawKernel(...)`, `wp.launch`. Throws ArgumentError for a shape or argument that the kernel or device cannot take, StateError for a
+   * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or the error of the kernel's build.
+   * @example stream.launch(saxpy, y.length, { a: 2, x, y });
+   */
+  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
+    this.checkOpen();
+    if (this.#kernel !== kernel || this.#plan === undefined || this.#plan.isGivenUp) {
+      this.#plan = this.core.kernelRegistry.of(kernel);
+      this.#kernel = kernel;
+    }
+    const plan = this.#plan;
+    const ticket = submitLaunch(this.device, this, plan, shape, args);
+    return this.operation('launch', ticket, launched.label, undefined);
+  }
+
+  /**
+   * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
+   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
+   * call, with two exceptions: `transfer` hands its buffer over, and a view of a SharedArrayBuffer is borrowed until the copy is done.
+   * Throws ArgumentError if the ends differ in dtype or (where one is not contiguous) in shape, if they overlap, or if one is too short.
+   * @example stream.copy(y, x);
+   */
+  copy<D extends DType>(
+    dst: DeviceArray<D> | PinnedArray<D>,
+    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
+    opts?: CopyOptions,
+  ): Operation;
+  /**
+   * Copies to a plain typed array. Its contents are unspecified until `done`, which rejects with StateError if it was detached meanwhile.
+   */
+  copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
+  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
+    this.checkOpen();
+    const plan = planCopy(dst, src, opts);
+    const { ticket, byteLength, sources, hostCompletion, parts } = submitTransfer(this, plan);
+    return this.operation('copy', ticket, plan.label, byteLength).moves(sources, hostCompletion, parts);
+  }
+
+  /**
+   * Sets every element of an array or view: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. Throws
+   * ArgumentError if `value` does not fit the dtype.
+   */
+  fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
+    this.checkOpen();
+    const ticket = submitFill(this, dst, value);
+    return this.operation('fill', ticket, undefined, dst.byteLength);
+  }
+
+  /**
+   * Records an event of this device at this place of the stream, or a new one: `cuEventRecord`, `record`, `record_event`. Only an event
+   * with timing or for other processes costs device time. Throws ArgumentError for an event of another device, StateError for a disposed
+   * one.
+   */
+  record(event?: DeviceEvent): DeviceEvent;
+  /** Creates an event and records it here. Throws as `createEvent` does. */
+  record(opts: EventOptions): DeviceEvent;
+  record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
+    this.checkOpen();
+    const event = recordEvent(this, eventOrOptions);
+    if (event.hasHandle && this.isWatched) this.operation('record', (event.point as Point).ticket, undefined, undefined);
+    return event;
+  }
+
+  /**
+   * Makes later work of this stream wait for the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. An event that
+   * was never recorded delays nothing. The host does not wait, and failures before the event do not pass on. Throws StateError for a
+   * disposed event.
+   */
+  waitEvent(event: DeviceEvent): Operation {
+    this.checkOpen();
+    return this.#waited(submitWaitEvent(this, event));
+  }
+
+  /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
+  abstract waitStream(other: Recorder): Operation;
+
+  /**
+   * Calls `fn` on this thread's event loop after earlier work of the stream; later work does not wait for it: `cuLaunchHostFunc`,
+   * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error it threw; the device continues either way.
+   * Promises of later work settle after it. An error that nobody awaits reaches `device.errors$`. `fn` is not called if the device is
+   * lost or the call is aborted before its turn.
+   */
+  host(fn: () => void, opts?: HostOptions): Operation {
+    this.checkOpen();
+    return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
+  }
+
+  /**
+   * As `host`, but the stream stops until what `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
+   * WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout or when the device is lost. Inside `fn`,
+   * a wait for this stream, or for one that is known to wait for it, is a StateError at once; a promise taken earlier is not detected,
+   * and ends with the timeout. The stop occupies neither a thread nor a queue of the device.
+   */
+  hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
+    this.checkOpen();
+    return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
+  }
+
+  /** @internal */
+  allocate<D extends DType>(shape: readonly number[], dtype: D, kind: AllocKind = AllocKind.POOL): DeviceArray<D> {
+    this.checkOpen();
+    const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
+    const { storage, ticket } = allocate(this, bytes, kind);
+    // A hazard may have to name it.
+    if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
+    return new DeviceArray(this.device, dtype, shape, storage, 0);
+  }
+
+  /** @internal */
+  protected waitFor({ timeline, ticket, clock }: Point): Operation {
+    return this.#waited(this.core.dependencies.order(this.timeline, timeline, ticket, 'stream', clock));
+  }
+
+  /** @internal The operation that the stream's last record was submitted for. */
+  protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
+    const id = this.timeline.log.name(ticket, kind, label);
+    const operation = new Operation(this, kind, ticket, label, bytes, id);
+    // Only now: the second timestamp is a record of its own.
+    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, this.timeline));
+    if (this.isWatched) this.tell(operation, ticket);
+    return operation;
+  }
+
+  #waited(isNeeded: boolean): Operation {
+    const { last } = this.timeline;
+    if (isNeeded) return this.operation('wait', last, undefined, undefined);
+    // The last record is another operation's.
+    const operation = new Operation(this, 'wait', last, undefined, undefined, takeId());
+    operation.failsOfNothing();
+    if (this.isWatched) this.tell(operation, last);
+    return operation;
+  }
+}

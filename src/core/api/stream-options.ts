@@ -1,0 +1,44 @@
+// How a stream is to be.
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import type { Ordering } from '../device/stream-context.js';
+
+/** Options of `createStream`, which throws ArgumentError for bad values. */
+export interface StreamOptions {
+  /** Smaller is more urgent; default 0. Clamped to 0 and -1, or with `fullRange` to the device's `priorityRange`. */
+  readonly priority?: number;
+  /** Default false. True clamps `priority` to the device's `priorityRange` instead of to -1 and 0. */
+  readonly fullRange?: boolean;
+  /** The stream's name in messages and in `device.inspect()`; default 'stream-1' and so on. */
+  readonly label?: string;
+  /**
+   * What the use of an array does if another stream used it before. 'tracked': waits for that use, on the device. 'checked': throws a
+   * StreamHazardError unless an event or wait orders the two. 'explicit': neither. Default: the device's.
+   */
+  readonly ordering?: Ordering;
+  /** True adds `deviceMs` to the `done` of launches, copies and fills, for two device timestamps each. Default false. */
+  readonly timing?: boolean;
+}
+
+/** The options in full, the priority as the device gets it. Throws for bad ones. */
+export function checkStreamOptions(
+  { priority = 0, fullRange = false, ordering, timing = false }: StreamOptions,
+  otherwise: Ordering,
+  range: readonly [least: number, greatest: number],
+): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> {
+  const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), range, fullRange);
+  if (ordering !== undefined) checkOrdering(ordering);
+  return { priority: clamped, ordering: ordering ?? otherwise, timing };
+}
+
+/** Two steps, 0 and -1, are what every device has or takes for one. */
+function clampPriority(priority: number, [least, greatest]: readonly [number, number], isFullRange: boolean): number {
+  const [low, high] = isFullRange ? [greatest, least] : [Math.max(greatest, -1), 0];
+  // No negative zero.
+  return Math.max(low, Math.min(high, priority)) || 0;
+}
+
+/** Throws for what is no ordering. */
+export function checkOrdering(ordering: unknown): void {
+  if (ordering === 'tracked' || ordering === 'checked' || ordering === 'explicit') return;
+  throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'checked', 'explicit'.`);
+}

@@ -1,0 +1,304 @@
+// A stream of a device: what was put into it (recorder.ts), how far it has come, who watches, how it ends.
+// Thread: the one that made it.
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { describeAs } from '../base/describe.js';
+import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
+import type { ObservedIterator } from '../base/hub-iterator.js';
+import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
+import type { Ordering } from '../device/stream-context.js';
+import { OperationTimer } from '../events/operation-timer.js';
+import { ActivityFeed } from '../operations/activity.js';
+import { Followers } from '../operations/operation-events.js';
+import { iterate } from '../operations/operation-iterator.js';
+import type { Activity, Operation } from '../operations/operation.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { refuseDeadlock } from '../waits/deadlock-check.js';
+import { see } from '../waits/host-observed.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { runIn, type RunOptions } from './current-stream.js';
+import type { Device } from './device.js';
+import { Recorder } from './recorder.js';
+
+/**
+ * A queue of operations that start and finish in the order of the calls: `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Every call that
+ * submits throws StateError once the stream or device is closing, DeviceLostError once the device is lost, and LimitError at
+ * `maxPending`; then nothing was submitted. Two Streams never share a CUDA stream, so they can be compared and used as Map keys.
+ */
+export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
+  /** The priority after clamping, smaller is more urgent: `cuStreamGetPriority`. */
+  readonly priority: number;
+  /** @internal */
+  readonly hub: Hub<Operation> = new Hub();
+  readonly #activity: ActivityFeed = new ActivityFeed();
+  readonly #followers: Followers = new Followers(this, this.#activity);
+  #state: 'open' | 'closing' | 'closed' = 'open';
+  #closing: Promise<void> | undefined = undefined;
+  #operations: ObservableOf<Operation> | undefined = undefined;
+  #activities: ObservableOf<Activity> | undefined = undefined;
+  /** It comes after these, and the device had no room to be told; whatever is submitted next is behind them. */
+  #owed: readonly Point[] | undefined = undefined;
+
+  /** @internal Made by `device.createStream`. */
+  constructor(
+    device: Device,
+    timeline: Timeline,
+    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
+  ) {
+    super(device, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
+    this.priority = opts.priority;
+    this.hub.onAwaited = () => this.holdLoop();
+  }
+
+  /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
+  override waitStream(other: Stream): Operation {
+    this.checkOpen();
+    if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
+    if (other.#owed !== undefined) this.core.checkRoom(this.timeline, other.#owed.length + 1);
+    for (const point of other.#owed ?? []) this.waitFor(point);
+    return this.waitFor(other.timeline.here());
+  }
+
+  /**
+   * Calls `fn` with this stream as the current one of its device, and with that device as the default one, through everything `fn`
+   * awaits: `with stream:`, `wp.ScopedStream`. Before that, this stream waits for the previous current stream, unless `syncEnter` is
+   * false. With `syncExit`, the previous one waits at the end (when the promise that `fn` returned has settled) for the then current
+   * stream. The host waits for neither. Returns what `fn` returns. Throws ArgumentError if `fn` is not a function and StateError if the
+   * stream is closed, both before `fn` is called.
+   */
+  run<T>(fn: () => T, opts?: RunOptions): T {
+    this.checkOpen();
+    return runIn(this, fn, opts);
+  }
+
+  /**
+   * The `CUstream` handle; on a CPU device a number that no other stream has. The caller must order the work it submits there. Throws
+   * StateError until the device has created the stream.
+   */
+  get nativeHandle(): bigint {
+    this.checkOpen();
+    const handle = this.core.channel.streamHandle(this.timeline.slot);
+    if (handle === undefined)
+      throw new StateError('ERR_MILLRACE_STATE', `Device ${this.core.name} has not created stream ${this.label} yet.`, {
+        device: this.core.name,
+        stream: this.label,
+      });
+    return handle;
+  }
+
+  // ── progress ──
+
+  /**
+   * Whether everything submitted has finished. One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`.
+   */
+  get isComplete(): boolean {
+    const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));
+    if (isComplete) see(this.timeline.here());
+    return isComplete;
+  }
+
+  /** The number of operations submitted and not finished. */
+  get pending(): number {
+    return this.timeline.pending;
+  }
+
+  /**
+   * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. A failed operation does not reject it; read the
+   * operation's `done`. Rejects with AbortError, WaitTimeoutError, DeviceLostError, or StateError after `close`.
+   */
+  async synchronize(opts?: WaitOptions): Promise<void> {
+    checkWaitOptions(opts);
+    if (this.#state === 'closed') throw this.closedError();
+    const points = [this.timeline.here(), ...(this.#owed ?? [])];
+    await Promise.all(points.map(({ timeline, ticket }) => this.core.waits.until(timeline, ticket, undefined, opts)));
+  }
+
+  /**
+   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending, so that a loop that
+   * submits can wait for the device. Rejects as `synchronize` does.
+   */
+  async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
+    const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
+    checkWaitOptions(opts);
+    if (this.#state === 'closed') throw this.closedError();
+    const { last, pending } = this.timeline;
+    if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);
+    else see(this.timeline.at(last - below + 1));
+  }
+
+  /**
+   * Every finished or failed operation, in order: hot and shared, without replay. Completes when the stream is closed, after all that was
+   * submitted while somebody subscribed; errors only with the DeviceLostError. A subscription does not keep the process alive.
+   */
+  get operations$(): ObservableOf<Operation> {
+    this.#operations ??= observe(this.hub);
+    return this.#operations;
+  }
+
+  /** Every phase of every operation, for tools. Costs nothing without a subscriber. */
+  get activity$(): ObservableOf<Activity> {
+    this.#activities ??= observe(this.#activity.hub);
+    return this.#activities;
+  }
+
+  /** @internal */
+  get hubName(): string {
+    return `stream ${this.label} of device ${this.core.name}`;
+  }
+
+  /**
+   * Finished operations from now on. A reader with more than 1024 unread operations loses the oldest and gets one process warning. Ends
+   * when the stream is closed. A waiting reader keeps the process alive while operations are pending.
+   */
+  [Symbol.asyncIterator](): ObservedIterator<Operation> {
+    return iterate(this.hub, this.hubName);
+  }
+
+  ['@@observable'](): ObservableOf<Operation> {
+    return this.operations$;
+  }
+
+  /**
+   * Refuses new work at once and resolves when the pending work has finished: `cuStreamDestroy`. Rejects with StateError, and leaves the
+   * stream open, for the default stream of an open device and inside a `hold` that it would have to wait for.
+   */
+  close(): Promise<void> {
+    if (this === this.device.defaultStream && this.device.state === 'open') {
+      return Promise.reject(
+        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} cannot be closed: close the device.`),
+      );
+    }
+    // What the other streams leave behind is freed on the default stream until the device is closed.
+    if (this === this.device.defaultStream && this.device.state === 'closing') return this.device.close();
+    const refused = refuseDeadlock(this.timeline, this.timeline.last);
+    if (refused !== undefined) return Promise.reject(refused);
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // ── for the rest of core ──
+
+  /** @internal */
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  /** @internal The operation that reads an array back. */
+  readBack(ticket: number, byteLength: number): Operation {
+    return this.operation('copy', ticket, undefined, byteLength);
+  }
+
+  /** @internal The device refuses work from now on. */
+  stop(): void {
+    if (this.#state === 'open') this.#state = 'closing';
+  }
+
+  /** @internal Resolves when all that was submitted while somebody watched has been told. After it has finished. */
+  told(): Promise<void> {
+    return this.#followers.told();
+  }
+
+  /** @internal Keeps the process alive while somebody awaits an operation that is pending. */
+  holdLoop(): void {
+    this.#followers.holdLoop();
+  }
+
+  /** @internal The device's end is this stream's. */
+  finish(error?: DeviceLostError): void {
+    this.#state = 'closed';
+    if (error !== undefined) this.#followers.lose(error);
+    this.#activity.end(error);
+    if (error === undefined) this.hub.complete();
+    else this.hub.error(error);
+  }
+
+  /** @internal */
+  protected override get isWatched(): boolean {
+    return this.#followers.isWatched;
+  }
+
+  /** @internal */
+  protected override tell(operation: Operation, ticket: number): void {
+    this.#followers.follow(operation, ticket);
+  }
+
+  /** @internal */
+  override checkOpen(): void {
+    if (this.#state !== 'open') throw this.closedError();
+    if (this.timer !== undefined) this.timer.clear();
+    if (this.#owed !== undefined) this.#pay(this.#owed);
+  }
+
+  /** @internal As `waitStream` at the end of a run, which refuses nothing. A stream that takes no work any more has none to hold back. */
+  comeAfter(other: Stream): void {
+    if (other === this || !this.isOpen || other.timeline.isEnding) return;
+    try {
+      this.waitStream(other);
+    } catch (error) {
+      if (error instanceof LimitError) this.#owed = [...(this.#owed ?? []), ...(other.#owed ?? []), other.timeline.here()];
+      // Nothing runs any more.
+      else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
+    }
+  }
+
+  #pay(owed: readonly Point[]): void {
+    this.core.checkRoom(this.timeline, owed.length);
+    for (const point of owed) this.waitFor(point);
+    this.#owed = undefined;
+  }
+
+  /** @internal */
+  protected closedError(): Error {
+    const { lostError } = this.core;
+    if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
+    const what = this.device.state === 'open' ? `Stream ${this.label} of device` : 'Device';
+    return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
+  }
+
+  // ── inside ──
+
+  async #close(): Promise<void> {
+    this.#state = 'closing';
+    const { core, timeline } = this;
+    this.timer?.clear();
+    try {
+      await core.waits.until(timeline, timeline.last);
+      await core.waits.reach(timeline, await this.#destroy(), []);
+    } catch (error) {
+      // A device that is lost or closed took its streams along.
+      if (core.state === 'open') {
+        this.#state = 'open';
+        this.#closing = undefined;
+        throw error;
+      }
+    }
+    await this.told();
+    // What a lost device left unfinished stays so.
+    if (core.lostError === undefined) core.closeTimeline(timeline);
+    this.device.forget(this);
+    this.finish();
+  }
+
+  async #destroy(): Promise<number> {
+    for (;;) {
+      try {
+        const ticket = this.core.submit(this.timeline, this.core.encoder.streamDestroy(this.timeline.slot));
+        this.timeline.end();
+        return ticket;
+      } catch (error) {
+        if (!(error instanceof LimitError)) throw error;
+        await error.retryAfter;
+      }
+    }
+  }
+}
+
+addObservableSymbol(Stream.prototype);
+describeAs(
+  Stream.prototype,
+  ({ label, device, pending }) => `Stream ${label} of ${device.info.id} (${pending} pending)`,
+  ({ label, device, priority, ordering, pending }) => ({ label, device: device.info.id, priority, ordering, pending }),
+);

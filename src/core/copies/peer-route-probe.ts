@@ -1,0 +1,29 @@
+// The route between two devices of one backend is tried once, before their first copy, which waits for that on the device.
+// Thread: owner.
+import { PeerRoute } from '../../protocol/protocol.gen.js';
+import type { DeviceCore } from '../device/device-core.js';
+
+/** By destination: the sources whose route was asked about. Devices opened again are other cores. */
+const probed: WeakMap<DeviceCore, WeakSet<DeviceCore>> = new WeakMap();
+
+export function probePeer(to: DeviceCore, from: DeviceCore): void {
+  if (to === from || to.channel.backend !== from.channel.backend) return;
+  let sources = probed.get(to);
+  if (sources === undefined) probed.set(to, (sources = new WeakSet()));
+  if (sources.has(from)) return;
+  sources.add(from);
+  to.channel.ask('probePeer', from.channel.id).then(
+    (route) => {
+      if (route === PeerRoute.STAGED) warn(to, from, 'the direct route gave wrong bytes');
+    },
+    (error: Error) => {
+      // A device that is gone needs no route.
+      if (to.refuseIfOver() === undefined && from.refuseIfOver() === undefined) warn(to, from, error.message);
+    },
+  );
+}
+
+function warn(to: DeviceCore, from: DeviceCore, why: string): void {
+  const message = `Copies from device ${from.name} to ${to.name} go through host memory, which is right and slower: ${why}.`;
+  process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_PEER' });
+}

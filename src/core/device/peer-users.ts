@@ -1,0 +1,51 @@
+// The streams of other devices that use memory of this one, which has to stay until they have finished.
+// Thread: owner.
+import type { StateError } from '../base/errors.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { refuseDeadlock } from '../waits/deadlock-check.js';
+import type { Progress } from '../waits/progress.js';
+
+export class PeerUsers {
+  readonly #progress: Progress;
+  readonly #lost: Promise<unknown>;
+  /** Their last tickets that do. */
+  readonly #peerUsers: Map<Timeline, number> = new Map();
+
+  /** `lost`: of the device. */
+  constructor(progress: Progress, lost: Promise<unknown>) {
+    this.#progress = progress;
+    this.#lost = lost;
+  }
+
+  /** A stream of another device uses memory of this one. */
+  add(timeline: Timeline, ticket: number): void {
+    if (!this.#peerUsers.has(timeline)) {
+      for (const [visitor, last] of this.#peerUsers) if (visitor.hasReached(last)) this.#peerUsers.delete(visitor);
+    }
+    this.#peerUsers.set(timeline, ticket);
+  }
+
+  /** Why the running function may not wait for `left`. */
+  refuse(): StateError | undefined {
+    for (const [timeline, ticket] of this.#peerUsers) {
+      const refused = refuseDeadlock(timeline, ticket);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
+  }
+
+  /** Resolves when no stream of another device uses memory of this one any more, or this one is lost. */
+  async left(): Promise<void> {
+    const withdrawals: (() => void)[] = [];
+    for (const [timeline, ticket] of this.#peerUsers) {
+      this.#peerUsers.delete(timeline);
+      if (timeline.hasReached(ticket)) continue;
+      const left = new Promise<void>((resolve) => {
+        // What a lost device was to do with it is never done.
+        withdrawals.push(this.#progress.add(timeline, { ticket, holdsLoop: true, settle: resolve, lose: () => resolve() }));
+      });
+      await Promise.race([left, this.#lost]);
+    }
+    for (const withdraw of withdrawals) withdraw();
+  }
+}

@@ -1,0 +1,112 @@
+// The event of an event for other processes. One event serves all its records, and once another process can record it too,
+// its own points do not tell all: waits then go by the event as well, on the device or, for the host and for streams of other
+// devices, on a stream that nobody sees.
+// Thread: owner.
+import { EventKind } from '../../protocol/protocol.gen.js';
+import { MillraceError, StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { type HiddenStreams, hiddenTimelines } from '../device/hidden-streams.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { see } from '../waits/host-observed.js';
+import type { WaitOptions } from '../waits/wait.js';
+import { EventHandle, EventCell } from './event-handles.js';
+
+export class InterprocessEvent {
+  readonly cell: EventCell = new EventCell();
+  readonly #core: DeviceCore;
+  readonly #eventHandle: EventHandle;
+  readonly #isOpened: boolean;
+  /** Can another process record it? */
+  #isShared: boolean;
+  /** The last wait for it on behalf of the host. */
+  #asked: Point | undefined = undefined;
+
+  /** `opened`: what another process made. */
+  constructor(core: DeviceCore, opened: EventHandle | undefined) {
+    this.#core = core;
+    this.#eventHandle = opened ?? new EventHandle(core, EventKind.INTERPROCESS);
+    this.#isOpened = opened !== undefined;
+    this.#isShared = this.#isOpened;
+    this.cell.replace(this.#eventHandle);
+  }
+
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
+  /** Submits a wait for the latest record, unless one was submitted since the latest record here, `point`. Where it is refused, nothing. */
+  ask(point: Point | undefined): void {
+    try {
+      this.#asked ??= this.#meet(point);
+    } catch (error) {
+      // The device is gone, or has too much to do: then nobody can tell.
+      if (!(error instanceof MillraceError)) throw error;
+    }
+  }
+
+  /** Has the last wait of the host or of `ask` ended, and was nothing recorded here since? */
+  get isComplete(): boolean {
+    if (this.#asked === undefined || !this.#asked.timeline.hasReached(this.#asked.ticket)) return false;
+    see(this.#asked);
+    return true;
+  }
+
+  /** The record's ticket. */
+  record(timeline: Timeline): number {
+    const ticket = this.#eventHandle.record(timeline);
+    this.#asked = undefined;
+    return ticket;
+  }
+
+  /** Later work of the stream, of any device, comes after the latest record; `point` is the latest here. */
+  waitOn(core: DeviceCore, timeline: Timeline, point: Point | undefined): void {
+    if (core === this.#core) {
+      if (point !== undefined) core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+      this.#eventHandle.waitOn(timeline);
+      return;
+    }
+    const met = this.#meet(point);
+    core.dependencies.order(timeline, met.timeline, met.ticket, 'event', met.clock);
+  }
+
+  /** Resolves when the device has passed the latest record. */
+  async wait(point: Point | undefined, opts: WaitOptions | undefined): Promise<void> {
+    const met = this.#meet(point);
+    this.#asked = met;
+    await this.#core.waits.until(met.timeline, met.ticket, undefined, opts);
+  }
+
+  async export(): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event belongs to another process: get its handle there.');
+    const over = this.#core.refuseIfOver();
+    if (over !== undefined) throw over;
+    this.#eventHandle.bind();
+    this.#eventHandle.hold();
+    try {
+      const handle = await this.#core.channel.ask('exportEvent', this.#eventHandle.handle);
+      this.#isShared = true;
+      return handle;
+    } finally {
+      this.#eventHandle.letGo();
+    }
+  }
+
+  /** A place of a stream of its own that comes after the latest record. */
+  #meet(point: Point | undefined): Point {
+    const timeline = idleTimeline(this.#core);
+    if (point !== undefined) this.#core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+    return { timeline, ticket: this.#eventHandle.waitOn(timeline), clock: timeline.clockEntry.clock };
+  }
+}
+
+/** Waits for other processes at the same time, each on a stream of its own; further ones share them. */
+const MAX_MEETINGS = 8;
+
+const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();
+
+function idleTimeline(core: DeviceCore): Timeline {
+  let known = meetings.get(core);
+  if (known === undefined)
+    meetings.set(core, (known = hiddenTimelines((label) => core.openTimeline(label, 0), MAX_MEETINGS, 'interprocess')));
+  return known.take();
+}

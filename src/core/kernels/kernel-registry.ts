@@ -1,0 +1,101 @@
+// The kernels and modules of one device: each is built once, at its first launch there or by `device.compile`.
+//
+// When a build fails for a reason outside the source (no compiler, no memory, a signal), its plan is given up. The next launch or
+// `compile` builds the kernel again under a new handle. Launches submitted before fail with the error of the first build.
+// Thread: owner.
+import { buildsChannel } from '../base/trace.js';
+import { CompileError, DeviceLostError, InternalError, UnsupportedError } from '../base/errors.js';
+import type { Channel } from '../channel/channel.js';
+import { checkKernel, KernelPlan } from './kernel-plan.js';
+import type { Kernel } from './kernel.js';
+import { ModulePlan } from './module-plan.js';
+import type { ModuleText } from './module.js';
+
+/** The number of given-up kernelRegistry that stay known by their handles, for the errors of their launches. */
+const KEPT = 1024;
+
+/** Kernel handles. */
+export interface PlanHandles {
+  take(): number;
+  /** Call it when no later launch will name the handle. */
+  giveUp(handle: number): void;
+}
+
+export class KernelRegistry {
+  readonly #device: string;
+  readonly #channel: Channel;
+  readonly #handles: PlanHandles;
+  readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
+  readonly #byHandle: Map<number, KernelPlan> = new Map();
+  readonly #modules: WeakMap<ModuleText, ModulePlan> = new WeakMap();
+  readonly #givenUp: number[] = [];
+  #lastModule = 0;
+
+  constructor(device: string, channel: Channel, handles: PlanHandles) {
+    this.#device = device;
+    this.#channel = channel;
+    this.#handles = handles;
+  }
+
+  /** Throws ArgumentError for what is no kernel, and for one with more arguments than a launch can have. */
+  of(kernel: Kernel): KernelPlan {
+    return this.#plans.get(kernel) ?? this.#make(kernel);
+  }
+
+  /** Its image is built and loaded from now on. */
+  module(text: ModuleText): ModulePlan {
+    let plan = this.#modules.get(text);
+    if (plan === undefined) {
+      const number = ++this.#lastModule;
+      plan = new ModulePlan(text, number, this.#channel.loadModule(number, text.build));
+      this.#modules.set(text, plan);
+      // Its kernels and variables tell.
+      plan.loaded.catch((error: unknown) => {
+        if (mayPass(error)) this.#modules.delete(text);
+      });
+    }
+    return plan;
+  }
+
+  /** What a record names by this handle. */
+  byHandle(handle: number): KernelPlan | undefined {
+    return this.#byHandle.get(handle);
+  }
+
+  #make(kernel: Kernel): KernelPlan {
+    checkKernel(kernel);
+    const handle = this.#handles.take();
+    const { info } = this.#channel;
+    const module = kernel.module && this.module(kernel.module);
+    const built = this.#channel.build(handle, kernel.build, module?.number);
+    const plan = new KernelPlan(kernel, handle, info, built, module);
+    // Its launches tell; a build that nobody asks about does not.
+    built.then(
+      (report) => {
+        plan.learn(report.limits);
+        if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
+      },
+      (error: unknown) => {
+        if (mayPass(error)) this.#giveUp(kernel, plan);
+      },
+    );
+    this.#plans.set(kernel, plan);
+    this.#byHandle.set(handle, plan);
+    return plan;
+  }
+
+  #giveUp(kernel: Kernel, plan: KernelPlan): void {
+    plan.isGivenUp = true;
+    this.#plans.delete(kernel);
+    this.#handles.giveUp(plan.handle);
+    this.#givenUp.push(plan.handle);
+    if (this.#givenUp.length > KEPT) this.#byHandle.delete(this.#givenUp.shift()!);
+  }
+}
+
+/** Whether the same build may succeed later. */
+function mayPass(error: unknown): boolean {
+  // K704: the compiler took too long, which may not happen on a less busy machine.
+  if (error instanceof CompileError) return error.diagnostics.some(({ code }) => code === 'K704');
+  return !(error instanceof UnsupportedError || error instanceof InternalError || error instanceof DeviceLostError);
+}

@@ -1,0 +1,146 @@
+// What streams are doing and what keeps them, from what the owner submitted and the words the device writes: no driver call.
+// Thread: owner.
+import type { OperationInfo, StreamSnapshot, WaitCause, WaitKind } from '../base/snapshots.js';
+import type { Channel } from '../channel/channel.js';
+import type { WaitNote } from '../timeline/operation-log.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+
+/** Reasons to park (ParkReasonName) that somebody would want to hear of. */
+const KINDS: ReadonlyMap<string, WaitKind> = new Map([
+  ['point', 'stream'],
+  ['build', 'compile'],
+  ['memory', 'memory'],
+  ['pin', 'pinning'],
+  ['host', 'host'],
+  ['peer', 'peer'],
+  ['transfer', 'transfer'],
+]);
+
+type Parked = ReturnType<Channel['stats']>['parked'];
+
+/** `ended`: the channel of a device that is gone, which is not asked. */
+export function lookAt(timelines: Iterable<Timeline>, ended?: Channel): readonly StreamSnapshot[] {
+  const parked = new Map<Channel, Parked>();
+  if (ended !== undefined) parked.set(ended, []);
+  return Array.from(timelines, (timeline) => look(timeline, parked).snapshot);
+}
+
+/** Why points are not reached: the streams involved, and the first of them in words. */
+export interface WaitDiagnosis {
+  readonly streams: readonly StreamSnapshot[];
+  readonly message: string;
+}
+
+/** Looks at the streams of these points, and at those they wait for in turn. */
+export function diagnoseWait(points: Iterable<Point>): WaitDiagnosis {
+  const pending = [...points].filter(({ timeline, ticket }) => !timeline.hasReached(ticket));
+  const parked = new Map<Channel, Parked>();
+  const looks = new Map<Timeline, Look>();
+  const queue = pending.map(({ timeline }) => timeline);
+  for (const timeline of queue) {
+    if (looks.has(timeline)) continue;
+    const seen = look(timeline, parked);
+    looks.set(timeline, seen);
+    if (seen.other !== undefined) queue.push(seen.other);
+  }
+  return { streams: Array.from(looks.values(), ({ snapshot }) => snapshot), message: inWords(queue[0], looks) };
+}
+
+interface Look {
+  readonly snapshot: StreamSnapshot;
+  /** What it waits for, and the stream, if it is one. */
+  readonly note?: WaitNote;
+  readonly other?: Timeline | undefined;
+}
+
+function look(timeline: Timeline, parked: Map<Channel, Parked>): Look {
+  const { log, label, pending } = timeline;
+  const { device } = log;
+  const seenMs = log.look();
+  if (pending === 0) return { snapshot: { stream: label, device, pending } };
+  const ticket = timeline.completed + 1;
+  const current = log.at(ticket);
+  const [wait] = log.waits(ticket);
+  const waitingFor = wait === undefined ? parkedFor(timeline, ticket, seenMs, parked) : notedFor(wait, current, seenMs);
+  return { snapshot: { stream: label, device, pending, ...(current && { current }), ...(waitingFor && { waitingFor }) }, ...wait };
+}
+
+function notedFor(
+  { note, other }: { readonly note: WaitNote; readonly other: Timeline | undefined },
+  current: OperationInfo | undefined,
+  seenMs: number,
+) {
+  const { cause, otherTicket, atMs, wasNext } = note;
+  const operation = other === undefined ? current : other.log.at(otherTicket);
+  return {
+    kind: cause,
+    ...(other && { stream: other.label }),
+    ...(operation && { operation }),
+    sinceMs: wasNext ? atMs : Math.max(atMs, seenMs),
+  };
+}
+
+/** Why the device does not go on with the stream, unless it is busy with the ticket already. */
+function parkedFor(timeline: Timeline, ticket: number, sinceMs: number, parked: Map<Channel, Parked>) {
+  const { channel, slot, last } = timeline;
+  let all = parked.get(channel);
+  if (all === undefined) parked.set(channel, (all = statsOf(channel)));
+  const park = all.find(({ stream }) => stream === slot);
+  // Memory that is no stream's to allocate is a variable of a module that is being built.
+  const reason = park?.reason === 'point' && channel.isBinding ? 'build' : park?.reason;
+  const kind = park && last - park.deferred + 1 <= ticket ? KINDS.get(reason as string) : undefined;
+  return kind && { kind, sinceMs };
+}
+
+/** A channel may have ended meanwhile. */
+function statsOf(channel: Channel): Parked {
+  try {
+    return channel.stats().parked;
+  } catch {
+    return [];
+  }
+}
+
+/** 'stream B waits for stream A, at launch saxpy', as far as it goes. */
+function inWords(first: Timeline | undefined, looks: ReadonlyMap<Timeline, Look>): string {
+  if (first === undefined) return '';
+  let words = `stream ${first.label} `;
+  let at: Timeline = first;
+  let awaited: OperationInfo | undefined;
+  const told = new Set<Timeline>();
+  for (;;) {
+    told.add(at);
+    const { snapshot, note, other: next } = looks.get(at) as Look;
+    if (note === undefined || next === undefined || told.has(next)) return words + stand(snapshot, at === first, awaited);
+    const operation = snapshot.waitingFor?.operation;
+    words += `${at === first ? '' : ', which '}waits for ${THINGS[note.cause]}stream ${next.label}`;
+    if (next.log.device !== at.log.device) words += ` of device ${next.log.device}`;
+    awaited = operation;
+    at = next;
+  }
+}
+
+/** Where the last stream of the route stands. */
+function stand({ current, waitingFor }: StreamSnapshot, isFirst: boolean, awaited: OperationInfo | undefined): string {
+  const where = current && `at ${nameOf(current)}`;
+  const why = waitingFor && REASONS[waitingFor.kind];
+  if (isFirst) return [where === undefined ? 'is busy' : `is ${where}`, ...(why === undefined ? [] : [why])].join(', ');
+  const isAwaited = awaited === undefined || awaited.id === current?.id;
+  const point = awaited && `, at ${nameOf(awaited)}`;
+  const there = isAwaited || where === undefined ? '' : `, and is ${where}`;
+  return `${point ?? ''}${there}${why === undefined ? '' : `, ${why}`}`;
+}
+
+const nameOf = ({ kind, label }: OperationInfo): string => (label === undefined ? kind : `${kind} ${label}`);
+
+const THINGS: Readonly<Record<WaitCause, string>> = { event: 'an event of ', array: 'an array of ', stream: '', host: '' };
+
+const REASONS: Partial<Record<WaitKind, string>> = {
+  host: 'held by a function',
+  compile: 'whose kernel is being built',
+  memory: 'for which memory has to be freed',
+  pinning: 'whose memory is being locked',
+  peer: 'whose route between two devices is being tried',
+  transfer: 'whose bytes are on their way',
+  stream: 'which waits for another stream',
+};

@@ -1,0 +1,133 @@
+// What compilers say, as data that points into the user's source.
+//
+// Codes of this folder: K402 a wait that the CPU device cannot have, K701 no compiler, K702 rejected by the
+// compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more, K707
+// a reason outside the source (system/environment-errors.ts). The worker has K705, a variable that the image has not.
+import type { BuildFacts, BuildSpec } from '../../core/channel/build.js';
+import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
+import { locate } from './source-locations.js';
+
+/** The name under which compilers see the text. */
+export const TEXT_NAME = 'kernel.cu';
+
+/** g++ and clang++: `file:line:column: error: message`. */
+const GNU = /^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$/;
+/** nvcc and NVRTC: `file(line): error: message`, followed by the line and a caret under the column. */
+const EDG = /^(.+?)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*)$/;
+/** Where the user's text made a header fail. */
+const INSTANTIATED = /^(.+?):(\d+):(\d+):\s+(?:required from here|note: in instantiation of .* requested here)/;
+const LINKER = /^(?:.*\bld(?:\.\w+)?: )?.*(undefined (?:reference to|symbol:?) .*)$/;
+
+/** Errors of a compiler's output, with lines of the text (not yet of the user's file). */
+export function parseLog(log: string): CompilerDiagnostic[] {
+  const found: CompilerDiagnostic[] = [];
+  const lines = log.split(/\r?\n/);
+  let requiredFrom: { line: number; column: number } | undefined;
+  for (const [i, text] of lines.entries()) {
+    const from = INSTANTIATED.exec(text);
+    if (from && isText(from[1]!)) requiredFrom = { line: Number(from[2]), column: Number(from[3]) };
+    const gnu = GNU.exec(text);
+    const edg = gnu ? null : EDG.exec(text);
+    const match = gnu ?? edg;
+    const linker = match ? null : LINKER.exec(text);
+    if (linker) found.push({ code: 'K702', line: 1, column: 1, message: linker[1]! });
+    if (!match) continue;
+    const file = match[1]!;
+    const message = (gnu ? gnu[4] : edg![3])!;
+    if (isText(file)) {
+      const column = gnu ? Number(gnu[3] ?? 1) : caretColumn(lines, i);
+      found.push({ code: 'K702', line: Number(match[2]), column, message });
+    } else if (requiredFrom) {
+      found.push({ code: 'K702', ...requiredFrom, message });
+    } else {
+      found.push({ code: 'K702', file, line: Number(match[2]), column: Number(gnu?.[3] ?? 1), message });
+    }
+    requiredFrom = undefined;
+  }
+  return found;
+}
+
+function isText(file: string): boolean {
+  return file === TEXT_NAME || file.endsWith(`/${TEXT_NAME}`);
+}
+
+/** nvcc indents the line that it quotes by two. */
+function caretColumn(lines: readonly string[], at: number): number {
+  for (const line of lines.slice(at + 1, at + 4)) {
+    const caret = /^(\s*)\^/.exec(line);
+    if (caret) return Math.max(1, caret[1]!.length - 1);
+  }
+  return 1;
+}
+
+/** Turns lines of the text into lines of the user's file; a generated line counts as the last one before it that has a counterpart. */
+export function mapDiagnostics(spec: BuildSpec, found: readonly CompilerDiagnostic[]): CompilerDiagnostic[] {
+  return found.map((one) => (one.file === undefined ? { ...one, file: spec.mapping.file, line: userLine(spec, one.line) } : one));
+}
+
+function userLine(spec: BuildSpec, line: number): number {
+  const { lines } = spec.mapping;
+  if (lines.length === 0) return line;
+  for (let i = Math.min(line, lines.length) - 1; i >= 0; i--) {
+    if (lines[i]! > 0) return lines[i]!;
+  }
+  return lines.find((candidate) => candidate > 0) ?? line;
+}
+
+/** The line of the text with a caret under the column, numbered as in the user's file. */
+export function codeFrame(spec: BuildSpec, line: number, column: number): string {
+  const text = spec.source.split('\n')[line - 1];
+  if (text === undefined || text.trim() === '') return '';
+  const number = String(userLine(spec, line));
+  const gutter = ' '.repeat(number.length);
+  // Tabs stay tabs, so that the caret stands under its character.
+  const indent = text.slice(0, column - 1).replace(/[^\t]/g, ' ');
+  return `\n  ${number} | ${text.trimEnd()}\n  ${gutter} | ${indent}^`;
+}
+
+/** A CompileError with its first diagnostic shown in the user's source. `found` has lines of the text. */
+export function compileError(given: BuildSpec, summary: string, found: readonly CompilerDiagnostic[], log = ''): CompileError {
+  const spec: BuildSpec = { ...given, mapping: locate(given.source, given.mapping) };
+  const diagnostics = mapDiagnostics(spec, found);
+  const [first] = diagnostics;
+  const code: string = first?.code ?? 'K702';
+  let message = `${code}: ${summary}`;
+  if (first) {
+    message += `\n  at ${first.file}:${first.line}:${first.column}`;
+    if (found[0]!.file === undefined) message += codeFrame(spec, found[0]!.line, first.column);
+    if (found.length > 1) message += `\n  (${found.length - 1} more ${found.length === 2 ? 'error' : 'errors'})`;
+  }
+  return new CompileError('ERR_MILLRACE_COMPILE', message, log, diagnostics);
+}
+
+/** What is being built, as messages call it. */
+export function titleOf({ name, isModule }: BuildFacts): string {
+  return isModule ? `The module of kernels '${name}'` : `Kernel '${name}'`;
+}
+
+/** K702 out of a compiler's output. */
+export function rejectedBy(compiler: string, spec: BuildSpec, log: string): CompileError {
+  const found = parseLog(log);
+  const said = found[0]?.message ?? log.split('\n').find((line) => line.trim() !== '') ?? 'it gave no reason';
+  const sentence = /[.!?]$/.test(said) ? said : `${said}.`;
+  return compileError(spec, `${titleOf(spec)} does not compile with ${compiler}: ${sentence}`, found, log);
+}
+
+/** Messages of compilers that ran out of a resource, or whose child process was killed. */
+const OF_THE_MACHINE =
+  /(?:Killed|Terminated|Hangup|CPU time limit exceeded) signal terminated program|unable to execute command: (?:Killed|Terminated)|[Oo]ut of memory|memory exhausted|Cannot allocate memory|No space left on device|Disk quota exceeded|Too many open files|Resource temporarily unavailable|Read-only file system|Input\/output error|Stale file handle|cannot execute|error trying to exec/;
+
+/** The line of the log that gives a reason outside the source; undefined when the log reports an error in the source, or no known reason. */
+export function machineFault(log: string): string | undefined {
+  if (parseLog(log).some(({ file }) => file === undefined)) return undefined;
+  return log
+    .split('\n')
+    .find((line) => OF_THE_MACHINE.test(line))
+    ?.trim();
+}
+
+/** K704. */
+export function timedOut(compiler: string, spec: BuildSpec, timeoutMs: number): CompileError {
+  const message = `${titleOf(spec)} did not compile with ${compiler} within ${timeoutMs / 1000} s, so the compiler was stopped.`;
+  return compileError(spec, message, [{ code: 'K704', line: 1, column: 1, message }]);
+}

@@ -1,0 +1,114 @@
+// What an image depends on besides its text and its compiler: this package, and the processor.
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { arch, cpus } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stampOf, type Facts } from './file-stamps.js';
+
+/** Beside the package's root, from src as from dist. */
+export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
+const OWN_DIRECTORIES: readonly string[] = [
+  SHIM_DIRECTORY,
+  ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+];
+
+/** Beside the rooms of `dist`, written by the build. */
+const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.meta.url));
+
+let ownIdentity: Promise<string> | undefined;
+
+/**
+ * Changes with what the package brings to an image: any file of the shim, and any of those that read, write and rewrite texts.
+ * `facts`: keeps it for as long as the files are the same. Of a package that is installed, the build has written it down: its files
+ * are nobody's to change, and to look at each would cost more than all else that a kept image does.
+ */
+export function packageIdentity(facts?: Facts): Promise<string> {
+  // Concurrent builds share one computation. A failed one is not kept.
+  return (ownIdentity ??= ownIdentityBy(facts).catch((error: unknown) => {
+    ownIdentity = undefined;
+    throw error;
+  }));
+}
+
+async function ownIdentityBy(facts?: Facts): Promise<string> {
+  return installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts));
+}
+
+/** `written`: for tests. */
+export function installedIdentity(written: string = WRITTEN): string | undefined {
+  if (!/[\\/]node_modules[\\/]/.test(written)) return undefined;
+  try {
+    return readFileSync(written, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Changes with any file of the directories, by its name or its content. */
+export async function identityOf(directories: readonly string[], facts?: Facts, nowMs?: number): Promise<string> {
+  const files = directories.map((directory) => filesOf(directory));
+  const stamp =
+    facts &&
+    stampOf(
+      files.flatMap((names, at) => names.map((name) => `${directories[at]}/${name}`)),
+      nowMs,
+    );
+  const known = stamp === undefined ? undefined : await facts!.recall('package', stamp);
+  if (known !== undefined) return known;
+  const hash = createHash('sha256');
+  for (const [at, names] of files.entries()) {
+    for (const name of names) {
+      const content = readFileSync(join(directories[at]!, name));
+      hash.update(`${name}\0${content.length}\0`).update(content);
+    }
+    hash.update('\0');
+  }
+  const identity = hash.digest('hex').slice(0, 16);
+  if (stamp !== undefined) await facts!.remember('package', stamp, identity);
+  return identity;
+}
+
+/** By name, in order. Maps and declarations do nothing. */
+function filesOf(directory: string, under = ''): string[] {
+  const names: string[] = [];
+  for (const entry of readdirSync(join(directory, under), { withFileTypes: true })) {
+    const name = `${under}${entry.name}`;
+    if (entry.isDirectory()) names.push(...filesOf(directory, `${name}/`));
+    else if (entry.isFile() && !/\.map$|\.d\.ts$/.test(name)) names.push(name);
+  }
+  return names.toSorted();
+}
+
+/** Enough for the first processor, which is written out when it is asked for: all of a large machine take 10 ms. */
+const CPUINFO_BYTES = 16 << 10;
+let ownProcessor: string | undefined;
+
+/** What -march=native depends on: a cache directory may be shared by machines with different processors. */
+export function cpuIdentity(): string {
+  return (ownProcessor ??= identityOfCpu(readStart('/proc/cpuinfo') ?? cpus()[0]?.model ?? ''));
+}
+
+/** Changes with the processor's model and with what it can do, as the system's description of the first one says. */
+export function identityOfCpu(description: string): string {
+  const [first = ''] = description.split('\n\n');
+  const facts = first.split('\n').filter((line) => /^(?:vendor_id|cpu family|model|stepping|flags|Features)\b/.test(line));
+  return createHash('sha256')
+    .update(`${arch()}\n${facts.length > 0 ? facts.join('\n') : description}`)
+    .digest('hex')
+    .slice(0, 16);
+}
+
+function readStart(path: string): string | undefined {
+  const bytes = Buffer.alloc(CPUINFO_BYTES);
+  try {
+    const file = openSync(path, 'r');
+    try {
+      return bytes.toString('latin1', 0, readSync(file, bytes));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return undefined;
+  }
+}

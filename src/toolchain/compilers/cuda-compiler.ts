@@ -1,0 +1,113 @@
+// CUDA C++ to a cubin: NVRTC in this process where it can be opened, else nvcc.
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { BuildSpec } from '../../core/channel/build.js';
+import type { KernelCompiler } from './compiler.js';
+import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { leave, scratchFolder } from '../system/temporary-folder.js';
+import { compileWith, outputOf } from './compile-with.js';
+import { findDeviceRuntime } from './device-runtime.js';
+import { checkedSource } from './parameter-checks.js';
+import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
+import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
+
+/** NVRTC as the addon offers it: `binding.nvrtc()` with `binding.compileNvrtc`. */
+export interface Nvrtc {
+  readonly version: readonly [major: number, minor: number];
+  readonly path: string;
+  /** Without an image the text was rejected, and the log says why. */
+  compile(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+  /** `library`: the device runtime's file. Without an image it was refused, and the log says why. */
+  link(cubin: Uint8Array, library: string, architecture: string): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+}
+
+export type ComputeCapability = readonly [major: number, minor: number];
+
+function architectureOf([major, minor]: ComputeCapability): string {
+  return `sm_${major}${minor}`;
+}
+
+function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
+  const options = [`--gpu-architecture=${architectureOf(capability)}`];
+  if (!spec.options.some((option) => /^-{1,2}std=/.test(option))) options.push('--std=c++17');
+  if (!spec.fmad) options.push('--fmad=false');
+  if (spec.isLaunching) options.push('--relocatable-device-code=true');
+  return [...options, ...spec.options];
+}
+
+export class NvrtcCompiler implements KernelCompiler {
+  readonly label: string;
+  readonly identity: string;
+  readonly hasFolders = false;
+  readonly #nvrtc: Nvrtc;
+  readonly #capability: ComputeCapability;
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(nvrtc: Nvrtc, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
+    this.#nvrtc = nvrtc;
+    this.#capability = capability;
+    this.#env = env;
+    this.label = `NVRTC ${nvrtc.version.join('.')}`;
+    this.identity = JSON.stringify(['nvrtc', nvrtc.version]);
+  }
+
+  async compile(spec: BuildSpec): Promise<Uint8Array> {
+    const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
+    // Functions without __device__ count as device functions, as they do on the CPU device.
+    const options = [...commonOptions(spec, this.#capability), '-default-device'];
+    // Behind the user's own folders.
+    if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
+    const { image, log } = await this.#nvrtc.compile(checkedSource(spec), TEXT_NAME, options);
+    if (!image) throw rejectedBy(this.label, spec, log);
+    if (library === undefined) return image;
+    const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
+    if (!linked.image) throw rejectedBy(`${this.label}, linked with ${library}`, spec, linked.log);
+    return linked.image;
+  }
+}
+
+export class NvccCompiler implements KernelCompiler {
+  readonly label: string;
+  readonly identity: string;
+  readonly hasFolders: boolean;
+  readonly #tools: Toolchain;
+  readonly #capability: ComputeCapability;
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(tools: Toolchain, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
+    this.#tools = tools;
+    this.#capability = capability;
+    this.#env = env;
+    this.label = tools.label;
+    this.hasFolders = namesFolders(tools);
+    this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
+  }
+
+  static async open(capability: ComputeCapability, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
+    return new NvccCompiler(await findNvcc(env), capability, env);
+  }
+
+  async compile(spec: BuildSpec): Promise<Uint8Array> {
+    const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
+    const scratch = scratchFolder();
+    try {
+      const input = join(scratch, TEXT_NAME);
+      const output = join(scratch, 'kernel.cubin');
+      await writeFile(input, checkedSource(spec));
+      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input], scratch);
+      if (library === undefined) return await outputOf(this.#tools, spec, output);
+      const linked = join(scratch, 'linked.cubin');
+      const architecture = `-arch=${architectureOf(this.#capability)}`;
+      await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt'], scratch);
+      return await outputOf(this.#tools, spec, linked);
+    } finally {
+      leave(scratch);
+    }
+  }
+
+  async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {
+    const run = await compileWith(this.#tools, spec, args, { temporary });
+    // nvcc itself writes to stderr, some of what it starts to stdout.
+    if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
+  }
+}

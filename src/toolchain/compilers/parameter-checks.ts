@@ -1,0 +1,131 @@
+// C++ that stands behind a text and makes the compiler refuse it where a kernel's parameter has another type than the one that
+// was declared. It is for types that the text does not tell; the others are compared where the kernel is defined.
+import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
+import { TEXT_NAME } from '../base/diagnostics.js';
+import { tokenize } from '../cuda-parser/tokenizer.js';
+import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
+
+/** What C++ says of a type: `mr_kind<T>::mr_value`, and how a message calls it. */
+const KINDS: readonly (readonly [code: number, shown: string])[] = [
+  [0, 'neither a number nor a pointer'],
+  [11, 'bool'],
+  ...[1, 2, 4, 8].map((size) => [20 + size, `a signed integer of ${bytes(size)}`] as const),
+  ...[1, 2, 4, 8].map((size) => [30 + size, `an unsigned integer of ${bytes(size)}`] as const),
+  [42, 'a floating-point number of 2 bytes'],
+  [44, 'a floating-point number of 4 bytes'],
+  [48, 'a floating-point number of 8 bytes'],
+  [50, 'a pointer'],
+  [60, 'a struct'],
+  ...[1, 2, 4, 8].map((size) => [70 + size, `an enum of ${bytes(size)}`] as const),
+];
+const [OTHER, POINTER, STRUCT] = [0, 50, 60];
+
+function bytes(size: number): string {
+  return size === 1 ? '1 byte' : `${size} bytes`;
+}
+
+/** Names begin with mr_, for the text's macros reach in here. C++11 is enough. */
+const HELPERS = `namespace mr_parameters {
+template <bool, class mr_T> struct mr_base { enum { mr_value = 0 }; };
+template <class mr_T> struct mr_kind { enum { mr_value = __is_class(mr_T) || __is_union(mr_T) ? 60 : mr_base<__is_enum(mr_T), mr_T>::mr_value }; };
+template <class mr_T> struct mr_kind<const mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<volatile mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<const volatile mr_T> : mr_kind<mr_T> {};
+template <class mr_T> struct mr_kind<mr_T*> { enum { mr_value = 50 }; };
+template <> struct mr_kind<bool> { enum { mr_value = 11 }; };
+${['char', 'signed char', 'short', 'int', 'long', 'long long', 'wchar_t']
+  .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = ((${type})-1 < (${type})0 ? 20 : 30) + sizeof(${type}) }; };`)
+  .join('\n')}
+${['unsigned char', 'unsigned short', 'unsigned', 'unsigned long', 'unsigned long long', 'char16_t', 'char32_t']
+  .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = 30 + sizeof(${type}) }; };`)
+  .join('\n')}
+template <> struct mr_kind<float> { enum { mr_value = 44 }; };
+template <> struct mr_kind<double> { enum { mr_value = 48 }; };
+template <class mr_T> struct mr_base<true, mr_T> { enum { mr_value = 70 + sizeof(mr_T) }; };
+template <class mr_T> struct mr_target { typedef void mr_type; };
+template <class mr_T> struct mr_target<mr_T*> { typedef mr_T mr_type; };
+template <class mr_T> struct mr_is_const { enum { mr_value = 0 }; };
+template <class mr_T> struct mr_is_const<const mr_T> { enum { mr_value = 1 }; };
+template <class mr_T> struct mr_count;
+template <class... mr_T> struct mr_count<mr_types<mr_T...>> { enum { mr_value = sizeof...(mr_T) }; };
+template <unsigned mr_N, class mr_T> struct mr_at { typedef void mr_type; };
+template <unsigned mr_N, class mr_T, class... mr_U> struct mr_at<mr_N, mr_types<mr_T, mr_U...>> : mr_at<mr_N - 1, mr_types<mr_U...>> {};
+template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { typedef mr_T mr_type; };
+}
+`;
+
+/** What launch.h has on the CPU device. */
+const CUDA_HELPERS = `namespace mr_parameters {
+template <class... mr_T> struct mr_types {};
+template <class mr_T> struct mr_signature;
+template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...)> { typedef mr_types<mr_T...> mr_list; };
+#if defined(__cpp_noexcept_function_type)
+template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept> { typedef mr_types<mr_T...> mr_list; };
+#endif
+}
+`;
+
+/** The text as CUDA's compilers get it: its own lines stay where they are. */
+export function checkedSource(spec: BuildSpec): string {
+  if (!spec.parameterChecks) return spec.source;
+  const path = kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
+  return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path, 'mr_parameters::mr_signature')}`;
+}
+
+/** Behind `mr_types` and the template `signature`. `path` is what C++ calls the kernel; empty where nothing is to be checked. */
+export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string, signature = 'mr_signature'): string {
+  if (!checks) return '';
+  const { count, line, list } = checks;
+  const place = `#line ${line} "${TEXT_NAME}"\n`;
+  const types = `${signature}<decltype(${path})>::mr_list`;
+  const differs = `params has ${count} entries, but '${entry}' has another number of parameters in the source`;
+  const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
+  return `#line 1 "parameters"\n${HELPERS}${counted}${list.map((check) => place + assertionsOf(check, types)).join('')}`;
+}
+
+/** On one line, so that each is reported at the list's. */
+function assertionsOf(check: ParameterCheck, types: string): string {
+  const { name, at, dtype, access, text } = check;
+  const type = `mr_parameters::mr_at<${at}, ${types}>::mr_type`;
+  const target = `mr_parameters::mr_target<${type}>::mr_type`;
+  const declared = access === undefined ? dtype : `${dtype}*`;
+  const what = `The parameter '${name}' (${declared}) is ${text === undefined ? 'another type' : `'${text}'`} in the source, at position ${at + 1}`;
+  const refuse = (isRight: string, problem: string): string => `static_assert(${isRight}, ${quoted(`${what}: ${problem}`)}); `;
+  const isNot = (of: string, code: number): string => `mr_parameters::mr_kind<${of}>::mr_value != ${code}`;
+  const accepted = new Set(kindsOf(dtype));
+  const found: string[] = [];
+  if (access === undefined) {
+    for (const [code, shown] of KINDS) {
+      if (accepted.has(code)) continue;
+      // CUDA's half is a struct of two bytes.
+      const isHalf = code === STRUCT && dtype === 'f16' ? ` || sizeof(${type}) == 2` : '';
+      const reason = code === POINTER ? 'a scalar cannot be a pointer' : code === STRUCT ? 'a struct cannot be passed by value' : undefined;
+      found.push(refuse(`${isNot(type, code)}${isHalf}`, reason ?? `its type there is ${shown}`));
+    }
+  } else {
+    found.push(refuse(`mr_parameters::mr_kind<${type}>::mr_value == ${POINTER}`, 'an array needs a pointer'));
+    // Pointers to structs, to void and to pointers take arrays of any type.
+    for (const [code, shown] of KINDS) {
+      if (accepted.has(code) || [OTHER, POINTER, STRUCT].includes(code)) continue;
+      found.push(refuse(isNot(target, code), `its elements there are ${shown.replace(/^(?:an?) (.*?)( of .*)?$/, '$1s$2')}`));
+    }
+    if (access !== 'in') {
+      const isRight = `!mr_parameters::mr_is_const<${target}>::mr_value`;
+      found.push(refuse(isRight, `an ${access} array cannot be const`));
+    }
+  }
+  return `${found.join('')}\n`;
+}
+
+/** Which kinds take values of a type: those of the same layout. */
+function kindsOf(dtype: string): readonly number[] {
+  if (dtype === 'bool') return [11, 31, 71];
+  if (dtype === 'f16') return [42, 32];
+  const size = Number(dtype.slice(1)) / 8;
+  if (dtype.startsWith('f')) return [40 + size];
+  return [(dtype.startsWith('u') ? 30 : 20) + size, 70 + size];
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&').replace(/[^\x20-\x7e]/g, '?')}"`;
+}

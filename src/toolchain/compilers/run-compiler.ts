@@ -1,0 +1,82 @@
+// A compiler as a child process: never blocks the thread, never outlives its time.
+//
+// The compiler leads a process group of its own, which is killed when the thread or the process ends for any reason. Otherwise
+// a compiler whose output nobody reads would use a core until it finished.
+import { spawn } from 'node:child_process';
+import { guard } from '../system/guard-process.js';
+import { endGroup, keepGroup } from '../system/exit-cleanup.js';
+
+export interface CompilerRun {
+  /** Null when a signal ended it. */
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** It was stopped because it took longer than `timeoutMs`. */
+  readonly isTimedOut: boolean;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly timeoutMs?: number;
+  /** TMPDIR of the compiler. A killed compiler leaves its temporary files there. */
+  readonly temporary?: string;
+}
+
+/** A kernel takes 0.1 s; a text that takes this long never ends (endless template recursion, a hung file system). */
+export const COMPILER_TIMEOUT_MS = 120_000;
+/** What is kept of each output stream: template errors can run to gigabytes. */
+const MAX_OUTPUT_CHARS = 1 << 20;
+/** All that a compiler needs of the environment. What changes its output must not come through here: it is not in the cache key. */
+const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'TMPDIR', 'LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH', 'MILLRACE_CXX', 'CXX'];
+
+function environment(): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = { LC_ALL: 'C' };
+  for (const name of PASSED_ON) {
+    if (process.env[name] !== undefined) env[name] = process.env[name];
+  }
+  return env;
+}
+
+/** Rejects only when the program cannot be started: with the failed system call, or with Node's error for a NUL in an argument. */
+export function runCompiler(command: string, args: readonly string[], options: RunOptions = {}): Promise<CompilerRun> {
+  const env = { ...environment(), ...(options.temporary !== undefined && { TMPDIR: options.temporary }) };
+  return new Promise((resolve, reject) => {
+    // A group of its own: compiler drivers start other programs, which a signal to the driver alone would leave running.
+    const child = spawn(command, args, { env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+    child.once('error', reject);
+    const { pid } = child;
+    // The 'error' event follows. Without file descriptors Node made no streams, so the lines below would throw.
+    if (pid === undefined) return;
+    follow(pid, true);
+    let isTimedOut = false;
+    const timer = setTimeout(() => {
+      isTimedOut = true;
+      endGroup(pid);
+      // A process that left the group may keep the pipes open, and 'close' would not come.
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }, options.timeoutMs ?? COMPILER_TIMEOUT_MS);
+    const output = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (text: string) => {
+        output[name] += text.slice(0, MAX_OUTPUT_CHARS - output[name].length);
+      });
+      // Output that cannot be read is only missing from the message.
+      child[name].on('error', () => {});
+    }
+    // A program that does not read its input to the end is no failure of ours: its exit code tells.
+    child.stdin.on('error', () => {});
+    child.stdin.end(options.input ?? '');
+    child.once('exit', () => follow(pid, false));
+    child.once('close', (exitCode, signal) => {
+      clearTimeout(timer);
+      resolve({ exitCode, signal, ...output, isTimedOut });
+    });
+  });
+}
+
+function follow(pid: number, isRunning: boolean): void {
+  keepGroup(pid, isRunning);
+  guard.group(pid, isRunning);
+}

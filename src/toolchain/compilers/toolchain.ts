@@ -1,0 +1,157 @@
+// Which compilers this machine has.
+import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { basename, delimiter, isAbsolute, join } from 'node:path';
+import { UnavailableError } from '../../core/base/errors.js';
+import { stampOf, type Facts } from '../base/file-stamps.js';
+import { isPassing, outside } from '../system/environment-errors.js';
+import { runCompiler } from './run-compiler.js';
+
+export interface Toolchain {
+  readonly command: string;
+  /** From a variable such as CXX='ccache g++'. */
+  readonly prefix: readonly string[];
+  readonly family: 'gcc' | 'clang' | 'nvcc';
+  /** First line, or for nvcc the release line, of `--version`. */
+  readonly version: string;
+  /** For people: 'g++ 12.2.0'. */
+  readonly label: string;
+}
+
+/** Where a program was looked for, for the error that nothing was found. */
+interface Search {
+  readonly candidates: readonly { readonly from: string; readonly words: readonly string[] }[];
+  readonly isRequired: boolean;
+}
+
+/** A compiler's own program. Any other that stands for it may find another one tomorrow: a script, a compiler cache. */
+const COMPILER_NAME = /^(?:[\w.]+-)*(?:g\+\+|gcc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?$/;
+const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
+
+/** `facts`: keeps what a compiler said of itself, for as long as it is the same file. */
+export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<Toolchain> {
+  const search = searchFor(env, 'MILLRACE_CXX', [
+    ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
+    ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
+  ]);
+  const found = await firstThatRuns(search, env, describeCxx, facts);
+  if (found) return found;
+  throw missing('C++ compiler', search, [
+    'Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).',
+    'Or name one: MILLRACE_CXX=/path/to/g++.',
+  ]);
+}
+
+function describeCxx(versionText: string): Pick<Toolchain, 'family' | 'version' | 'label'> {
+  const [version = ''] = versionText.split('\n');
+  const number = /\d+\.\d+(?:\.\d+)?/.exec(version.replace(/\([^)]*\)/, ''))?.[0] ?? '';
+  const isClang = /clang/i.test(version);
+  return { family: isClang ? 'clang' : 'gcc', version, label: `${isClang ? 'clang++' : 'g++'} ${number}`.trim() };
+}
+
+export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
+  const search = searchFor(env, 'MILLRACE_NVCC', [
+    ...['CUDA_HOME', 'CUDA_PATH'].flatMap((name) => (env[name] ? [{ from: name, words: [join(env[name], 'bin/nvcc')] }] : [])),
+    { from: 'the default folder', words: ['/usr/local/cuda/bin/nvcc'] },
+    { from: 'PATH', words: ['nvcc'] },
+  ]);
+  const found = await firstThatRuns(search, env, (text) => {
+    const version = text.split('\n').find((line) => /release \d/.test(line)) ?? text.trim();
+    return { family: 'nvcc', version, label: `nvcc ${/V([\d.]+)/.exec(version)?.[1] ?? ''}`.trim() };
+  });
+  if (found) return found;
+  throw missing('CUDA compiler (neither NVRTC nor nvcc)', search, [
+    'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
+    'Or install the CUDA toolkit and put nvcc on PATH, or name it: MILLRACE_NVCC=/path/to/nvcc.',
+  ]);
+}
+
+/** Whether its own arguments say where headers are: whatever a text includes may come from there. */
+export function namesFolders({ prefix }: Toolchain): boolean {
+  return prefix.some((word) => /^(?:-I|-i|-B|-F|-X|--|@)/.test(word));
+}
+
+function words(value: string): string[] {
+  return value.trim().split(/\s+/);
+}
+
+/** Our own variable is an order, not a hint: if what it names does not run, nothing else is tried. */
+function searchFor(env: NodeJS.ProcessEnv, own: string, others: Search['candidates']): Search {
+  const value = env[own];
+  return value ? { candidates: [{ from: own, words: words(value) }], isRequired: true } : { candidates: others, isRequired: false };
+}
+
+async function firstThatRuns(
+  search: Search,
+  env: NodeJS.ProcessEnv,
+  describe: (versionText: string) => Pick<Toolchain, 'family' | 'version' | 'label'>,
+  facts?: Facts,
+): Promise<Toolchain | undefined> {
+  for (const {
+    words: [program = '', ...prefix],
+  } of search.candidates) {
+    const command = which(program, env);
+    if (command === undefined) continue;
+    try {
+      const stamp = facts && prefix.length === 0 ? stampOfCompiler(command) : undefined;
+      const known = stamp === undefined ? undefined : await facts!.recall('compiler', stamp);
+      if (known !== undefined) return { command, prefix, ...describe(known) };
+      const run = await runCompiler(command, [...prefix, '--version'], { timeoutMs: 10_000 });
+      if (run.exitCode !== 0) continue;
+      if (stamp !== undefined) await facts!.remember('compiler', stamp, run.stdout);
+      return { command, prefix, ...describe(run.stdout) };
+    } catch (error) {
+      // A lack of file descriptors or memory does not mean that this compiler is unusable.
+      if (isPassing(error)) throw outside(`The compiler ${command} cannot be asked what it is`, error);
+      // Not a program of this machine: the next one may be.
+    }
+  }
+  return undefined;
+}
+
+/** Changes when the compiler does; undefined where that cannot be told from its file. */
+function stampOfCompiler(command: string): string | undefined {
+  try {
+    const program = realpathSync(command);
+    const stamp = COMPILER_NAME.test(basename(program)) && isElf(program) ? stampOf([program]) : undefined;
+    return stamp && `${command}\n${stamp}`;
+  } catch {
+    // Who may run it may not be allowed to read it; and it may be gone by now.
+    return undefined;
+  }
+}
+
+function isElf(program: string): boolean {
+  const head = Buffer.alloc(ELF.length);
+  const file = openSync(program, 'r');
+  try {
+    readSync(file, head);
+  } finally {
+    closeSync(file);
+  }
+  return head.equals(ELF);
+}
+
+function which(program: string, env: NodeJS.ProcessEnv): string | undefined {
+  const places = program.includes('/')
+    ? [program]
+    : (env['PATH'] ?? '')
+        .split(delimiter)
+        .filter(isAbsolute)
+        .map((dir) => join(dir, program));
+  return places.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  });
+}
+
+function missing(what: string, search: Search, help: readonly string[]): UnavailableError {
+  const looked = search.candidates.map(({ from, words: parts }) => `${parts.join(' ')} (${from})`).join(', ');
+  const message = search.isRequired
+    ? `K701: The compiler that ${search.candidates[0]!.from} names does not run: ${looked}.`
+    : `K701: No ${what} was found to build kernels with. Looked for: ${looked}.`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
+}

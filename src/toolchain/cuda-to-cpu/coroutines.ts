@@ -1,0 +1,270 @@
+// A CUDA text whose threads wait, as coroutines: every function that can wait becomes one, and every call that may
+// wait is awaited. The shim's tasks.h has the types.
+import type { BuildSpec } from '../../core/channel/build.js';
+import { conditionalsOf, expressionStarts, type Conditional } from './conditionals.js';
+import type { Edit } from '../cuda-parser/source-edits.js';
+import { callOpen, closingAngle, type FunctionText } from '../cuda-parser/functions.js';
+import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
+import { findWaiting, unable, type Waiting } from './waiting-functions.js';
+
+/** What may stand between the words of a function's type and is none of them. */
+const SPECIFIERS: ReadonlySet<string> = new Set([
+  '__device__',
+  '__host__',
+  '__global__',
+  '__forceinline__',
+  '__noinline__',
+  '__inline__',
+  'inline',
+  'static',
+  'extern',
+  'constexpr',
+  'consteval',
+  'virtual',
+  'friend',
+  'explicit',
+]);
+const WITH_PARENTHESES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__align__', '__cluster_dims__', 'alignas']);
+/** Words before a parenthesis that make no call of it. */
+const STATEMENTS: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'return', 'co_return', 'co_await', 'else', 'do', 'case']);
+
+/**
+ * The edits; throws a CompileError where something waits that cannot be made a coroutine. `besides`: functions that are
+ * taken care of otherwise, as indices into those of `findWaiting`.
+ */
+export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], besides: ReadonlySet<number> = new Set()): Edit[] {
+  const found = findWaiting(spec, tokens);
+  const waiting: Waiting = {
+    ...found,
+    waits: new Set([...found.waits].filter((i) => !besides.has(i))),
+    calls: found.calls.filter((at) => !besides.has(found.owner[at]!)),
+  };
+  const edits: Edit[] = [];
+  for (const [i, fn] of waiting.functions.entries()) {
+    if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn));
+  }
+  // Of any number: more than a call takes arguments.
+  for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
+  for (const token of tokens) {
+    // g++ gives the parts of a coroutine with C linkage one name.
+    if (token.text === '"C"') edits.push(replace(token, '"C++"'));
+  }
+  return edits;
+}
+
+/** Something written around the tokens [from, to]. */
+interface Wrap {
+  readonly from: number;
+  readonly to: number;
+  readonly open: string;
+  readonly close: string;
+}
+
+function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Waiting): Edit[] {
+  // Awaited in parentheses, for what follows the call (a member, an index) is about its result.
+  const edits: Edit[] = [];
+  const awaits: Await[] = waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, callOpen(tokens, at)) }));
+  const lambdas = waiting.functions.filter(({ kind }) => kind === 'lambda');
+  for (const { at, bodyEnd } of lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)))) {
+    if (tokens[bodyEnd + 1]?.text !== '(') continue;
+    // Called where it stands: what calls it keeps it (mr_run).
+    awaits.push({ from: at, to: closing(tokens, bodyEnd + 1), open: '(co_await mr_run(' });
+    edits.push(replace(tokens[bodyEnd + 1]!, tokens[bodyEnd + 2]!.text === ')' ? '' : ', '));
+  }
+  const bodies = new Set(lambdas.map(({ bodyOpen }) => bodyOpen));
+  const conditionals = conditionalsOf(tokens, [...new Set(awaits.map(({ from }) => from))], bodies);
+  refuseSiblings(spec, tokens, [...conditionals, ...awaits], conditionals, lambdas, bodies);
+  const wraps: Wrap[] = [];
+  for (const one of conditionals) {
+    wraps.push({ from: one.from, to: one.to, ...statements(tokens, one, awaits) });
+    edits.push(...separators(tokens, one));
+  }
+  for (const { from, to, open = '(co_await ' } of awaits) wraps.push({ from, to, open, close: ')' });
+  // At one place the outer opens first and closes last; sorting is stable, and conditionals come before calls.
+  for (const { from, open } of wraps.toSorted((a, b) => a.from - b.from || b.to - a.to)) edits.push(insertBefore(tokens[from]!, open));
+  for (const { to, close } of wraps.toReversed().toSorted((a, b) => a.to - b.to || b.from - a.from)) {
+    edits.push(insertAfter(tokens[to]!, close));
+  }
+  return edits;
+}
+
+/**
+ * Of two things side by side in one expression that wait, g++ 12 makes wrong code where one of them holds a coroutine of
+ * its own: a conditional, or a lambda. One inside the other is fine.
+ */
+function refuseSiblings(
+  spec: BuildSpec,
+  tokens: readonly Token[],
+  all: readonly Await[],
+  conditionals: readonly Conditional[],
+  lambdas: readonly FunctionText[],
+  bodies: ReadonlySet<number>,
+): void {
+  const starts = expressionStarts(
+    tokens,
+    all.map(({ from }) => from),
+    bodies,
+  );
+  // Each operand of a conditional is an expression of its own.
+  const regions = all.map((one, i) => `${starts[i]} ${conditionals.map((outer) => operandOf(outer, one)).join()}`);
+  const holds = all.map(
+    (one) => conditionals.some((inner) => isInside(inner, one)) || lambdas.some((fn) => isInside({ from: fn.at, to: fn.bodyEnd }, one)),
+  );
+  for (const [i, one] of all.entries()) {
+    if (!holds[i]) continue;
+    const sibling = all.find((other, j) => regions[i] === regions[j] && (other.to < one.from || other.from > one.to));
+    if (sibling === undefined) continue;
+    throw unable(
+      spec,
+      tokens[one.from]!,
+      'has an expression with a conditional wait, or with a lambda that waits, and with another wait: write two statements',
+    );
+  }
+}
+
+function isInside(inner: Await, outer: Await): boolean {
+  return inner.from >= outer.from && inner.to <= outer.to;
+}
+
+/** Which operand of `outer` holds it: -1 for none. */
+function operandOf(outer: Conditional, { from, to }: Await): number {
+  if (from < outer.from || to > outer.to || (from === outer.from && to === outer.to)) return -1;
+  return outer.at.filter((at) => at < from).length;
+}
+
+/** A conditional as the statements of a coroutine that is awaited in its place: what stands around it. */
+function statements(tokens: readonly Token[], one: Conditional, awaits: readonly Await[]): Pick<Wrap, 'open' | 'close'> {
+  const type = one.operator === '?' ? `mr_result<decltype((true ${awaitedText(tokens, one.at[0]!, one.to, awaits)}))>` : 'bool';
+  const condition = one.operator === '&&' ? 'if (!(' : 'if ((';
+  const close = one.operator === '?' ? '; }))' : '); }))';
+  return { open: `(co_await mr_run([&]() -> mr_dco<${type}> { ${condition}`, close };
+}
+
+/** In place of its operators. */
+function separators(tokens: readonly Token[], { operator, at }: Conditional): Edit[] {
+  if (operator === '?') return [replace(tokens[at[0]!]!, ')) co_return'), replace(tokens[at[1]!]!, '; else co_return')];
+  const early = operator === '&&' ? ')) co_return false;' : ')) co_return true;';
+  return at.map((i, n) => ({
+    start: tokens[i]!.start,
+    end: tokens[i + 1]!.end,
+    text: `${early} ${n < at.length - 1 ? (operator === '&&' ? 'if (!(' : 'if ((') : 'co_return bool('}`,
+  }));
+}
+
+type Await = Pick<Wrap, 'from' | 'to'> & Partial<Pick<Wrap, 'open'>>;
+
+/** The tokens [from, to] with what waits as if it had been awaited: for its type alone. */
+function awaitedText(tokens: readonly Token[], from: number, to: number, awaits: readonly Await[]): string {
+  let text = '';
+  for (let i = from; i <= to; i++) {
+    text += 'mr_awaited('.repeat(awaits.filter((one) => one.from === i && one.to <= to).length);
+    const { text: word, start, end } = tokens[i]!;
+    text += word + ')'.repeat(awaits.filter((one) => one.to === i && one.from >= from).length);
+    if (tokens[i + 1]?.start !== end || start === end) text += ' ';
+  }
+  return text.trim();
+}
+
+function insertBefore({ start }: Token, text: string): Edit {
+  return { start, end: start, text };
+}
+function insertAfter({ end }: Token, text: string): Edit {
+  return { start: end, end, text };
+}
+function replace({ start, end }: Token, text: string): Edit {
+  return { start, end, text };
+}
+
+function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionText): Edit[] {
+  const edits: Edit[] = [];
+  let isVoid = true;
+  if (fn.trailing !== undefined) {
+    const [from, to] = fn.trailing;
+    isVoid = to === from + 1 && tokens[from]!.text === 'void';
+    edits.push(insertBefore(tokens[from]!, 'mr_dco<'), insertAfter(tokens[to - 1]!, '>'));
+  } else if (fn.kind === 'lambda') {
+    edits.push(insertBefore(tokens[fn.bodyOpen]!, `${fn.open < 0 ? '()' : ''} -> mr_dco<void> `));
+  } else {
+    isVoid = typeEdits(tokens, fn, edits);
+  }
+  if (fn.bodyOpen < 0) return edits;
+  for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
+    if (tokens[i]!.text === 'return' && owner[i] === index) edits.push(replace(tokens[i]!, 'co_return'));
+  }
+  // Makes it a coroutine even where nothing else does.
+  if (isVoid) edits.push(insertBefore(tokens[fn.bodyEnd]!, 'co_return;'));
+  return edits;
+}
+
+/** The type in front of the name. True where it is void. */
+function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): boolean {
+  const words: number[] = [];
+  let isKernel = false;
+  const end = nameStart(tokens, fn);
+  for (let i = fn.start; i < end; i++) {
+    const { text } = tokens[i]!;
+    if (text === '__global__') isKernel = true;
+    // A coroutine is no candidate for any of these.
+    if (text === '__global__' || text === 'constexpr' || text === 'consteval') edits.push(replace(tokens[i]!, ''));
+    else if (text === '__forceinline__') edits.push(replace(tokens[i]!, 'inline'));
+    if (WITH_PARENTHESES.has(text) && tokens[i + 1]?.text === '(') i = closing(tokens, i + 1);
+    else if (text === '[') i = closing(tokens, i);
+    else if (!SPECIFIERS.has(text) && tokens[i]!.kind !== 'string') words.push(i);
+  }
+  const isVoid = words.length === 1 && tokens[words[0]!]!.text === 'void';
+  if (words.length === 0) return false;
+  if (isKernel && isVoid) edits.push(replace(tokens[words[0]!]!, 'mr_task'));
+  else edits.push(insertBefore(tokens[words[0]!]!, 'mr_dco<'), insertAfter(tokens[words.at(-1)!]!, '>'));
+  return isVoid;
+}
+
+/** Where a function's name begins, with the classes that qualify it. */
+function nameStart(tokens: readonly Token[], { at, start }: FunctionText): number {
+  let i = at;
+  while (i - 3 >= start && tokens[i - 1]!.text === ':' && tokens[i - 2]!.text === ':') i = qualifierStart(tokens, i - 3);
+  return i;
+}
+
+/** The name, with template arguments or not, that ends at `end`. */
+function qualifierStart(tokens: readonly Token[], end: number): number {
+  if (tokens[end]?.text !== '>') return end;
+  for (let i = end - 1; i > 0; i--) {
+    if (tokens[i]!.text === '<' && closingAngle(tokens, i) === end) return i - 1;
+  }
+  return end;
+}
+
+/** The first token of the expression that the call of the name at `at` belongs to: `a[i].b->name(`. */
+function postfixStart(tokens: readonly Token[], at: number): number {
+  let i = tokens[at - 1]?.text === 'template' ? at - 1 : at;
+  for (;;) {
+    const before = tokens[i - 1]?.text;
+    if (before === ':' && tokens[i - 2]?.text === ':') {
+      const qualifier = tokens[i - 3];
+      if (qualifier?.kind !== 'name' && qualifier?.text !== '>') return i - 2;
+      i = qualifierStart(tokens, i - 3);
+    } else if (before === '.') {
+      i = primaryStart(tokens, i - 2);
+    } else if (before === '>' && tokens[i - 2]?.text === '-') {
+      i = primaryStart(tokens, i - 3);
+    } else {
+      return i;
+    }
+  }
+}
+
+/** The first token of the name, call or index that ends at `end`. */
+function primaryStart(tokens: readonly Token[], end: number): number {
+  let i = end;
+  while (tokens[i]?.text === ')' || tokens[i]?.text === ']') {
+    const open = opening(tokens, i);
+    const callee = tokens[open - 1];
+    const isCall =
+      callee !== undefined && ((callee.kind === 'name' && !STATEMENTS.has(callee.text)) || callee.text === ')' || callee.text === ']');
+    const isTemplateCall = callee?.text === '>' && qualifierStart(tokens, open - 1) !== open - 1;
+    if (isTemplateCall) return qualifierStart(tokens, open - 1);
+    if (!isCall) return open;
+    i = open - 1;
+  }
+  return i;
+}

@@ -1,0 +1,35 @@
+// What a text makes of the type of CUDA's indices. The shim has a class in its place, which computes as the unsigned number does
+// (index.h): where the type itself decides what is called, it has to be the number.
+import { closingAngle, functionsOf } from '../cuda-parser/functions.js';
+import type { Token } from '../cuda-parser/tokenizer.js';
+
+/** A structure of indices or extents. */
+export const INDEX: RegExp = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
+/** Traits of the compilers. */
+const TRAIT = /^__(?:is|has)_\w+$/;
+
+export function hasIndices(tokens: readonly Token[]): boolean {
+  return tokens.some(({ text }) => INDEX.test(text));
+}
+
+/** Whether the type of an argument might decide which function, or which template, is meant. */
+export function looksAtTypes(tokens: readonly Token[]): boolean {
+  const templates = tokens.some(({ text }) => text === 'template' || text === 'auto');
+  if (!templates || !hasIndices(tokens)) return false;
+  for (const [i, { text }] of tokens.entries()) {
+    if (TRAIT.test(text) || text === 'decltype') return true;
+    if (text !== 'template') continue;
+    // `template <> ...`, and `template <class T> struct X<T*>`.
+    const close = tokens[i + 1]?.text === '<' ? closingAngle(tokens, i + 1) : -1;
+    if (close === i + 2) return true;
+    const isClass = close > 0 && /^(?:struct|class|union)$/.test(tokens[close + 1]?.text ?? '');
+    if (isClass && tokens[close + 3]?.text === '<') return true;
+  }
+  const isTemplate = new Map<string, number>();
+  const functions = functionsOf(tokens).filter(({ kind, bodyOpen }) => kind === 'function' && bodyOpen >= 0);
+  for (const { name, start } of functions) {
+    const count = tokens[start - 1]?.text === '>' ? 1 : 0;
+    isTemplate.set(name, (isTemplate.get(name) ?? 0) + count);
+  }
+  return functions.some(({ name }) => isTemplate.get(name)! > 0 && functions.filter((one) => one.name === name).length > 1);
+}

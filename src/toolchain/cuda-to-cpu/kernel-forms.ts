@@ -1,0 +1,49 @@
+// Which form each kernel of a text takes whose threads wait: cut at its barriers where that is sure to be the same, else
+// coroutines.
+import type { BuildSpec } from '../../core/channel/build.js';
+import { coroutineEdits } from './coroutines.js';
+import type { Edit } from '../cuda-parser/source-edits.js';
+import { cutKernel } from './loop-fission.js';
+import type { Token } from '../cuda-parser/tokenizer.js';
+import { MOST_LOOPED_TOKENS } from './uniform-loops.js';
+import { findWaiting } from './waiting-functions.js';
+
+export interface Forms {
+  readonly edits: readonly Edit[];
+  /** Kernels that were cut. */
+  readonly cut: readonly string[];
+  /** Functions that wait. */
+  readonly waiting: ReadonlySet<string>;
+  /** Something is a coroutine. */
+  readonly hasCoroutines: boolean;
+}
+
+/** Throws a CompileError where something waits that can take neither form. */
+export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[], mayCut: boolean): Forms {
+  const { functions, waits, calls, owner } = findWaiting(spec, tokens);
+  const edits: Edit[] = [];
+  const cut = new Set<number>();
+  for (const i of mayCut ? waits : []) {
+    const fn = functions[i]!;
+    if (fn.bodyEnd - fn.bodyOpen > MOST_LOOPED_TOKENS) continue;
+    const isKernel = tokens.slice(fn.start, fn.at).some(({ text }) => text === '__global__');
+    const isTemplate = tokens[fn.start - 1]?.text === '>';
+    const isAlone = functions.filter(({ name }) => name === fn.name).length === 1;
+    const hasLambdas = functions.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd);
+    const waitsItself = calls.every((at) => owner[at] !== i || tokens[at]!.text === '__syncthreads');
+    if (!isKernel || isTemplate || !isAlone || hasLambdas || !waitsItself || fn.bodyOpen < 0 || fn.bodyEnd >= tokens.length) continue;
+    const text = cutKernel(source, tokens, fn);
+    if (text === undefined) continue;
+    cut.add(i);
+    edits.push({ start: tokens[fn.start]!.start, end: tokens[fn.bodyEnd]!.end, text });
+  }
+  return {
+    edits: [
+      ...edits,
+      ...coroutineEdits(spec, tokens, cut).filter((one) => !edits.some(({ start, end }) => one.start >= start && one.end <= end)),
+    ],
+    cut: [...cut].map((i) => functions[i]!.name),
+    waiting: new Set([...waits].map((i) => functions[i]!.name)),
+    hasCoroutines: waits.size > cut.size,
+  };
+}

@@ -1,0 +1,20 @@
+// The parameters of a kernel, from its tokens.
+import type { FunctionText } from '../cuda-parser/functions.js';
+import type { Token } from '../cuda-parser/tokenizer.js';
+
+/** Their names in order; undefined where one is not understood: a reference, an array, one without a name. */
+export function parameterNames(tokens: readonly Token[], { open, close }: FunctionText): string[] | undefined {
+  const names: string[] = [];
+  if (close === open + 1) return names;
+  let name = '';
+  for (let i = open + 1; i <= close; i++) {
+    const { text, kind } = tokens[i]!;
+    if ('([{=&'.includes(text)) return undefined;
+    if (text === ',' || i === close) {
+      if (name === '' || name === 'void') return undefined;
+      names.push(name);
+      name = '';
+    } else if (kind === 'name') name = text;
+  }
+  return names;
+}

@@ -1,0 +1,134 @@
+// Shared memory of a CUDA text's functions, from its tokens: what is declared, and which atomic functions work on it. Those
+// need no atomic instruction: a block never leaves its thread of the pool (block_atomics.h of the shim).
+import { BodyText } from '../cuda-parser/variable-changes.js';
+import type { Edit } from '../cuda-parser/source-edits.js';
+import { functionsOf, type FunctionText } from '../cuda-parser/functions.js';
+import { declarationOf } from '../cuda-parser/statements.js';
+import { closing, type Token } from '../cuda-parser/tokenizer.js';
+
+export interface SharedVariable {
+  readonly name: string;
+  /** Of an array, as they are written; none for a scalar. */
+  readonly sizes: readonly string[];
+  /** Of a built-in type that is no pointer: an element of it lies in shared memory. */
+  readonly isPlain: boolean;
+}
+
+const ATOMIC = /^atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)$/;
+const PLAIN_TYPE =
+  /^(?:(?:unsigned|signed|long|short|int|char|float|double|bool|size_t|u?int(?:8|16|32|64)_t|(?:u?(?:char|short|int|long|longlong)|float|double)[1-4])(?: |$))+$/;
+
+/** What the declaration in [from, to] declares; empty where it is not understood. */
+export function sharedBy(tokens: readonly Token[], from: number, to: number): SharedVariable[] {
+  const rest = withoutSpecifiers(tokens, from, to);
+  const declaration = rest.length > 0 ? declarationOf(rest, 0, rest.length - 1) : undefined;
+  if (declaration === undefined) return [];
+  const type = words(rest.slice(declaration.type.from, declaration.type.to + 1));
+  return declaration.declarators.map(({ name, prefix, suffix }) => ({
+    name,
+    sizes:
+      suffix === ''
+        ? []
+        : suffix
+            .slice(1, -1)
+            .split('][')
+            .map((size) => size.trim()),
+    isPlain: prefix === '' && PLAIN_TYPE.test(type),
+  }));
+}
+
+/** The tokens of a declaration of shared memory without the words that make it one, and without alignment. */
+export function withoutSpecifiers(tokens: readonly Token[], from: number, to: number): Token[] {
+  const rest: Token[] = [];
+  for (let i = from; i <= to; i++) {
+    const { text } = tokens[i]!;
+    if (text === '__align__' || text === 'alignas' || text === '__attribute__') i = closing(tokens, i + 1);
+    else if (text !== 'extern' && text !== 'static' && text !== '__shared__') rest.push(tokens[i]!);
+  }
+  return rest;
+}
+
+function words(tokens: readonly Token[]): string {
+  return tokens.map(({ text }) => text).join(' ');
+}
+
+/** Calls of atomic functions on the text's shared memory, as those of block scope. */
+export function sharedAtomics(tokens: readonly Token[]): Edit[] {
+  if (!tokens.some(({ text }) => text === '__shared__') || !tokens.some(({ text }) => ATOMIC.test(text))) return [];
+  const functions = functionsOf(tokens);
+  const own = new Set(functions.map(({ name }) => name));
+  const lambdas = functions.filter(({ kind }) => kind === 'lambda');
+  return functions.flatMap((fn) => {
+    const isPlainFunction = fn.kind === 'function' && fn.bodyOpen >= 0 && fn.bodyEnd < tokens.length;
+    // A parameter of a lambda may have the name of what is shared.
+    if (!isPlainFunction || lambdas.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd)) return [];
+    return atomicsOn(tokens, fn, sharedIn(tokens, fn))
+      .filter((at) => !own.has(tokens[at]!.text))
+      .map((at) => ({ start: tokens[at]!.end, end: tokens[at]!.end, text: '_block' }));
+  });
+}
+
+/** What a function declares as shared, if nothing else of it has the name. */
+export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string, SharedVariable> {
+  const found = new Map<string, SharedVariable>();
+  const body = new BodyText(tokens, fn);
+  for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
+    if (tokens[i]!.text !== '__shared__') continue;
+    let first = i;
+    while (!';{}'.includes(tokens[first - 1]!.text)) first--;
+    let last = i;
+    while (last < fn.bodyEnd && tokens[last]!.text !== ';') last++;
+    for (const one of sharedBy(tokens, first, last - 1)) {
+      const isOne = !found.has(one.name) && isAlwaysOne(tokens, body, fn, one.name, first, last);
+      found.set(one.name, isOne ? one : { ...one, isPlain: false });
+    }
+    i = last;
+  }
+  return found;
+}
+
+/** Whether the name means in the whole function what is declared in [first, last]. */
+function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionText, name: string, first: number, last: number): boolean {
+  let declaration: number | undefined;
+  for (let i = fn.open + 1; i < fn.bodyEnd; i++) {
+    if (tokens[i]!.text !== name || body.isMember(i)) continue;
+    const variable = body.variableAt(i);
+    if (variable === undefined) return false;
+    declaration ??= variable.at;
+    if (variable.at !== declaration || declaration < first || declaration > last) return false;
+  }
+  return true;
+}
+
+/** Tokens of the atomic functions whose first argument is the address of an element of `shared`. */
+export function atomicsOn(tokens: readonly Token[], fn: FunctionText, shared: ReadonlyMap<string, SharedVariable>): number[] {
+  const found: number[] = [];
+  for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
+    if (!ATOMIC.test(tokens[i]!.text) || tokens[i + 1]!.text !== '(' || '.>:'.includes(tokens[i - 1]!.text)) continue;
+    if (isElement(tokens, i + 2, shared)) found.push(i);
+  }
+  return found;
+}
+
+/** `&name[i][j],`, `&name,`, `name,` or `name + ...,` */
+function isElement(tokens: readonly Token[], from: number, shared: ReadonlyMap<string, SharedVariable>): boolean {
+  const hasAmpersand = tokens[from]!.text === '&';
+  let at = hasAmpersand ? from + 1 : from;
+  const variable = shared.get(tokens[at]!.text);
+  if (!variable?.isPlain) return false;
+  const dimensions = variable.sizes.length;
+  if (!hasAmpersand) {
+    if (dimensions !== 1 || !',+'.includes(tokens[at + 1]!.text)) return false;
+    for (at++; tokens[at]!.text !== ','; at++) {
+      if ('?=&|<>;'.includes(tokens[at]!.text)) return false;
+      if (tokens[at]!.text === '(' || tokens[at]!.text === '[') at = closing(tokens, at);
+      if (at + 1 >= tokens.length) return false;
+    }
+    return true;
+  }
+  for (let n = 0; n < dimensions; n++) {
+    if (tokens[at + 1]?.text !== '[') return false;
+    at = closing(tokens, at + 1);
+  }
+  return tokens[at + 1]?.text === ',';
+}

@@ -1,0 +1,156 @@
+// Which functions of a CUDA text can wait for other threads: those that call a barrier or a warp primitive, and those
+// that call one of these. By name, so that overloads and templates need no types: a function that only shares its name
+// with one that waits is taken for one, which costs time and changes nothing.
+import type { BuildSpec } from '../../core/channel/build.js';
+import type { CompileError } from '../../core/base/errors.js';
+import { compileError, titleOf } from '../base/diagnostics.js';
+import { callOpen, functionsOf, owners, type FunctionText } from '../cuda-parser/functions.js';
+import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
+
+const PRIMITIVES =
+  /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
+/** Of cooperative groups, in texts that name them: members, and functions of the namespace. */
+const GROUP_CALLS = /^(?:sync|barrier_wait|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads)$/;
+
+export interface Waiting {
+  readonly functions: readonly FunctionText[];
+  /** For each token, the function whose body holds it. */
+  readonly owner: Int32Array;
+  /** Names whose calls may wait. */
+  readonly names: ReadonlySet<string>;
+  /** Indices into `functions`: what becomes a coroutine. */
+  readonly waits: ReadonlySet<number>;
+  /** Tokens of names in calls that may wait. */
+  readonly calls: readonly number[];
+}
+
+/** Whether a text has anything that waits. Tokens after macro expansion. */
+export function hasWaits(tokens: readonly Token[]): boolean {
+  return hasGroups(tokens) || tokens.some(({ kind, text }) => kind === 'name' && PRIMITIVES.test(text));
+}
+
+/** Whether a text names CUDA's cooperative groups. */
+export function hasGroups(tokens: readonly Token[]): boolean {
+  return tokens.some(({ text }) => text === 'cooperative_groups');
+}
+
+/** Throws a CompileError where something waits that cannot be made a coroutine. */
+export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting {
+  const functions = functionsOf(tokens);
+  const owner = owners(tokens, functions);
+  const isGrouped = hasGroups(tokens);
+  const names = new Set<string>();
+  for (const { kind, text } of tokens) {
+    if (kind === 'name' && (PRIMITIVES.test(text) || (isGrouped && GROUP_CALLS.test(text)))) names.add(text);
+  }
+  const waits = new Set<number>();
+  for (let isGrowing = true; isGrowing; ) {
+    const before = names.size + waits.size;
+    for (const [i, token] of tokens.entries()) {
+      if (token.kind !== 'name' || owner[i]! < 0 || !names.has(token.text)) continue;
+      if (callOpen(tokens, i) >= 0) waits.add(owner[i]!);
+      else for (const name of passedOn(tokens, functions, i, i)) names.add(name);
+    }
+    for (const [i, fn] of functions.entries()) {
+      if (names.has(fn.name) && !PRIMITIVES.test(fn.name)) waits.add(i);
+      if (!waits.has(i)) continue;
+      if (fn.name !== '') names.add(fn.name);
+      if (fn.kind === 'lambda') {
+        for (const name of passedOn(tokens, functions, fn.at, fn.bodyEnd)) names.add(name);
+        if (tokens[fn.bodyEnd + 1]?.text === '(' && owner[fn.at]! >= 0) waits.add(owner[fn.at]!);
+      }
+    }
+    isGrowing = names.size + waits.size > before;
+  }
+  const calls: number[] = [];
+  for (const [i, token] of tokens.entries()) {
+    if (token.kind !== 'name' || !names.has(token.text) || callOpen(tokens, i) < 0) continue;
+    if (owner[i]! >= 0) calls.push(i);
+    else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
+  }
+  for (const i of waits) {
+    const reason = whyNot(tokens, functions[i]!);
+    if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
+  }
+  return { functions, owner, names, waits, calls };
+}
+
+/**
+ * What the callable in the tokens [from, to] is called where it goes to: the parameter of the function that it is
+ * passed to, or the variable that it is given to.
+ */
+function passedOn(tokens: readonly Token[], functions: readonly FunctionText[], from: number, to: number): string[] {
+  const before = tokens[from - 1]?.text;
+  const after = tokens[to + 1]?.text;
+  if (before === '=' && after === ';' && tokens[from - 2]?.kind === 'name') return [tokens[from - 2]!.text];
+  if ((before !== '(' && before !== ',') || (after !== ')' && after !== ',')) return [];
+  let position = 0;
+  let at = from - 1;
+  for (; at >= 0 && tokens[at]!.text !== '('; at--) {
+    const { text } = tokens[at]!;
+    if (text === ',') position++;
+    else if (text === ')' || text === ']' || text === '}') at = opening(tokens, at);
+    else if (text === '[' || text === '{' || text === ';') return [];
+  }
+  return functions
+    .filter(({ name, open }) => name !== '' && open >= 0 && calleeOf(tokens, at) === name)
+    .map((fn) => parameterName(tokens, fn, position))
+    .filter((name) => name !== '');
+}
+
+function calleeOf(tokens: readonly Token[], open: number): string {
+  let at = open - 1;
+  if (tokens[at]?.text === '>') while (at > 0 && tokens[at]!.text !== '<') at--;
+  if (tokens[at]?.text === '<') at--;
+  return tokens[at]?.kind === 'name' ? tokens[at]!.text : '';
+}
+
+function parameterName(tokens: readonly Token[], { open, close }: FunctionText, position: number): string {
+  let depth = 0;
+  let count = 0;
+  let name = '';
+  for (let i = open + 1; i < close; i++) {
+    const { text, kind } = tokens[i]!;
+    if (text === '<') depth++;
+    else if (text === '>') depth--;
+    else if (text === '(' || text === '[' || text === '{') i = closing(tokens, i);
+    else if (text === ',' && depth === 0) {
+      if (count++ === position) return name;
+      name = '';
+    } else if (text === '=') {
+      while (i + 1 < close && tokens[i + 1]!.text !== ',') i = '([{'.includes(tokens[i + 1]!.text) ? closing(tokens, i + 1) : i + 1;
+    } else if (kind === 'name' && depth === 0) name = text;
+  }
+  return count === position ? name : '';
+}
+
+function whyNot(tokens: readonly Token[], fn: FunctionText): string | undefined {
+  if (fn.name.startsWith('operator')) return `waits in ${fn.name}: make it a named function`;
+  if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
+  if (fn.kind === 'lambda') {
+    return fn.trailing === undefined && returnsValue(tokens, fn)
+      ? "waits in a lambda without a return type: write '-> T' before its body"
+      : undefined;
+  }
+  const type = tokens.slice(fn.start, fn.at);
+  if (fn.trailing === undefined && type.some(({ text }) => text === 'auto'))
+    return `waits in ${fn.name}, whose return type is auto: write the type`;
+  return undefined;
+}
+
+function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionText): boolean {
+  const inner = functionsOf(tokens.slice(bodyOpen + 1, bodyEnd)).map(
+    (fn) => [fn.bodyOpen + bodyOpen + 1, fn.bodyEnd + bodyOpen + 1] as const,
+  );
+  for (let i = bodyOpen + 1; i < bodyEnd; i++) {
+    if (tokens[i]!.text !== 'return' || tokens[i + 1]!.text === ';') continue;
+    if (!inner.some(([from, to]) => i > from && i < to)) return true;
+  }
+  return false;
+}
+
+/** K402. */
+export function unable(spec: BuildSpec, { line, column }: Token, what: string): CompileError {
+  const message = `${titleOf(spec)} ${what}. The CPU device does not support that. A CUDA device does.`;
+  return compileError(spec, message, [{ code: 'K402', line, column, message }]);
+}

@@ -1,0 +1,138 @@
+// The folder of built kernels: creates it, makes it private, and reads its files safely.
+//
+// The CPU device loads images from it by path, after this code has read and checked them. The loaded file is the checked
+// file, because this user owns the folder and its files, no other user can write to them, and no other user can replace the
+// folder (system/private-folder.ts). A folder that others could write to is made private and emptied first.
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+  rmSync,
+  type Stats,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isPassing, reasonOf } from '../system/environment-errors.js';
+import { isOpenToOthers, isSticky, modeOf, ownUser, whoCouldSwap } from '../system/private-folder.js';
+
+/** A folder, or the reason why it cannot be used. */
+export type Folder =
+  | { readonly path: string }
+  | { readonly reason: string; readonly isUnsafe: boolean /** The folder may be usable a moment later. */; readonly isPassing: boolean };
+
+const PRIVATE = 0o700;
+/** Mode of a folder that is private and not emptied yet. A process that finds this mode empties the folder. */
+const CLOSING = 0o1700;
+/** Names of this library's files. Other files in the folder are left alone. */
+const OURS = /\.(?:so|cubin|new)$|^(?:compiler|package)-/;
+/** Opens without following a symbolic link and without waiting for a writer at the other end of a FIFO. */
+const READING: number = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** Opens the folder, creating it if it is absent. The result's path has no symbolic links. */
+export function openFolder(wanted: string): Folder {
+  try {
+    // Checked before the folder is created: a process of root must not leave its folders in another user's home.
+    const place = realpathSync(existingPart(wanted));
+    const inTheWay = whoCouldSwap(join(place, 'folder'));
+    if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay);
+    mkdirSync(wanted, { recursive: true, mode: PRIVATE });
+    // Resolved once, so that a symbolic link that is changed later has no effect.
+    const path = realpathSync(wanted);
+    const who = whoCouldSwap(path);
+    if (who !== undefined) return refused(who);
+    const reason = closeToOthers(path);
+    if (reason !== undefined) return refused(reason);
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return isNoExec(path) ? { reason: `${path} is mounted noexec`, isUnsafe: false, isPassing: false } : { path };
+  } catch (error) {
+    return { reason: reasonOf(error), isUnsafe: false, isPassing: isPassing(error) };
+  }
+}
+
+function refused(reason: string): Folder {
+  return { reason, isUnsafe: true, isPassing: false };
+}
+
+/** Whether the folder is still private: somebody may have changed its mode, or replaced it. */
+export function isStillPrivate(path: string): boolean {
+  const facts = lstatSync(path, { throwIfNoEntry: false });
+  return facts !== undefined && facts.isDirectory() && facts.uid === ownUser() && (facts.mode & 0o7777) === PRIVATE;
+}
+
+/** The path, or its deepest parent that exists. */
+function existingPart(path: string): string {
+  let part = path;
+  while (!existsSync(part) && part !== dirname(part)) part = dirname(part);
+  return part;
+}
+
+/** Makes the folder private. Returns the reason when that is impossible. */
+function closeToOthers(path: string): string | undefined {
+  const folder = openSync(path, READING | constants.O_DIRECTORY);
+  try {
+    const facts = fstatSync(folder);
+    if (facts.uid !== ownUser()) return `${path} belongs to another user (uid ${facts.uid})`;
+    const isOpen = isOpenToOthers(facts);
+    if (isOpen && isSticky(facts)) return `${path} is open to all users (mode ${modeOf(facts)}); name a folder inside it`;
+    if (isOpen) fchmodSync(folder, CLOSING);
+    if (isOpen || isSticky(facts)) {
+      for (const name of readdirSync(path)) if (OURS.test(name)) rmSync(join(path, name), { recursive: true, force: true });
+    }
+    if ((facts.mode & 0o7777) !== PRIVATE) fchmodSync(folder, PRIVATE);
+    return undefined;
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/** Whether the file system of the directory is mounted noexec: the longest mount point that contains the directory decides. */
+function isNoExec(directory: string): boolean {
+  let best = '';
+  let options = '';
+  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
+    const [, , , , point = '', mountOptions = ''] = line.split(' ');
+    const isInside = directory === point || directory.startsWith(point.endsWith('/') ? point : `${point}/`);
+    if (point !== '' && isInside && point.length >= best.length) [best, options] = [point, mountOptions];
+  }
+  return options.split(',').includes('noexec');
+}
+
+/**
+ * Reads a regular file that this user owns and no other user can write to. Returns undefined for any other file and for more than
+ * `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read. The calls are synchronous,
+ * because a small file takes less time than the trip through Node's thread pool. Throws when the file cannot be opened.
+ */
+export function readOwnFile(path: string, maxBytes: number): Buffer | undefined {
+  const file = openSync(path, READING);
+  try {
+    const facts = fstatSync(file);
+    return isOwnFile(facts) && facts.size <= maxBytes ? readAll(file, facts.size) : undefined;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function isOwnFile(facts: Stats): boolean {
+  return facts.isFile() && facts.uid === ownUser() && !isOpenToOthers(facts);
+}
+
+/** The first `size` bytes, fewer when the file has shrunk. */
+function readAll(file: number, size: number): Buffer {
+  const bytes = Buffer.allocUnsafe(size);
+  let read = 0;
+  while (read < size) {
+    const more = readSync(file, bytes, read, size - read, read);
+    if (more === 0) break;
+    read += more;
+  }
+  return bytes.subarray(0, read);
+}

@@ -1,0 +1,208 @@
+// Built kernels on disk. A file is named by what it was built from, written under another name and renamed, and ends
+// with a digest of itself: a reader sees a whole, right file or none, whoever else writes, crashes or fills the disk.
+//
+// When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder
+// takes its place, and the next process builds the kernels again.
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, rmSync, utimesSync } from 'node:fs';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import envPaths from 'env-paths';
+import { UnavailableError } from '../../core/base/errors.js';
+import { outside, reasonOf } from '../system/environment-errors.js';
+import { temporaryFolder } from '../system/temporary-folder.js';
+import { type Folder, isStillPrivate, openFolder, readOwnFile } from './cache-folder.js';
+
+export interface CachedFile {
+  readonly path: string;
+  readonly content: Buffer;
+}
+
+const MAGIC: Buffer = Buffer.from('MRKERNEL');
+const DIGEST_BYTES = 32;
+const FOOTER_BYTES: number = DIGEST_BYTES + MAGIC.length;
+/** Enough for some ten thousand kernels. Beyond it the least recently used half goes. */
+const MAX_TOTAL_BYTES = 256 << 20;
+/** Files this young are left alone: another process may be about to load them, or still be writing them. */
+const MIN_AGE_MS = 24 * 3600_000;
+
+export class KernelCache {
+  /** Undefined: nothing is kept. */
+  readonly #wanted: string | undefined;
+  #folder: Folder | undefined;
+  #isPruned = false;
+
+  /** `MILLRACE_CACHE=off` keeps nothing; `MILLRACE_CACHE_DIR` names another directory. */
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.#wanted =
+      env['MILLRACE_CACHE'] === 'off'
+        ? undefined
+        : resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
+  }
+
+  /** Whether what is added is there for the next process. */
+  get isKept(): boolean {
+    return this.#wanted !== undefined;
+  }
+
+  /** Whether something may have been kept. */
+  isThere(): boolean {
+    return this.#wanted !== undefined && existsSync(this.#wanted);
+  }
+
+  /** The file of this name, if it is there and whole. A damaged one is removed. */
+  async find(name: string): Promise<CachedFile | undefined> {
+    const directory = this.#directory();
+    return directory === undefined ? undefined : readWhole(join(directory, name));
+  }
+
+  /** Any whole file whose name begins so: for machines that have no compiler to complete the name with. */
+  async findAny(prefix: string): Promise<CachedFile | undefined> {
+    const directory = this.#directory();
+    const names = directory === undefined ? [] : await readdir(directory).catch(() => []);
+    for (const name of names) {
+      const found = name.startsWith(prefix) && !name.endsWith('.new') ? await this.find(name) : undefined;
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** Rejects with an UnavailableError that names both folders and the reasons when neither can be written to. */
+  async add(name: string, content: Uint8Array): Promise<CachedFile> {
+    if (this.#wanted === undefined) return this.addUnshared(name, content);
+    const folder = this.#open();
+    let reason = 'reason' in folder ? folder.reason : '';
+    if ('path' in folder) {
+      try {
+        const file = await write(folder.path, name, content);
+        await this.#prune(folder.path);
+        return file;
+      } catch (error) {
+        // The disk has filled up or become read-only since the folder was opened.
+        reason = reasonOf(error);
+      }
+    }
+    try {
+      return await write(temporaryFolder(), name, content);
+    } catch (error) {
+      const places = `${this.#wanted} (${reason}); ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
+      throw outside('There is no place for built kernels', places, [
+        'Set MILLRACE_CACHE_DIR to a folder that this user can write to, and nobody else.',
+      ]);
+    }
+  }
+
+  /** A file that `find` will not find: two of one name may be loaded at once, and the loader goes by the path. */
+  async addUnshared(name: string, content: Uint8Array): Promise<CachedFile> {
+    const directory = temporaryFolder();
+    try {
+      return await write(directory, `${randomBytes(8).toString('hex')}-${name}`, content);
+    } catch (error) {
+      throw outside('A built kernel cannot be written', error);
+    }
+  }
+
+  /** The folder to search: the cache folder, or the temporary folder in its place. Undefined when there is none. */
+  #directory(): string | undefined {
+    if (this.#wanted === undefined) return undefined;
+    const folder = this.#open();
+    try {
+      return 'path' in folder ? folder.path : temporaryFolder();
+    } catch {
+      // `add` reports the reason.
+      return undefined;
+    }
+  }
+
+  /** Opens the folder again when it failed for a passing reason, and when it is no longer private. */
+  #open(): Folder {
+    let folder = this.#folder;
+    if (folder === undefined || ('path' in folder ? !isStillPrivate(folder.path) : folder.isPassing)) {
+      folder = this.#folder = openFolder(this.#wanted!);
+      if ('reason' in folder && folder.isUnsafe) warnOnce(this.#wanted!, folder.reason);
+    }
+    return folder;
+  }
+
+  async #prune(directory: string): Promise<void> {
+    if (this.#isPruned) return;
+    this.#isPruned = true;
+    await prune(directory).catch(() => {});
+  }
+}
+
+const warned: Set<string> = new Set();
+
+/** Without this warning nothing would show why each process builds its kernels again. */
+function warnOnce(wanted: string, reason: string): void {
+  if (warned.has(wanted)) return;
+  warned.add(wanted);
+  process.emitWarning(`Built kernels are not kept in ${wanted}, because others could put code there: ${reason}.`, {
+    type: 'MillraceWarning',
+    code: 'ERR_MILLRACE_UNAVAILABLE',
+  });
+}
+
+function readWhole(path: string): CachedFile | undefined {
+  let content: Buffer | undefined;
+  try {
+    const bytes = readOwnFile(path, MAX_TOTAL_BYTES);
+    content = bytes && withoutFooter(bytes);
+  } catch (error) {
+    // ELOOP is a symbolic link and ENXIO a socket: they are removed below. Any other error means that no file can be read.
+    if (!['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+  }
+  try {
+    const now = new Date();
+    if (content) utimesSync(path, now, now);
+    else rmSync(path, { recursive: true, force: true });
+  } catch {
+    // Not ours to touch: it is there all the same.
+  }
+  return content && { path, content };
+}
+
+async function write(directory: string, name: string, content: Uint8Array): Promise<CachedFile> {
+  const path = join(directory, name);
+  const unfinished = join(directory, `${randomBytes(8).toString('hex')}.new`);
+  const body = Buffer.from(content);
+  try {
+    await writeFile(unfinished, Buffer.concat([body, digest(body), MAGIC]), { mode: 0o700, flag: 'wx' });
+    await rename(unfinished, path);
+  } catch (error) {
+    await rm(unfinished, { force: true }).catch(() => {});
+    throw error;
+  }
+  return { path, content: body };
+}
+
+function digest(content: Uint8Array): Buffer {
+  return createHash('sha256').update(content).digest();
+}
+
+function withoutFooter(bytes: Buffer): Buffer | undefined {
+  const length = bytes.length - FOOTER_BYTES;
+  if (length < 0 || !bytes.subarray(length + DIGEST_BYTES).equals(MAGIC)) return undefined;
+  const content = bytes.subarray(0, length);
+  return digest(content).equals(bytes.subarray(length, length + DIGEST_BYTES)) ? content : undefined;
+}
+
+async function prune(directory: string): Promise<void> {
+  const names = await readdir(directory);
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const facts = await stat(join(directory, name)).catch(() => undefined);
+      return { path: join(directory, name), bytes: facts?.size ?? 0, usedMs: facts?.mtimeMs ?? Date.now() };
+    }),
+  );
+  const old = files.filter((file) => Date.now() - file.usedMs > MIN_AGE_MS).toSorted((a, b) => a.usedMs - b.usedMs);
+  // A temporary name this old was left by a process that crashed.
+  const abandoned = old.filter((file) => file.path.endsWith('.new'));
+  let total = files.reduce((sum, file) => sum + file.bytes, 0);
+  const unused = total > MAX_TOTAL_BYTES ? old : [];
+  for (const file of new Set([...abandoned, ...unused])) {
+    if (!file.path.endsWith('.new') && total <= MAX_TOTAL_BYTES / 2) break;
+    await rm(file.path, { force: true });
+    total -= file.bytes;
+  }
+}

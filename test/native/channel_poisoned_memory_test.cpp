@@ -1,0 +1,111 @@
+// When a write clears what an earlier failure poisoned: before its work can be over, since whoever waits for that work,
+// on any channel, looks at once.
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "channel_rig.h"
+
+namespace millrace::testing {
+namespace {
+
+using protocol::Access;
+
+constexpr uint64_t kBytes = 16;
+
+/// Two devices whose arrays of handle 0 the second copies from the first in the middle of a call of the first one's
+/// backend, when the work that was handed over has ended and the call has not returned.
+struct Meeting {
+  Meeting() : first(Listen(), 0), second(backend, 1) {
+    a = first.Stream();
+    b = second.Stream();
+    for (const uint32_t n : {0u, 1u}) {
+      first.Alloc(a, Handle(n), kBytes);
+      second.Alloc(b, Handle(n), kBytes);
+    }
+    MR_EXPECT(first.channel->InstallKernel(Handle(0), {}).ok());
+    MR_EXPECT(first.channel->RegisterHost(Handle(0), host, false).ok());
+    MR_EXPECT(first.channel->ProbePeer(second.channel->id()).ok());
+    MR_EXPECT(second.channel->ProbePeer(first.channel->id()).ok());
+  }
+  RecordingBackend& Listen() {
+    backend.controls.needs_locked_memory = true;
+    backend.controls.on_taken = [this](const std::string& line) {
+      if (!line.starts_with("a0 ") || !is_meeting.exchange(false)) return;
+      second.Wait(b, first, a, std::stoull(line.substr(3)));
+      const Ticket read = second.Copy(b, {second, Handle(0)}, {first, Handle(0)}, kBytes);
+      MR_EXPECT(second.Completes(b, read));
+      has_met = true;
+    };
+    return backend;
+  }
+  void Poison() {
+    backend.controls.refuse_launches = 1;
+    MR_EXPECT(first.Completes(a, first.Launch(a, Handle(0), Handle(0), Access::kWrite)));
+  }
+  /// Whether the other device could use what `write` wrote.
+  bool ClearsPoison(const std::function<Ticket()>& write) {
+    Poison();
+    const size_t failures = second.Failures(b).size();
+    has_met = false;
+    is_meeting = true;
+    MR_EXPECT(first.Completes(a, write()));
+    MR_EXPECT(Eventually([&] { return has_met.load(); }));
+    return second.Failures(b).size() == failures;
+  }
+
+  std::array<std::byte, kBytes> host{};
+  std::atomic<bool> is_meeting{false};
+  std::atomic<bool> has_met{false};
+  RecordingBackend backend;
+  Rig first;
+  Rig second;
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+MR_TEST(a_write_clears_before_its_work_can_be_over) {
+  Meeting meeting;
+  auto& [host, is_meeting, has_met, backend, first, second, a, b] = meeting;
+  const protocol::FillStridedRecord fill{.handle = Handle(0), .element_bytes = 4};
+  const protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 4};
+  const std::vector<protocol::StridedAxis> all{{4, 4, 4}};
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Strided(a, fill, {{4, 4, 0}}); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Strided(a, copy, all); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, Handle(0), Handle(1), kBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, {first, Handle(0)}, {second, Handle(1)}, kBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Launch(a, Handle(0), Handle(0), Access::kWrite); }));
+  // By the pump.
+  MR_EXPECT(meeting.ClearsPoison([&] {
+    return first.Copy(a, {first, Handle(0)}, {first, Handle(0), MemorySpace::kHost}, kBytes);
+  }));
+  // What leaves some of it as it was clears nothing.
+  MR_EXPECT(!meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kBytes - 1); }));
+}
+
+MR_TEST(a_write_that_is_refused_poisons_anew) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  rig.Alloc(a, Handle(0), kBytes);
+  rig.Alloc(a, Handle(1), kBytes);
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  backend.controls.refuse_launches = 1;
+  backend.controls.refuse_fills = 1;
+  rig.Launch(a, Handle(0), Handle(0), Access::kWrite);
+  rig.Nop(a);
+  const Ticket filled = rig.Fill(a, Handle(0), kBytes);
+  const Ticket read = rig.Copy(a, Handle(1), Handle(0), kBytes);
+  MR_EXPECT(rig.Completes(a, read));
+  const auto failures = rig.Failures(a);
+  MR_REQUIRE(failures.size() == 3);
+  MR_EXPECT(failures[1].first == filled && failures[1].status.code() == StatusCode::kLaunchFailed);
+  MR_EXPECT(failures[2].first == read && failures[2].cause == failures[1].id);
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()

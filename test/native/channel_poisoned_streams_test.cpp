@@ -1,0 +1,122 @@
+// Streams whose records can only fail: they waited for a device that was lost, or could not be created. Whoever waits
+// for them counts on what they waited for, so that they fail in their order.
+#include <string>
+
+#include "channel_rig.h"
+
+namespace millrace::testing {
+namespace {
+
+MR_TEST(a_stream_that_waits_for_a_lost_device_fails_and_holds_nobody_up) {
+  RecordingBackend backend;
+  Rig first(backend, 0);
+  Rig second(backend, 1);
+  const uint32_t a = first.Stream();
+  const uint32_t b = second.Stream();
+  const uint32_t c = second.Stream();
+  MR_EXPECT(first.Completes(a, 1) && second.Completes(c, 1));
+  second.Alloc(b, Handle(0), 16);
+  first.channel->Hold(true);
+  const Ticket recorded = first.Nop(a).ticket;
+  second.Wait(b, first, a, recorded);
+  MR_EXPECT(second.Parks(b, ParkReason::kPoint));
+  first.channel->MarkLost(Status(StatusCode::kDeviceLost, "lost by the test"));
+  const Ticket filled = second.Fill(b, Handle(0), 16);
+  const Ticket allocated = second.Alloc(b, Handle(1), 16);
+  const Ticket freed = second.Free(b, Handle(1));
+  MR_EXPECT(second.Completes(b, freed));
+  const auto failures = second.Failures(b);
+  MR_EXPECT(failures.size() == 2 && failures[1].first == filled && failures[1].last == allocated);
+  MR_EXPECT(failures[1].status.code() == StatusCode::kDeviceLost && failures[1].cause == failures[0].id);
+  for (const Failure& failure : failures) MR_EXPECT(failure.lost_device == first.channel->id());
+  // What it would have written is poisoned for others too.
+  const Ticket read = second.Copy(c, Handle(0), Handle(0), 16);
+  MR_EXPECT(second.Completes(c, read));
+  MR_EXPECT(second.Failures(c).at(0).status.code() == StatusCode::kUpstream);
+  first.channel->Hold(false);
+}
+
+/// Two devices with a stream each.
+struct Living {
+  explicit Living(RecordingBackend& backend) : backend(backend), own(backend, 1), other(backend, 2) {
+    near = own.Stream();
+    far = other.Stream();
+    bystander = own.Stream();
+    own.Alloc(near, Handle(0), 16);
+    other.Alloc(far, Handle(0), 16);
+    Turn();
+    MR_EXPECT(own.Completes(near, 2) && other.Completes(far, 2));
+  }
+  /// The channel looks at everything that it was given.
+  void Turn() { MR_EXPECT(own.Completes(bystander, own.Nop(bystander).ticket)); }
+  /// The device has it, and it ends when the test says so.
+  Ticket BeginFill(Rig& rig, uint32_t stream, const char* name) {
+    backend.controls.completes_at_once = false;
+    const Ticket begun = rig.Fill(stream, Handle(0), 16);
+    MR_EXPECT(rig.Logs(std::string(name) + " " + std::to_string(begun) + " fill"));
+    backend.controls.completes_at_once = true;
+    return begun;
+  }
+  /// `failing` waits for both streams and then would write: its last ticket.
+  Ticket FailsInItsOrder(uint32_t failing) {
+    const Ticket first = BeginFill(own, near, "b0");
+    const Ticket second = BeginFill(other, far, "c0");
+    const Ticket waited = own.Wait(failing, own, near, first);
+    own.Wait(failing, other, far, second);
+    const Ticket last = own.Fill(failing, Handle(0), 16);
+    Turn();
+    MR_EXPECT_EQ(own.Completed(failing), waited - 1);
+    own.Backend(0).Complete(first);
+    MR_EXPECT(own.Completes(failing, waited));
+    Turn();
+    MR_EXPECT_EQ(own.Completed(failing), waited);
+    other.Backend(0).Complete(second);
+    MR_EXPECT(own.Completes(failing, last));
+    return last;
+  }
+
+  RecordingBackend& backend;
+  Rig own;
+  Rig other;
+  uint32_t near = 0;
+  uint32_t far = 0;
+  uint32_t bystander = 0;
+};
+
+MR_TEST(a_poisoned_stream_waits_for_devices_that_live_before_it_fails) {
+  RecordingBackend backend;
+  Rig lost(backend, 0);
+  Living living(backend);
+  Rig& own = living.own;
+  const uint32_t a = lost.Stream();
+  const uint32_t poisoned = own.Stream();
+  lost.channel->Hold(true);
+  const Ticket never = lost.Nop(a).ticket;
+  const Ticket doom = own.Wait(poisoned, lost, a, never);
+  lost.channel->MarkLost(Status(StatusCode::kDeviceLost, "lost by the test"));
+  MR_EXPECT(own.Completes(poisoned, doom));
+  const Ticket last = living.FailsInItsOrder(poisoned);
+  const Ticket again = own.Wait(poisoned, lost, a, never);
+  MR_EXPECT(own.Completes(poisoned, again));
+  const auto failures = own.Failures(poisoned);
+  MR_REQUIRE(failures.size() == 2);
+  MR_EXPECT(failures[1].first == doom + 1 && last < again && failures[1].last == again);
+  MR_EXPECT(failures[1].status.code() == StatusCode::kDeviceLost && failures[1].cause == failures[0].id);
+  lost.channel->Hold(false);
+}
+
+MR_TEST(a_stream_that_could_not_be_created_waits_before_it_fails) {
+  RecordingBackend backend;
+  Living living(backend);
+  backend.controls.refuse_streams = 1;
+  const uint32_t none = living.own.Stream();
+  const Ticket last = living.FailsInItsOrder(none);
+  const auto failures = living.own.Failures(none);
+  MR_REQUIRE(failures.size() == 2);
+  MR_EXPECT(failures[1].first == 2 && failures[1].last == last && failures[1].status.code() == StatusCode::kState);
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()

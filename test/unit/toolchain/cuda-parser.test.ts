@@ -1,0 +1,215 @@
+// Reading CUDA texts by their tokens: kernels, what the CPU device refuses and what it rewrites; compilers' messages.
+import { expect, test } from 'vitest';
+import { coroutineEdits } from '../../../src/toolchain/cuda-to-cpu/coroutines.js';
+import { parseLog } from '../../../src/toolchain/base/diagnostics.js';
+import { applyEdits } from '../../../src/toolchain/cuda-parser/source-edits.js';
+import { kernelNames, rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
+import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import { specOf } from './run-image.js';
+
+function caught(run: () => void): CompileError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof CompileError) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+const refusal = (source: string): CompileError => caught(() => refuseOnCpu(specOf(source, 'k'), tokenize(source)));
+
+test('comments, strings and directives are no tokens', () => {
+  const { tokens, directives } = tokenize('a /* b\n c */ "d // e" // f\n#define g h \\\n i\n  j R"x(k)" )x" 1.5e-3f l\'m');
+  expect(tokens.filter(({ kind }) => kind === 'name').map(({ text, line, column }) => [text, line, column])).toEqual([
+    ['a', 1, 1],
+    ['j', 5, 3],
+    ['l', 5, 25],
+    ['m', 5, 27],
+  ]);
+  expect(tokens.filter(({ kind }) => kind === 'string').map(({ text }) => text)).toEqual(['"d // e"', 'R"x(k)" )x"']);
+  expect(directives).toEqual([{ text: '#define g h \\\n i', line: 3, column: 1 }]);
+});
+
+test('line markers set the line', () => {
+  const { tokens } = tokenize('# 7 "kernel.cu"\na\n#line 20\n\nb');
+  expect(tokens.map(({ text, line }) => [text, line])).toEqual([
+    ['a', 7],
+    ['b', 21],
+  ]);
+});
+
+test('kernels are found, templates and comments are none', () => {
+  const names = kernelNames(`
+    // extern "C" __global__ void commented(int x);
+    extern "C" { static int helper(int a); namespace inner { __global__ void inBlock(Pair<int, float> p, const float* __restrict__ x) {} } }
+    template <typename T> __global__ void generic(T* x) { }
+    extern "C" __global__ void twice(int*);
+    extern "C" __global__ void twice(int*) { if (true) { } }
+    extern "C" __global__ __launch_bounds__(256) void bounded(void (*f)(int, int), int n = 3) {}`);
+  expect(names).toEqual(['inBlock', 'twice', 'bounded']);
+});
+
+const rewritten = (source: string): string => rewriteForCpu(source).text;
+
+test('indices become parameters, unless the body has scopes that would not see them', () => {
+  const indices = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
+  expect(rewritten('\n__global__ void a(int n) { }')).toBe(`\n__global__ void a(${indices}, int n) { }`);
+  expect(rewritten('__global__ void a(void);\n__global__ void a() { }')).toBe(
+    `__global__ void a(${indices});\n__global__ void a(${indices}) { }`,
+  );
+  for (const body of ['auto f = [](int v) { return v + threadIdx.x; };', 'struct S { int v = threadIdx.x; };']) {
+    const text = `__global__ void a(int n);\n__global__ void a(int n) { ${body} }`;
+    expect(rewritten(text)).toBe(text);
+  }
+});
+
+test('the bounds of a kernel are told before it, once, on its line', () => {
+  const text = `extern "C" {\nstatic const int W = 8;\n__global__ void __launch_bounds__(max(W, 4), 2)\nk(int n); }
+extern "C" __global__ __launch_bounds__(W) void k(int n) { }`;
+  const [, , declared, , defined] = rewritten(text).split('\n');
+  expect(declared).toBe('MR_MAX_THREADS(k, max ( W , 4 )) __global__ void __launch_bounds__(max(W, 4), 2)');
+  expect(defined).toMatch(/^extern "C" __global__ __launch_bounds__\(W\) void k\(/);
+});
+
+/** The text as coroutines, without the indices. */
+function awaited(source: string): string {
+  const { tokens } = tokenize(source);
+  return applyEdits(source, tokens, coroutineEdits(specOf(source, 'k'), tokens)).text;
+}
+
+test.each([
+  ['__global__ void k(int* y) { __syncthreads(); }', ' mr_task k(int* y) { (co_await __syncthreads()); co_return;}'],
+  // What calls what waits; what does not is left alone.
+  [
+    '__device__ int plain(int v) { return v; } __device__ __forceinline__ int f(int v) { if (v) return 1; return plain(__any_sync(~0u, v)); }',
+    '__device__ int plain(int v) { return v; } __device__ inline mr_dco<int> f(int v) { if (v) co_return 1; co_return plain((co_await __any_sync(~0u, v))); }',
+  ],
+  [
+    '__device__ void f(); __global__ void k() { f(); return; } __device__ void f() { __syncwarp(); }',
+    '__device__ mr_dco<void> f();  mr_task k() { (co_await f()); co_return; co_return;} __device__ mr_dco<void> f() { (co_await __syncwarp()); co_return;}',
+  ],
+  // Templates, called with arguments and without; types of several words.
+  [
+    'template <typename T, int N = (3 > 2)> static __device__ unsigned long long f(T v) { return __shfl_sync(~0u, v, N); } __global__ void k() { f<int, 4>(f(1)); }',
+    'template <typename T, int N = (3 > 2)> static __device__ mr_dco<unsigned long long> f(T v) { co_return (co_await __shfl_sync(~0u, v, N)); }  mr_task k() { (co_await f<int, 4>((co_await f(1)))); co_return;}',
+  ],
+  // Members: the whole expression that the call belongs to.
+  [
+    'struct S { S* next; __device__ const int* wait() const { __syncthreads(); return 0; } }; __global__ void k(S* s) { int v = s[1].next->wait()[0] + (*s).wait()[1]; }',
+    'struct S { S* next; __device__ mr_dco<const int*> wait() const { (co_await __syncthreads()); co_return 0; } };  mr_task k(S* s) { int v = (co_await s[1].next->wait())[0] + (co_await (*s).wait())[1]; co_return;}',
+  ],
+  [
+    'struct S { __device__ int get(); }; __device__ int S::get() { return __activemask(); } namespace n { __device__ auto g() -> S& { __syncwarp(); } } __global__ void k() { n::g().get(); }',
+    'struct S { __device__ mr_dco<int> get(); }; __device__ mr_dco<int> S::get() { co_return (co_await __activemask()); } namespace n { __device__ auto g() -> mr_dco<S&> { (co_await __syncwarp()); } }  mr_task k() { (co_await (co_await n::g()).get()); co_return;}',
+  ],
+  // Lambdas: one that waits and one that does not, called by their names, where they stand, and as parameters.
+  [
+    '__global__ void k() { auto f = [&](int v) -> int { return __any_sync(~0u, v); }; auto g = [](int v) { return v; }; g(f(1)); [&] { __syncthreads(); }(); }',
+    ' mr_task k() { auto f = [&](int v) -> mr_dco<int> { co_return (co_await __any_sync(~0u, v)); }; auto g = [](int v) { return v; }; g((co_await f(1))); (co_await mr_run([&] () -> mr_dco<void> { (co_await __syncthreads()); co_return;})); co_return;}',
+  ],
+  [
+    'template <class F> __device__ void each(int n, F op) { for (int i = 0; i < n; i++) op(i); } __global__ void k() { each(3, [=](int i) { __syncwarp(); }); }',
+    'template <class F> __device__ mr_dco<void> each(int n, F op) { for (int i = 0; i < n; i++) (co_await op(i)); co_return;}  mr_task k() { (co_await each(3, [=](int i)  -> mr_dco<void> { (co_await __syncwarp()); co_return;})); co_return;}',
+  ],
+  [
+    '__global__ void k(int c) { if (c && __any_sync(1, c) || c > 3) c = c < 3 ? 1 : __shfl_sync(1, c, 2); }',
+    ' mr_task k(int c) { if ((co_await mr_run([&]() -> mr_dco<bool> { if (!(c )) co_return false; co_return bool( (co_await __any_sync(1, c))); })) || c > 3) c = (co_await mr_run([&]() -> mr_dco<mr_result<decltype((true ? 1 : mr_awaited(__shfl_sync(1, c, 2))))>> { if ((c < 3 )) co_return 1 ; else co_return (co_await __shfl_sync(1, c, 2)); })); co_return;}',
+  ],
+  ['extern "C" { __global__ void k() { __syncwarp(); } }', 'extern "C++" {  mr_task k() { (co_await __syncwarp()); co_return;} }'],
+])('what waits becomes a coroutine: %s', (source, expected) => {
+  expect(awaited(source)).toBe(expected);
+});
+
+test.each([
+  ['struct S { __device__ S() { __syncthreads(); } };', 'constructor'],
+  ['struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } };', 'waits in operator(): make it a named function'],
+  ['__device__ auto f(int v) { return __any_sync(~0u, v); }', 'waits in f, whose return type is auto: write the type'],
+  ['__global__ void k(int* y) { auto f = [&](int v) { return __any_sync(~0u, v); }; y[0] = f(1); }', "write '-> T' before its body"],
+  [
+    '__device__ void k(int c) { int v = (c ? __activemask() : 1) + __activemask(); }',
+    'has an expression with a conditional wait, or with a lambda that waits, and with another wait: write two statements',
+  ],
+  ['int v = __activemask();', 'calls __activemask outside the body of a function'],
+])('what cannot wait is an error: %s', (source, what) => {
+  const error = caught(() => awaited(source));
+  expect(error.diagnostics[0]).toMatchObject({ code: 'K402', line: 1 });
+  expect(error.message).toContain(what);
+});
+
+test('columns are found again behind what was written in', () => {
+  const source = 'int a;\n__global__ void k(int* y) { foo; __syncthreads(); bar; }\n  baz;';
+  const { tokens } = tokenize(source);
+  const { text, restore } = rewriteForCpu(source, tokens, coroutineEdits(specOf(source, 'k'), tokens));
+  const lines = text.split('\n');
+  for (const name of ['foo', 'bar', 'baz', 'k(']) {
+    const line = lines.findIndex((one) => one.includes(name));
+    const message = (row: string): string => `kernel.cu:${line + 1}:${row.indexOf(name) + 1}: error: '${name}' was not declared`;
+    expect(restore(message(lines[line]!))).toBe(message(source.split('\n')[line]!));
+  }
+});
+
+test.each([
+  ['asm volatile("mov.u32 %0, %clock;" : "=r"(t));', 'inline PTX'],
+  ['tex2D<float>(t, 0, 0);', 'textures'],
+  ['thrust::sort(a, b);', 'libraries'],
+  ['__half h;', 'half-precision'],
+  ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
+  ['cg::this_cluster().sync();', 'barriers of clusters'],
+])('%s is refused', (statement, what) => {
+  const error = refusal(`__global__ void k() { ${statement} }`);
+  expect(error.message).toContain(what);
+  expect(error.diagnostics[0]?.code).toBe('K703');
+});
+
+test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp16.h', 'cooperative_groups/memcpy_async.h'])(
+  'the header %s is refused',
+  (header) => {
+    const error = refusal(`#include <stdint.h>\n#include <${header}>\n__global__ void k() {}`);
+    expect(error.diagnostics).toMatchObject([{ code: 'K703', line: 2 }]);
+    expect(error.message).toContain(`uses the header <${header}>, which the CPU device does not have`);
+  },
+);
+
+test('what only looks like it passes', () => {
+  const source =
+    'int half = n / 2; // cub::\nint thrust = 1 << (2 << 3); const char* s = "__half __syncthreads"; float my__half; float any; int __syncthreadsx;';
+  expect(() => refuseOnCpu(specOf(source, 'k'), tokenize(source))).not.toThrow();
+  expect(hasWaits(tokenize(source).tokens)).toBe(false);
+});
+
+test('dynamic shared arrays keep the lines of the text', () => {
+  expect(rewritten('int a;\nvoid f() {\n  extern __shared__\n    unsigned char s[]; s[0] = 1; }')).toBe(
+    'int a;\nvoid f() {\n  unsigned char* const s = reinterpret_cast<unsigned char*>(mr_dynamic_shared);\n s[0] = 1; }',
+  );
+  expect(rewritten('extern "C" { extern __shared__ __align__(8) float s[]; }')).toBe(
+    'extern "C" { static const mr_dynamic_array<float> s{}; }',
+  );
+  const unrelated = 'extern "C" __device__ void k() { __shared__ int s[4]; }';
+  expect(rewritten(unrelated)).toBe(unrelated);
+});
+
+test('messages of g++, nvcc and the linker', () => {
+  expect(parseLog("kernel.cu:3:7: error: 'foo' was not declared in this scope\n    3 | foo\n")).toEqual([
+    { code: 'K702', line: 3, column: 7, message: "'foo' was not declared in this scope" },
+  ]);
+  expect(
+    parseLog('/tmp/a/kernel.cu(3): error: identifier "foo" is undefined\n        y[i] = foo + 1;\n               ^\n\n1 error detected'),
+  ).toEqual([{ code: 'K702', line: 3, column: 14, message: 'identifier "foo" is undefined' }]);
+  const deep =
+    'In file included from x:\nkernel.cu:9:4:   required from here\n/shim/atomics.h:50:17: error: static assertion failed: atomicAdd needs it\n';
+  expect(parseLog(deep)).toEqual([{ code: 'K702', line: 9, column: 4, message: 'static assertion failed: atomicAdd needs it' }]);
+  expect(parseLog("/usr/bin/ld: /tmp/x.o: in function `k':\nkernel.cu:(.text+0x1): undefined reference to `g()'\n")).toMatchObject([
+    { message: "undefined reference to `g()'" },
+  ]);
+});
+
+test('a comment and a directive go on after a backslash that blanks follow', () => {
+  const texts = (source: string): string[] => tokenize(source).tokens.map(({ text }) => text);
+  expect(texts('a // one \\ \t\nasm("")\nb')).toEqual(['a', 'b']);
+  expect(texts('a // one \\ two\nb')).toEqual(['a', 'b']);
+  expect(texts('#define M \\  \r\n asm("")\nb')).toEqual(['b']);
+});

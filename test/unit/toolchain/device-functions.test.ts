@@ -1,0 +1,269 @@
+// What else device code finds on the CPU device: the rarer functions, every type of every atomic, variables of a module,
+// printf. The texts go through nvcc too, where it is, so that nothing is tested that CUDA lacks.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { ImageRunner, specOf, type ImageLaunch } from './run-image.js';
+
+const NVCC = '/usr/local/cuda/bin/nvcc';
+const ONE: ImageLaunch = { grid: [1, 1, 1], block: [1, 1, 1] };
+
+const TINY = 2 ** -149;
+/** One more than 1 in float, and in double. */
+const [F1, D1] = [1 + 2 ** -23, 1 + 2 ** -52];
+const THIRD = Math.fround(1 / 3);
+const third = THIRD < 1 / 3 ? [THIRD, THIRD + 2 ** -25] : [THIRD - 2 ** -25, THIRD];
+const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
+
+/** Expressions, and what they give to six digits, or exactly. */
+const NEAR: readonly (readonly [expression: string, value: number])[] = [
+  ['erfinv(0.5)', 0.4769362762044699],
+  ['erfinv(-0.999)', -2.326753765513525],
+  ['erfcinv(1e-100)', 15.065574702593],
+  ['erfcinvf(1.5f)', -0.4769362762044699],
+  ['erf(erfinv(0.3))', 0.3],
+  ['erfcx(2.0)', 0.2553956763105057],
+  ['erfcx(100.0)', 0.005641613782989433],
+  ['normcdf(1.0)', 0.8413447460685429],
+  ['normcdfinv(0.975)', 1.959963984540054],
+  ['normcdfinvf(0.025f)', -1.959963984540054],
+  ['j0(1.0)', 0.7651976865579666],
+  ['j1f(1.0f)', 0.4400505857449335],
+  ['jn(2, 1.0)', 0.1149034849319005],
+  ['y0(1.0)', 0.08825696421567697],
+  ['yn(3, 2.0)', -1.12778377684043],
+  ['norm4d(1.0, 2.0, 2.0, 4.0)', 5],
+  ['rnorm3df(1.0f, 2.0f, 2.0f)', 1 / 3],
+  ['rnorm4d(1.0, 1.0, 1.0, 1.0)', 0.5],
+  ['rhypot(3.0, 4.0)', 0.2],
+  ['rhypotf(3.0f, 4.0f)', 0.2],
+  ['rcbrt(8.0)', 0.5],
+  ['exp10(2.0)', 100],
+  ['sinpi(0.5)', 1],
+  ['cospif(1.0f)', -1],
+  ['tgamma(5.0)', 24],
+  ['lgammaf(5.0f)', Math.log(24)],
+  ['expm1(1e-10)', 1e-10],
+  ['log1pf(1e-10f)', 1e-10],
+  ['asinh(1.0)', Math.asinh(1)],
+  ['acoshf(2.0f)', Math.acosh(2)],
+  ['atanh(0.5)', Math.atanh(0.5)],
+  ['__powf(2.0f, 0.5f)', Math.SQRT2],
+  ['__fdividef(1.0f, 3.0f)', 1 / 3],
+  ['__sinf(1.0f) * __cosf(1.0f) * __tanf(1.0f)', Math.sin(1) ** 2],
+  ['__logf(2.0f) + __log2f(2.0f) + __log10f(2.0f)', Math.LN2 + 1 + Math.LOG10E * Math.LN2],
+];
+const EXACT: readonly (readonly [expression: string, value: number])[] = [
+  ['ilogb(10.0)', 3],
+  ['scalbln(1.5, 4l)', 24],
+  ['llrint(2.5)', 2],
+  ['llroundf(2.5f)', 3],
+  ['nan("") != nan("")', 1],
+  ['__fadd_rd(1.0f, 1e-20f)', 1],
+  ['__fadd_ru(1.0f, 1e-20f)', F1],
+  ['__fadd_rz(-1.0f, 1e-20f)', -1 + 2 ** -24],
+  ['__fadd_ru(1.0f, 1.0f)', 2],
+  ['__fsub_rd(1.0f, 1e-20f)', 1 - 2 ** -24],
+  ['__fadd_rz(3.4028234e38f, 3.4028234e38f)', MAX_FLOAT],
+  ['__fadd_ru(3.4028234e38f, 3.4028234e38f)', Infinity],
+  ['__fadd_rd(INFINITY, 1.0f)', Infinity],
+  ['__fmul_rd(0.1f, 10.0f)', 1],
+  ['__fmul_ru(0.1f, 10.0f)', F1],
+  ['__fdiv_rd(1.0f, 3.0f)', third[0]!],
+  ['__fdiv_ru(1.0f, 3.0f)', third[1]!],
+  ['__fdiv_ru(1.0f, -3.0f)', -third[0]!],
+  ['__frcp_rz(3.0f)', third[0]!],
+  ['__fdiv_rz(1.0f, 0.0f)', Infinity],
+  ['__fsqrt_rd(2.0f) < __fsqrt_ru(2.0f)', 1],
+  ['__fsqrt_ru(4.0f)', 2],
+  ['__fmaf_rd(1.0f, 1.0f, -1e-30f)', 1 - 2 ** -24],
+  ['__fmaf_ru(1.0f, 1.0f, 1e-30f)', F1],
+  ['__fmaf_rz(1.0f, 1.0f, 1e-30f)', 1],
+  ['__dadd_ru(1.0, 1e-30)', D1],
+  ['__ddiv_rd(1.0, 3.0) < __ddiv_ru(1.0, 3.0)', 1],
+  ['__drcp_rn(4.0)', 0.25],
+  ['__int2float_rd(16777217)', 16777216],
+  ['__int2float_ru(16777217)', 16777218],
+  ['__int2float_rz(-16777217)', -16777216],
+  ['__ull2float_ru(18446744073709551615ull)', 2 ** 64],
+  ['__ull2float_rd(18446744073709551615ull)', 2 ** 64 - 2 ** 40],
+  ['__ll2double_ru(9007199254740993ll)', 9007199254740994],
+  ['__double2float_ru(1e-60)', TINY],
+  ['__double2float_rd(1e300)', MAX_FLOAT],
+  ['__double2float_rz(-1e300)', -MAX_FLOAT],
+  ['__rhadd(3, 4)', 4],
+  ['__urhadd(4294967295u, 4294967294u)', 4294967295],
+  ['__funnelshift_lc(5u, 6u, 32u)', 5],
+  ['__funnelshift_rc(5u, 6u, 40u)', 6],
+  ['__dp4a(0x01fe03fc, 0x05060708, 9)', 9 + 5 - 12 + 21 - 32],
+  ['__dp4a(0xff000001u, 0x02000003u, 1u)', 1 + 510 + 3],
+  ['__dp2a_lo((int)0xffff0003, 0x00000204, 10)', 10 + 12 - 2],
+  ['__dp2a_hi(0x00020003u, 0x05060000u, 1u)', 1 + 18 + 10],
+  ['__fns(0b101100u, 0u, 2)', 3],
+  ['__fns(0b101100u, 4u, -1)', 3],
+  ['__fns(0b101100u, 3u, 0)', 3],
+  ['__fns(0b1u, 1u, 1)', 4294967295],
+  ['llmin(-5ll, 3ll) + (long long)ullmax(5ull, 3ull)', 0],
+  ['(float)clock() != 0.0f || clock64() != 0', 1],
+];
+
+/** Types that an atomic takes, and operations on them: [old, operand, result]. */
+const ATOMICS: readonly (readonly [call: string, types: readonly string[], before: string, after: string])[] = [
+  ['atomicAdd(p, (T)5)', ['int', 'unsigned', 'unsigned long long', 'float', 'double'], '7', '12'],
+  ['atomicSub(p, (T)5)', ['int', 'unsigned'], '7', '2'],
+  ['atomicExch(p, (T)5)', ['int', 'unsigned', 'unsigned long long', 'float'], '7', '5'],
+  ['atomicMin(p, (T)5)', ['int', 'unsigned', 'long long', 'unsigned long long'], '7', '5'],
+  ['atomicMax(p, (T)9)', ['int', 'unsigned', 'long long', 'unsigned long long'], '7', '9'],
+  ['atomicMin(p, (T)-5)', ['int', 'long long'], '-2', '-5'],
+  ['atomicMax(p, (T)-1)', ['unsigned', 'unsigned long long'], '7', '(T)-1'],
+  ['atomicInc(p, (T)7)', ['unsigned'], '7', '0'],
+  ['atomicDec(p, (T)7)', ['unsigned'], '0', '7'],
+  ['atomicCAS(p, (T)7, (T)1)', ['int', 'unsigned', 'unsigned long long', 'unsigned short'], '7', '1'],
+  ['atomicCAS(p, (T)8, (T)1)', ['int', 'unsigned', 'unsigned long long', 'unsigned short'], '7', '7'],
+  ['atomicAnd(p, (T)12)', ['int', 'unsigned', 'unsigned long long'], '10', '8'],
+  ['atomicOr(p, (T)12)', ['int', 'unsigned', 'unsigned long long'], '10', '14'],
+  ['atomicXor(p, (T)12)', ['int', 'unsigned', 'unsigned long long'], '10', '6'],
+];
+const atomicCases = ATOMICS.flatMap(([call, types, before, after]) =>
+  types.flatMap((type) => {
+    // CUDA has the 16-bit form in the scope of the device alone.
+    const scopes = type === 'unsigned short' ? [''] : ['', '_block', '_system'];
+    return scopes.map((scope) => ({ call: call.replace('(', `${scope}(`), type, before, after }));
+  }),
+);
+
+const VECTORS = ['char', 'uchar', 'short', 'ushort', 'int', 'uint', 'long', 'ulong', 'longlong', 'ulonglong', 'float', 'double'];
+const vectorLines = VECTORS.flatMap((name) => [
+  `{ ${name}1 v = make_${name}1(1); sum += v.x; }`,
+  `{ ${name}2 v = make_${name}2(1, 2); sum += v.x + v.y; static_assert(alignof(${name}2) == 2 * sizeof(v.x), "pair"); }`,
+  `{ ${name}3 v = make_${name}3(1, 2, 3); sum += v.x + v.y + v.z; static_assert(sizeof(v) == 3 * sizeof(v.x), "triple"); }`,
+  `{ ${name}4 v = make_${name}4(1, 2, 3, 4), w = v; w.w += v.x; sum += w.x + w.y + w.z + w.w; }`,
+]);
+
+const SOURCE = `#include <cstdint>
+#include <cstdio>
+extern "C" __global__ void near_values(double* out) {
+${NEAR.map(([expression], i) => `  out[${i}] = ${expression};`).join('\n')}
+}
+extern "C" __global__ void exact_values(double* out) {
+${EXACT.map(([expression], i) => `  out[${i}] = ${expression};`).join('\n')}
+}
+extern "C" __global__ void atomics(int* wrong) {
+${atomicCases
+  .map(
+    ({ call, type, before, after }, i) => `  {
+    typedef ${type} T;
+    __shared__ T word;
+    T* p = &word;
+    *p = ${before};
+    const T old = ${call};
+    wrong[${i}] = !(old == (T)${before} && word == (T)${after});
+  }`,
+  )
+  .join('\n')}
+}
+extern "C" __global__ void vectors(double* out) {
+  double sum = 0;
+${vectorLines.map((one) => `  ${one}`).join('\n')}
+  const dim3 shape(4, 5);
+  out[0] = sum + shape.x * 10000 + shape.z;
+}
+struct Counters { int calls; float sum; };
+__device__ Counters counters = {100, 0.5f};
+__device__ int plain;
+static __device__ volatile unsigned last[4];
+__constant__ float table[2][2] = {{1.0f, 2.0f}, {3.0f, 4.0f}};
+__constant__ const int primes[] = {2, 3, 5, 7};
+extern "C" __global__ void variables(double* out) {
+  atomicAdd(&counters.calls, 1);
+  atomicAdd(&counters.sum, table[threadIdx.x / 2][threadIdx.x % 2] * primes[threadIdx.x]);
+  plain += 1;
+  last[threadIdx.x] = threadIdx.x + 1;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    out[0] = counters.calls;
+    out[1] = counters.sum;
+    out[2] = plain > 0;
+    out[3] = last[0] + last[1] * 10 + last[2] * 100 + last[3] * 1000;
+  }
+}
+extern "C" __global__ void prints(int n) {
+  printf("%d %i %u %x %X %o %c %s %%|", -n, n, 7u, 255, 255, 8, 'q', "text");
+  printf("%5d|%-5d|%05d|%+d|%#x|%.3s|", n, n, n, n, 255, "abcdef");
+  printf("%f %.2f %e %g %G %a|%8.3f|", 1.5f, 2.25, 12345.678, 0.0001, 1e20, 1.0, 3.14159f);
+  printf("%ld %lu %lld %llu %llx|%hd %hhd|%zu\\n", -1l, 2ul, -3ll, 18446744073709551615ull, 255ull, (short)-4, (signed char)-5, sizeof(int));
+  printf("%u %u %d\\n", blockIdx.x, threadIdx.x, (int)printf("inner\\n"));
+}
+extern "C" __global__ void lines(int n) {
+  printf("block %u thread %u %s\\n", blockIdx.x, threadIdx.x, "................................................................");
+}
+`;
+
+let runner: ImageRunner;
+let image: string;
+const scratch = mkdtempSync(join(tmpdir(), 'millrace-functions-'));
+
+beforeAll(async () => {
+  runner = new ImageRunner();
+  const compiler = await CpuCompiler.open();
+  image = join(scratch, 'functions.so');
+  writeFileSync(image, await compiler.compile(specOf(SOURCE, 'near_values'), kernelNames(SOURCE)));
+}, 60_000);
+afterAll(() => {
+  runner.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+test('nvcc takes the same text', (context) => {
+  if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
+  const file = join(scratch, 'functions.cu');
+  writeFileSync(file, SOURCE);
+  execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(scratch, 'functions.ptx'), file], { stdio: ['ignore', 'inherit', 'pipe'] });
+}, 60_000);
+
+test('the rarer functions, to six digits', () => {
+  const out = new Float64Array(NEAR.length);
+  runner.run(image, 'near_values', ONE, [out]);
+  for (const [i, [expression, value]] of NEAR.entries()) {
+    expect(Math.abs(out[i]! - value), `${expression} is ${out[i]}, not ${value}`).toBeLessThanOrEqual(1e-6 * Math.abs(value));
+  }
+});
+
+test('rounding in a given direction, and integers, exactly', () => {
+  const out = new Float64Array(EXACT.length);
+  runner.run(image, 'exact_values', ONE, [out]);
+  for (const [i, [expression, value]] of EXACT.entries()) expect(out[i], expression).toBe(value);
+});
+
+test('every atomic on every type that CUDA has it for, in every scope', () => {
+  const wrong = new Int32Array(atomicCases.length).fill(2);
+  runner.run(image, 'atomics', ONE, [wrong]);
+  expect(atomicCases.filter((_unused, i) => wrong[i] !== 0)).toEqual([]);
+});
+
+test('every vector type', () => {
+  const out = new Float64Array(1);
+  runner.run(image, 'vectors', ONE, [out]);
+  expect(out[0]).toBe(VECTORS.length * (1 + 3 + 6 + 11) + 40_001);
+});
+
+test('variables of the module, initialised and not', () => {
+  const out = new Float64Array(4);
+  runner.run(image, 'variables', { ...ONE, block: [4, 1, 1] }, [out]);
+  expect([...out]).toEqual([104, 0.5 + 2 + 6 + 15 + 28, 1, 4321]);
+});
+
+test('printf with every conversion, in whole lines', () => {
+  const printed = runner.run(image, 'prints', ONE, [{ value: Int32Array.of(42) }]);
+  expect(printed).toBe(
+    '-42 42 7 ff FF 10 q text %|   42|42   |00042|+42|0xff|abc|1.500000 2.25 1.234568e+04 0.0001 1E+20 0x1p+0|   3.142|' +
+      '-1 2 -3 18446744073709551615 ff|-4 -5|4\ninner\n0 0 6\n',
+  );
+  const lines = runner.run(image, 'lines', { grid: [50, 1, 1], block: [20, 1, 1], threads: 2 }, [{ value: Int32Array.of(0) }]).split('\n');
+  expect(lines).toHaveLength(1001);
+  expect(lines.slice(0, -1).filter((text) => !/^block \d+ thread \d+ \.{64}$/.test(text))).toEqual([]);
+});

@@ -1,0 +1,199 @@
+// The barrier of the grid as the emitted text has it for CUDA, run by one thread of the system for each thread of the grid:
+// a block is a copy of the image, and the place where blocks meet is what the copies have in common. And the CPU device's
+// form of the same kernels, with a barrier of this test's program.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import { i32 } from '../../../src/core/elements/dtype.js';
+import { inout, input, type Kernel, output } from '../../../src/core/kernels/kernel.js';
+import { MAX_STREAMS } from '../../../src/protocol/protocol.gen.js';
+import { withText } from '../compiler/support.js';
+import { BLOCK, RandomKernel } from './random-kernel.js';
+import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const NVCC = '/usr/local/cuda/bin/nvcc';
+const NO_LIMIT = 2 ** 31 - 1;
+const TURNS = 7;
+/** Threads that spin make a run slow where there are few cores. */
+const KERNELS = 3;
+const directory = mkdtempSync(join(tmpdir(), 'millrace-grid-'));
+let runner: ImageRunner;
+beforeAll(() => {
+  runner = new ImageRunner();
+});
+afterAll(() => {
+  runner.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+// Who is left counts itself once a turn, and sees behind the barrier how many were.
+const leaving = kernel(
+  'leaving',
+  { until: input(i32), counts: inout(i32), seen: output(i32) },
+  ({ until, counts, seen }, { i, atomicAdd, gridSync }) => {
+    let last = 0;
+    for (let turn = 0; turn < counts.length; turn++) {
+      if (until[i]! <= turn) {
+        seen[i] = last;
+        return;
+      }
+      atomicAdd(counts, turn, 1);
+      gridSync();
+      last = counts[turn]!;
+    }
+    seen[i] = last;
+  },
+  { bounds: 'unchecked' },
+);
+
+/** The text as CUDA has it. All in one, each in a namespace, since every one brings its helpers. */
+function onThreads(name: string, kernels: readonly Kernel[]): string {
+  const place = `static __device__ MrGrid mr_grids[${MAX_STREAMS}];`;
+  const common = '__attribute__((visibility("default"))) extern MrGrid mr_grids[] __asm__("mr_grids");';
+  for (const { source } of kernels) expect(source).toContain(place);
+  const text = together(kernels).replaceAll(place, common);
+  const source = join(directory, `${name}.cpp`);
+  const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`).join('\n');
+  writeFileSync(source, `#include "cuda_on_threads.h"\n${rewriteForCpu(text).text}\n${exported}\n`);
+  const barriers = join(directory, 'barriers.o');
+  const path = join(directory, `${name}-threads.so`);
+  const includes = ['-I', HERE, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include')];
+  execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);
+  const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
+  execFileSync('g++', [...flags, ...includes, source, barriers, '-o', path]);
+  return path;
+}
+
+async function inRegions(name: string, kernels: readonly Kernel[]): Promise<string> {
+  const entries = kernels.map(({ build }) => build.entry);
+  const path = join(directory, `${name}-regions.so`);
+  writeFileSync(path, await (await CpuCompiler.open()).compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
+  return path;
+}
+
+function together(kernels: readonly Kernel[]): string {
+  const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
+  return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
+}
+
+test('threads and blocks meet, whoever has left', { timeout: 120_000 }, () => {
+  const path = onThreads('leaving', [leaving]);
+  const [blocks, width] = [5, 6];
+  for (const [title, endOf] of [
+    ['all stay', () => 99],
+    ['all leave at once', () => 3],
+    ['blocks leave', (block) => (block * 2) % 9],
+    ['the first thread leaves', (_block, thread) => (thread === 0 ? 0 : 99)],
+    ['the first block leaves', (block) => (block === 0 ? 0 : 99)],
+    ['all at different times', (block, thread) => (block * 5 + thread * 3) % 10],
+  ] as readonly [string, (block: number, thread: number) => number][]) {
+    for (const extent of [NO_LIMIT, blocks * width - 4]) {
+      const until = Int32Array.from({ length: blocks * width }, (_, i) => endOf(Math.floor(i / width), i % width));
+      const counts = new Int32Array(TURNS);
+      const seen = new Int32Array(until.length);
+      const args = [
+        until,
+        int(until.length),
+        counts,
+        int(TURNS),
+        seen,
+        int(seen.length),
+        int(extent),
+        int(NO_LIMIT),
+        int(NO_LIMIT),
+        int(77),
+      ];
+      runner.run(path, leaving.build.entry, { grid: [blocks, 1, 1], block: [width, 1, 1], threads: 0 }, args);
+      const within = until.subarray(0, Math.min(extent, until.length));
+      const expected = Array.from({ length: TURNS }, (_, turn) => within.filter((end) => end > turn).length);
+      expect([...counts], title).toEqual(expected);
+      expect([...seen.subarray(0, within.length)], title).toEqual(
+        [...within].map((end) => (end === 0 ? 0 : expected[Math.min(end, TURNS) - 1]!)),
+      );
+    }
+  }
+});
+
+interface Made {
+  /** Some of its barriers are of the grid. */
+  readonly wide: Kernel;
+  /** All are of the block: blocks exchange nothing, so that the result is the same. */
+  readonly plain: Kernel;
+}
+
+function randomKernels(bounds: 'checked' | 'unchecked', seed: number): Made[] {
+  const made: Made[] = [];
+  for (let at = seed; made.length < KERNELS && at < seed + 4000; at++) {
+    const { text } = new RandomKernel(at, bounds === 'checked');
+    let barriers = 0;
+    const wide = text
+      .replace('syncthreads, syncwarp', 'gridSync, syncthreads, syncwarp')
+      .replaceAll('syncthreads();', (barrier) => (barriers++ % 2 === 0 ? 'gridSync();' : barrier));
+    const params = { x: input(i32), y: inout(i32), n: i32, m: i32 };
+    try {
+      const one = {
+        wide: kernel(`w${at}`, params, withText(wide), { bounds }),
+        plain: kernel(`p${at}`, params, withText(text), { bounds }),
+      };
+      // Something to get wrong: a loop or a branch around a barrier, or somebody who leaves before one.
+      if (/^ {4,}MR_SYNC_GRID/m.test(one.wide.source)) made.push(one);
+    } catch (error) {
+      if (!(error instanceof CompileError) || error.diagnostics[0]!.code !== 'K401') throw new Error(wide, { cause: error });
+    }
+  }
+  expect(made.length).toBe(KERNELS);
+  return made;
+}
+
+test.each([
+  ['checked', 1],
+  ['unchecked', 30_001],
+] as const)(
+  '%s kernels at random, from %d, give what they give without waiting for other blocks',
+  { timeout: 300_000 },
+  async (bounds, seed) => {
+    const made = randomKernels(bounds, seed);
+    const wide = made.map((one) => one.wide);
+    const plainPath = await inRegions(
+      `plain-${bounds}`,
+      made.map((one) => one.plain),
+    );
+    const paths = [await inRegions(`wide-${bounds}`, wide), onThreads(`wide-${bounds}`, wide)];
+    const run = (path: string, { build }: Kernel, extent: number, n: number, threads: number): { y: number[]; hasReported: boolean } => {
+      const x = Int32Array.from({ length: 900 }, (_, at) => (at * 7) % 53);
+      const y = Int32Array.from({ length: Math.min(extent, 3 * BLOCK) }, (_, at) => at % 3);
+      const slot = new Uint32Array(16);
+      const args: ImageArgument[] = [x, int(x.length), y, int(y.length), int(n), int(n + 3), int(extent), int(NO_LIMIT), int(NO_LIMIT)];
+      if (build.syncsGrid) args.push(int(5));
+      if (build.isChecked) args.push(slot, new Uint32Array(1));
+      runner.run(path, build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads }, args);
+      return { y: [...y], hasReported: slot[0] !== 0 };
+    };
+    for (const { wide: one, plain } of made) {
+      // Without a tail, and with one.
+      for (const [extent, n] of [
+        [NO_LIMIT, 2],
+        [3 * BLOCK - 17, 5],
+      ] as const) {
+        const expected = run(plainPath, plain, extent, n, 1);
+        for (const path of paths) expect(run(path, one, extent, n, 0), one.source).toEqual(expected);
+      }
+    }
+  },
+);
+
+test('nvcc takes the text', (context) => {
+  if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
+  const path = join(directory, 'leaving.cu');
+  writeFileSync(path, leaving.source);
+  execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(directory, 'leaving.ptx'), path]);
+}, 60_000);

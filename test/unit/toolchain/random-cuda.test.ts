@@ -1,0 +1,62 @@
+// Random CUDA kernels in the form that is chosen for them, against one thread after the other, as coroutines where they wait.
+import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
+import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
+import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
+import { i32, ImageRunner, specOf } from './run-image.js';
+
+const BLOCKS = 3;
+/** More with MILLRACE_SEEDS=from,to. */
+const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,12').split(',').map(Number) as [number, number];
+/** Kernels of one text: what takes time is to compile. */
+const OF_ONE_TEXT = 4;
+
+let runner: ImageRunner;
+let compiler: CpuCompiler;
+beforeAll(async () => {
+  runner = new ImageRunner();
+  compiler = await CpuCompiler.open();
+});
+afterAll(() => runner.close());
+
+const IN = Uint32Array.from({ length: THREADS }, (_unused, i) => (i * 2654435761) >>> 7);
+
+async function compare(seed: number, waits: boolean): Promise<number> {
+  const kernels = Array.from({ length: OF_ONE_TEXT }, (_unused, i) => new RandomCuda(seed * OF_ONE_TEXT + i, `k${seed}_${i}`, waits));
+  const names = kernels.map((_unused, i) => `k${seed}_${i}`);
+  const source = CALLED + kernels.map(({ text }) => text).join('');
+  const image = async (form: KernelForm): Promise<string> => {
+    const file = join(runner.directory, `${form}-${seed}-${waits}.so`);
+    writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
+    return file;
+  };
+  const images = [await image('either'), await image(waits ? 'coroutines' : 'threads')];
+  for (const [i, name] of names.entries()) {
+    const [chosen, plain] = images.map((file) => {
+      const out = new Uint32Array(THREADS * (BLOCKS + 1));
+      runner.run(file, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, IN, i32(3), i32(90)]);
+      return [...out];
+    });
+    expect(chosen, kernels[i]!.text).toEqual(plain);
+  }
+  const { tokens } = tokenize(source);
+  return waits ? formsOf(specOf(source, 'k'), source, tokens, true).cut.length : rowEdits(source, tokens, names).names.length;
+}
+
+test.each([
+  ['with barriers', true],
+  ['without', false],
+])(
+  'random kernels %s give the same in both forms',
+  async (_how, waits) => {
+    let looped = 0;
+    for (let seed = FROM; seed < TO; seed++) looped += await compare(seed, waits);
+    // Those that are left as they are show nothing.
+    expect(looped).toBeGreaterThan((TO - FROM) * OF_ONE_TEXT * 0.2);
+  },
+  600_000,
+);

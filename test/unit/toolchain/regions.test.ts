@@ -1,0 +1,215 @@
+// The CPU device's form of kernels with barriers, against the same text run by one thread of the system for each thread
+// of a block. A barrier that not all threads reach would hang the latter.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
+import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
+import { writtenOf } from '../../support/written.js';
+import { withText } from '../compiler/support.js';
+import { BLOCK, RandomKernel } from './random-kernel.js';
+import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+
+const KERNELS = 8;
+/** Most texts have a barrier that not all threads reach. */
+const ATTEMPTS = 4000;
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const NO_LIMIT = 2 ** 31 - 1;
+
+let runner: ImageRunner;
+const directory = mkdtempSync(join(tmpdir(), 'millrace-regions-'));
+beforeAll(() => {
+  runner = new ImageRunner();
+});
+afterAll(() => {
+  runner.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Kernels of the language with barriers, from the seed on. */
+function kernelsFrom(seed: number, bounds: 'checked' | 'unchecked'): Kernel[] {
+  const made: Kernel[] = [];
+  for (let at = seed; made.length < KERNELS && at < seed + ATTEMPTS; at++) {
+    const { text } = new RandomKernel(at, bounds === 'checked');
+    try {
+      const one = kernel(`r${at}`, { x: input(i32), y: inout(i32), n: i32, m: i32 }, withText(text), { bounds });
+      if (hasUnevenFlow(one)) made.push(one);
+    } catch (error) {
+      if (!(error instanceof CompileError) || error.diagnostics[0]!.code !== 'K401') {
+        throw new Error(text, { cause: error });
+      }
+    }
+  }
+  expect(made.length).toBe(KERNELS);
+  return made;
+}
+
+/** Something to get wrong: a loop or a branch around a barrier, or somebody who leaves before one. */
+function hasUnevenFlow({ source }: Kernel): boolean {
+  return /^ {4,}MR_SYNCTHREADS/m.test(source);
+}
+
+/** All of them in one text, each in a namespace, since every one brings its helpers. */
+function together(kernels: readonly Kernel[]): string {
+  const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
+  return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
+}
+
+async function buildRegions(kernels: readonly Kernel[]): Promise<string> {
+  const compiler = await CpuCompiler.open();
+  const path = join(directory, 'regions.so');
+  const entries = kernels.map(({ build }) => build.entry);
+  writeFileSync(path, await compiler.compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
+  return path;
+}
+
+function buildThreads(kernels: readonly Kernel[]): string {
+  const path = join(directory, 'threads.so');
+  const text = join(directory, 'threads.cpp');
+  const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`);
+  writeFileSync(text, `#include "cuda_on_threads.h"\n${rewriteForCpu(together(kernels)).text}\n${exported.join('\n')}\n`);
+  const includes = ['-I', HERE, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include')];
+  const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
+  const barriers = join(directory, 'barriers.o');
+  execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);
+  execFileSync('g++', [...flags, ...includes, text, barriers, '-o', path]);
+  return path;
+}
+
+/** What a launch leaves: the array, and whether a thread reported something. */
+function run(
+  path: string,
+  made: Kernel,
+  length: number,
+  extent: number,
+  n: number,
+): { readonly y: number[]; readonly hasReported: boolean } {
+  const x = Int32Array.from({ length: 900 }, (_, at) => (at * 7) % 53);
+  const y = Int32Array.from({ length }, (_, at) => at % 3);
+  const slot = new Uint32Array(16);
+  const args: ImageArgument[] = [x, int(x.length), y, int(length), int(n), int(n + 3), int(extent), int(NO_LIMIT), int(NO_LIMIT)];
+  if (made.build.isChecked) args.push(slot, new Uint32Array(1));
+  runner.run(path, made.build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads: 1 }, args);
+  return { y: [...y], hasReported: slot[0] !== 0 };
+}
+
+for (const [bounds, seed] of [
+  ['checked', 1],
+  ['checked', 20_001],
+  ['unchecked', 40_001],
+] as const) {
+  test(`${bounds} kernels at random, from ${seed}`, { timeout: 300_000 }, async () => {
+    const kernels = kernelsFrom(seed, bounds);
+    const [regions, threads] = [await buildRegions(kernels), buildThreads(kernels)];
+    let reports = 0;
+    for (const made of kernels) {
+      // Without a tail, and with one.
+      for (const [extent, n] of [
+        [NO_LIMIT, 2],
+        [3 * BLOCK - 17, 5],
+      ] as const) {
+        const length = Math.min(extent, 3 * BLOCK);
+        const expected = run(threads, made, length, extent, n);
+        expect(run(regions, made, length, extent, n), made.source).toEqual(expected);
+        if (expected.hasReported) reports++;
+      }
+    }
+    if (bounds === 'checked') expect(reports).toBeGreaterThan(KERNELS);
+  });
+}
+
+async function imageOf(made: Kernel): Promise<string> {
+  const compiler = await CpuCompiler.open();
+  const path = join(directory, `${made.build.entry}.so`);
+  writeFileSync(path, await compiler.compile(writtenOf(made, 'off')));
+  return path;
+}
+
+test('print writes whole lines, of every type, from both sides of a barrier', async () => {
+  const made = kernel('told', { x: inout(f32) }, ({ x }, { i, print, syncthreads, u32, f64 }) => {
+    print('100%', `of "${i}"`, u32(i - 1), x[i]!, f64(x[i]!) / 3, i > 1, '\u00fc?');
+    syncthreads();
+    print(i);
+  });
+  const path = await imageOf(made);
+  const args = [Float32Array.of(0.5, -2, 1e20), int(3), int(3), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
+  const printed = runner.run(path, made.build.entry, { grid: [1, 1, 1], block: [4, 1, 1], threads: 1 }, args);
+  expect(printed.split('\n')).toEqual([
+    '100% of "0" 4294967295 0.5 0.166667 false \u00fc?',
+    '100% of "1" 0 -2 -0.666667 false \u00fc?',
+    '100% of "2" 1 1e+20 3.33333e+19 true \u00fc?',
+    '0',
+    '1',
+    '2',
+    '',
+  ]);
+});
+
+test('blocks of three dimensions and of the most threads, with some that leave and values that cross', async () => {
+  const made = kernel('turned', { y: inout(i32) }, ({ y }, { shared, local, syncthreads, threadIdx, blockDim, blockIdx }) => {
+    const s = shared(i32, 1024);
+    const number = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    const threads = blockDim.x * blockDim.y * blockDim.z;
+    const mine = local(i32, 2);
+    let own = number * 3;
+    mine[1] = number;
+    s[number] = own;
+    syncthreads();
+    if (number % 5 === 4) return;
+    own += s[threads - 1 - number]!;
+    syncthreads();
+    y[blockIdx.y * threads + number] = own + mine[1]!;
+  });
+  const path = await imageOf(made);
+  for (const [x, y, z] of [
+    [8, 8, 16],
+    [1024, 1, 1],
+    [1, 1, 1],
+    [3, 5, 7],
+    [1, 64, 1],
+  ] as const) {
+    const threads = x * y * z;
+    const out = new Int32Array(2 * threads);
+    const args = [out, int(out.length), int(NO_LIMIT), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
+    runner.run(path, made.build.entry, { grid: [1, 2, 1], block: [x, y, z] }, args);
+    const one = (n: number): number => (n % 5 === 4 ? 0 : n * 3 + (threads - 1 - n) * 3 + n);
+    expect(out).toEqual(Int32Array.from({ length: 2 * threads }, (_, n) => one(n % threads)));
+  }
+});
+
+const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
+const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
+
+test.skipIf(!hasNvcc)('nvcc takes the same texts (skipped where there is no nvcc)', { timeout: 300_000 }, () => {
+  const memory = kernel(
+    'memory',
+    { y: inout(i32), n: i32 },
+    ({ y, n }, { i, shared, sharedDynamic, local, syncthreads, syncwarp, atomicAdd, atomicMax, threadIdx, print, assert }) => {
+      const tile = shared(i32, [4, 8]);
+      const bytes = sharedDynamic(i32);
+      const mine = local(i32, 4);
+      mine[i & 3] = i;
+      tile[1]![threadIdx.x & 7] = 0;
+      assert(n > 0);
+      syncthreads();
+      atomicAdd(tile[1]!, 2, mine[i & 3]!);
+      if (bytes.length > 0) atomicMax(bytes, 0, i);
+      syncwarp();
+      print('value', y[i]!, n > 1);
+      y[i] = tile[1]![2]!;
+    },
+  );
+  const text = join(directory, 'texts.cu');
+  writeFileSync(text, together([memory, ...kernelsFrom(60_001, 'checked')]));
+  const { status, stderr } = spawnSync(nvcc, ['--ptx', '-w', '-o', join(directory, 'texts.ptx'), text], { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  expect(status).toBe(0);
+});

@@ -1,0 +1,176 @@
+// Kernels on lanes of one and two bytes: random ones against the interpreter of their typed form, and such as end at the
+// limits of what fits against the same kernels one thread after the other; for each width of vectors, in blocks that run
+// together and whose rows fill no group. MILLRACE_KERNELS asks for more of the random ones, MILLRACE_KERNEL_SEED for others.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Kernel } from '../../../src/core/kernels/kernel.js';
+import { i32, input, kernel, output, u8 } from '../../../src/index.js';
+import { interpret } from '../../support/oracle/interpreter.js';
+import { MADE, type Memory } from '../../support/oracle/memory.js';
+import { NARROW_INPUTS, narrowParams, NarrowText } from '../../support/oracle/narrow-text.js';
+import { irOfText, textAsBody } from '../../support/oracle/typed-form.js';
+import { randomFrom } from '../../support/random-text.js';
+import { writtenOf } from '../../support/written.js';
+import { SimdImages, withSimd, WIDTHS } from './simd-images.js';
+import { type ImageArgument, i32 as int } from './run-image.js';
+
+const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 8);
+const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
+const [MASKS, NO_MASKS] = WIDTHS;
+const [ROWS, COLUMNS] = [7, 150];
+/** Three of them run together: groups are full, or there is a rest, or none is full. */
+const BLOCKS = [
+  [64, 2],
+  [33, 3],
+  [7, 4],
+] as const;
+
+let images: SimdImages;
+beforeAll(async () => {
+  images = await SimdImages.open();
+});
+afterAll(() => images.close());
+
+function bytesOf(made: Kernel): number {
+  return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').lanes ?? '')?.[1] ?? 4);
+}
+
+/** One of the ends of the type half of the time. */
+function valuesOf(dtype: keyof typeof MADE, seed: number): Memory {
+  const random = randomFrom(seed);
+  const data = new MADE[dtype](ROWS * COLUMNS) as Uint8Array;
+  const ends = dtype === 'bool' ? [0, 1] : [0, 1, 255, 254, 127, 128, -1, -32_768, 32_767, 65_535];
+  for (let at = 0; at < data.length; at++) data[at] = random(2) === 0 || dtype === 'bool' ? ends[random(ends.length)]! : random(65_536);
+  return data;
+}
+
+interface Scalars {
+  readonly t: number;
+  readonly w: number;
+}
+
+/** What a launch leaves in the last of the arrays. */
+function launch(image: string, made: Kernel, arrays: readonly Memory[], { t, w }: Scalars, [width, height]: readonly [number, number]) {
+  const own = arrays.map((array) => array.slice());
+  const shaped = own.flatMap((array): ImageArgument[] => [array as Uint8Array, int(ROWS), int(COLUMNS)]);
+  const [fault, word] = [new Uint32Array(16), new Uint32Array(1)];
+  const scalars: ImageArgument[] = [{ value: Uint8Array.of(t) }, int(w)];
+  const args = [...shaped, ...scalars, int(COLUMNS), int(ROWS), int(2 ** 31 - 1), ...(made.build.isChecked ? [fault, word] : [])];
+  const grid = [Math.ceil(COLUMNS / width), Math.ceil(ROWS / height), 1] as const;
+  images.runner.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
+  return { left: own.at(-1)!, fault };
+}
+
+describe('random kernels', () => {
+  const found = new Map<number, number>();
+
+  test.each(Array.from({ length: KERNELS }, (_, at) => SEED + at))('%i', { timeout: 60_000 }, async (seed) => {
+    const { text, output: dtype, isChecked } = new NarrowText(seed);
+    const params = narrowParams(dtype);
+    const made = kernel(`narrow_${seed}`, params, textAsBody(text), { bounds: isChecked ? 'checked' : 'unchecked' }) as unknown as Kernel;
+    found.set(bytesOf(made), (found.get(bytesOf(made)) ?? 0) + 1);
+    const names = [...Object.keys(NARROW_INPUTS), 'o'];
+    const types = [...Object.values(NARROW_INPUTS).map((type) => type.dtype), dtype] as (keyof typeof MADE)[];
+    const arrays = types.map((type, at) => valuesOf(type, seed + 100 * at));
+    const random = randomFrom(seed + 5);
+    const scalars = { t: [0, 255, random(256)][random(3)]!, w: [-1, 300, 2 ** 31 - 1, random(150)][random(4)]! };
+    const wanted = arrays.map((array) => array.slice());
+    const shaped = wanted.map((data, at) => [names[at]!, { data, shape: [ROWS, COLUMNS] }] as const);
+    interpret(irOfText(text, params, {}, {}), {
+      arrays: Object.fromEntries(shaped),
+      scalars: { ...scalars },
+      extent: [COLUMNS, ROWS, 2 ** 31 - 1],
+      grid: [Math.ceil(COLUMNS / 50), ROWS, 1],
+      block: [50, 1, 1],
+    });
+    for (const width of WIDTHS) {
+      const image = await images.built(withSimd(made, width));
+      for (const block of BLOCKS) {
+        const { left, fault } = launch(image, made, arrays, scalars, block);
+        const at = left.findIndex((value, place) => value !== wanted.at(-1)![place]);
+        expect(at < 0 ? '' : `${left[at]}, not ${wanted.at(-1)![at]}, at ${at}, ${width} bytes, block ${block[0]}:\n${text}`).toBe('');
+        expect(fault[0]).toBe(0);
+      }
+    }
+  });
+
+  test('some are of bytes, and some of shorts', () => {
+    expect(found.get(1) ?? 0).toBeGreaterThan(0);
+    expect(found.get(2) ?? 0).toBeGreaterThan(0);
+  });
+});
+
+const PARAMS = { a: input(u8, 2), o: output(u8, 2), t: u8, w: i32 };
+type Body = Parameters<typeof kernel<typeof PARAMS>>[2];
+/** Each with the bytes that its lanes have. */
+const AT_LIMITS: Readonly<Record<string, readonly [number, Body]>> = {
+  'the sum of two is 255 at most': [
+    1,
+    ({ a, o }, { i, j }) => void (o[i]![j] = (a[i]![j]! >= 3 ? (a[i]![j]! & 127) + (a[i]![j]! & 127) : 0) ^ 1),
+  ],
+  'the sum of two is 510 and compared with 254': [1, ({ a, o }, { i, j }) => void (o[i]![j] = a[i]![j]! + a[i]![j]! > 254 ? 1 : 0)],
+  'a sum of 255 beside another': [1, ({ a, o }, { i, j, max }) => void (o[i]![j] = j > 2 ? max((a[i]![j]! & 254) + 1, 3) : 1)],
+  'a sum of 256 beside another': [2, ({ a, o }, { i, j, max }) => void (o[i]![j] = j > 2 ? max(a[i]![j]! + 1, 3) : 1)],
+  'a sum of 32767 beside another': [2, ({ a, o }, { i, j, max }) => void (o[i]![j] = j > 2 ? max(a[i]![j]! * 128 + 127, 3) >> 8 : 1)],
+  'a sum of 32768 beside another': [4, ({ a, o }, { i, j, max }) => void (o[i]![j] = j > 2 ? max(a[i]![j]! * 128 + 128, 3) >> 8 : 1)],
+  'a sum is cut off at 255': [1, ({ a, o, t }, { i, j, min }) => void (o[i]![j] = j > 2 ? min(a[i]![j]! + t + 1, 255) : 1)],
+  'and between others': [1, ({ a, o, t }, { i, j, clamp }) => void (o[i]![j] = j > 2 ? clamp(a[i]![j]! + t, 3, 254) : 1)],
+  'and with 255, which it would stop at': [2, ({ a, o }, { i, j }) => void (o[i]![j] = a[i]![j]! + a[i]![j]! > 255 ? 1 : 0)],
+  'a stopped sum is stored: its low bits are wanted': [
+    1,
+    ({ a, o }, { i, j }) => {
+      const sum = a[i]![j]! + a[i]![j]!;
+      if (j > 3) o[i]![j] = sum;
+    },
+  ],
+  'low bits and a comparison of one sum': [
+    2,
+    ({ a, o }, { i, j }) => {
+      const sum = a[i]![j]! + a[i]![j]!;
+      o[i]![j] = sum > 300 ? sum : 7;
+    },
+  ],
+  'a product of 32640': [2, ({ a, o }, { i, j }) => void (o[i]![j] = a[i]![j]! > 1 ? (a[i]![j]! * 128) >> 7 : 0)],
+  'a product of 32895, which is too much': [4, ({ a, o }, { i, j }) => void (o[i]![j] = a[i]![j]! > 1 ? (a[i]![j]! * 129) >> 7 : 0)],
+  'a difference of -255': [2, ({ a, o, t }, { i, j }) => void (o[i]![j] = a[i]![j]! - t < -254 ? 1 : 2)],
+  'a number of any size beside': [2, ({ a, o, w }, { i, j }) => void (o[i]![j] = a[i]![j]! > w ? 1 : w === a[i]![j]! ? 2 : 3)],
+  'an index beside a number of any size': [
+    1,
+    ({ a, o, w }, { i, j }) => void (o[i]![j] = (j + 5 > w || w === j ? 1 : 0) | (w <= j - 7 && a[i]![j]! > 0 ? 2 : 0)),
+  ],
+  'elements a step apart': [
+    1,
+    ({ a, o }, { i, j, idiv }) => void (j < idiv(a.shape[1], 2) && (o[i]![2 * j + 1] = a[i]![2 * j]! ^ a[i]![j]!)),
+  ],
+  'whose threads may leave an array': [1, ({ a, o }, { i, j }) => void (o[i]![j + 9] = a[i]![j]! > 7 || i > 3 ? 1 : 0)],
+};
+
+describe('at the limits', () => {
+  test.each(Object.entries(AT_LIMITS))('%s', { timeout: 60_000 }, async (name, [bytes, body]) => {
+    const made = kernel('limit', PARAMS, body) as unknown as Kernel;
+    expect(bytesOf(made)).toBe(bytes);
+    const expected = await images.built(writtenOf(made, 'off'));
+    const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
+    const beside = /\bw\b/.test(String(body)) ? [-(2 ** 31), -1, 0, 70, 255, 2 ** 31 - 1] : [0];
+    const launches = BLOCKS.flatMap((block) => beside.map((w) => ({ block, w })));
+    const wanted = launches.map(({ block, w }) => launch(expected, made, arrays, { t: 255, w }, block));
+    for (const width of [MASKS!, NO_MASKS!]) {
+      const image = await images.built(withSimd(made, width));
+      for (const [at, { block, w }] of launches.entries()) {
+        const one = launch(image, made, arrays, { t: 255, w }, block);
+        expect(one, `${width} bytes, block ${block[0]}, w ${w}`).toEqual(wanted[at]);
+        expect(one.fault[0]).toBe(name.startsWith('whose') ? 2 : 0);
+      }
+    }
+  });
+});
+
+test('64 lanes of a processor that has no masks', { timeout: 60_000 }, async () => {
+  const made = kernel('unmasked', PARAMS, ({ a, o }, { i, j }) => {
+    if (a[i]![j]! > 127) o[i]![j] = a[i]![j]! + 1;
+  }) as unknown as Kernel;
+  const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
+  const wide = withSimd(made, '64');
+  const image = await images.built({ ...wide, lanes: `#undef __AVX512BW__\n${wide.lanes!}` });
+  const expected = arrays[1]!.map((value, at) => (Number(arrays[0]![at]) > 127 ? Number(arrays[0]![at]) + 1 : Number(value)) as never);
+  for (const block of BLOCKS) expect(launch(image, made, arrays, { t: 0, w: 0 }, block).left).toEqual(expected);
+});

@@ -1,0 +1,44 @@
+// Kernels on lanes, and the same one thread after the other, as images that are run without a device.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { Kernel } from '../../../src/core/kernels/kernel.js';
+import { writtenOf } from '../../support/written.js';
+import { ImageRunner } from './run-image.js';
+
+/** Bytes of a vector: with a processor's masks if it has them, and without. */
+export const WIDTHS: readonly string[] = ['64', '32', '16'];
+
+export class SimdImages {
+  readonly runner: ImageRunner = new ImageRunner();
+  readonly #compiler: CpuCompiler;
+  #count = 0;
+
+  private constructor(compiler: CpuCompiler) {
+    this.#compiler = compiler;
+  }
+
+  static async open(): Promise<SimdImages> {
+    return new SimdImages(await CpuCompiler.open({ ...process.env, MILLRACE_SIMD: 'always' }));
+  }
+
+  /** A file, as the loader wants it. */
+  async built(spec: BuildSpec): Promise<string> {
+    const path = join(this.runner.directory, `image-${this.#count++}.so`);
+    writeFileSync(path, await this.#compiler.compile(spec));
+    return path;
+  }
+
+  close(): void {
+    this.runner.close();
+  }
+}
+
+/** The kernel on lanes of vectors of so many bytes. */
+export function withSimd(made: Kernel, width: string): BuildSpec {
+  const { lanes, ...spec } = writtenOf(made, 'always');
+  expect(lanes).toBeDefined();
+  return { ...spec, lanes: `#define MR_VECTOR_BYTES ${width}\n${lanes!}` };
+}

@@ -1,0 +1,47 @@
+// Texts with mistakes: the compiler's words about them, and never an error of the library's own.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import { read, soups, TEXTS } from './token-soup.js';
+
+/** More is for whoever changes the reading of texts. */
+const RUNS = Number(process.env['MILLRACE_SOUPS'] ?? 300);
+
+test('texts with tokens taken out, doubled, swapped and put in are read, or refused with a CompileError', { timeout: 120_000 }, () => {
+  for (const text of TEXTS) read(text);
+  fc.assert(fc.property(soups, read), { numRuns: RUNS, seed: 20_261 });
+});
+
+test.each([
+  ['a forgotten parenthesis', 'extern "C" __global__ void k(int* x) { __syncthreads(; }', /expected/],
+  ['a brace that nothing closes', 'extern "C" __global__ void k(int* x) { if (x[0]) { __syncthreads(); x[0] = 1; }', /expected/],
+  ['a bracket too many', 'extern "C" __global__ void k(int* x) { __syncthreads(); x[0]] = 1; }', /expected/],
+  ['a conditional without an end', 'extern "C" __global__ void k(int* x) { x[0] = x[1] ? __syncthreads_or(1); }', /expected/],
+])('the compiler says what is wrong with %s', { timeout: 60_000 }, async (_title, source, said) => {
+  const compiler = await CpuCompiler.open();
+  const facts = { entry: 'k', name: 'k', options: [], fmad: true, isBounded: false, isChecked: false };
+  const error: unknown = await compiler
+    .compile({ ...facts, source, mapping: { file: 'mine.cu', lines: [] } })
+    .catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(CompileError);
+  expect((error as CompileError).message).toMatch(said);
+  expect((error as CompileError).diagnostics[0]).toMatchObject({ file: 'mine.cu', line: 1 });
+});
+
+const LONG = 6_000;
+/** Generous: each takes well under a second, and minutes where a token is looked at for every other one. */
+const MOST_MS = 10_000;
+
+test.each(['<', '(', '{', '[', '::', '/*', '"', '#', 'template<'])(
+  'a run of %s is read in a time that grows with its length',
+  { timeout: 300_000 },
+  (run) => {
+    const start = performance.now();
+    read(
+      `__device__ int f() { __syncthreads(); return 1; }\n${run.repeat(LONG)}\nextern "C" __global__ void k(int* x, int n) { x[0] = f(); }`,
+    );
+    read(`${run.repeat(LONG)};\nextern "C" __global__ void k(int* x, int n) { ${run === '<' ? run.repeat(LONG) : ''}; __syncthreads(); }`);
+    expect(performance.now() - start).toBeLessThan(MOST_MS);
+  },
+);
