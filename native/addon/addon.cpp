@@ -5,12 +5,12 @@
 
 #include <mutex>
 
+#include "addon/compiler_slots.h"
 #include "addon/control.h"
 #include "addon/device_calls.h"
 #include "addon/environment.h"
 #include "addon/exit_cleanup.h"
 #include "addon/owner.h"
-#include "addon/compiler_slots.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"

@@ -12,7 +12,7 @@ namespace millrace {
 
 struct AllTurns {
   std::mutex mutex;
-  uint32_t taken = 0;         // Guarded by mutex.
+  uint32_t taken = 0;                 // Guarded by mutex.
   std::deque<CompilerSlots*> asking;  // Guarded by mutex; contains an environment once for each turn that it waits for.
 
   static AllTurns& Instance() {

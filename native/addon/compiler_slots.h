@@ -14,7 +14,8 @@ namespace millrace {
 /// The slots of one environment.
 class CompilerSlots {
  public:
-  /// Adds `openCompilerSlots`, `takeCompilerSlot`, `grantedCompilerSlots` and `releaseCompilerSlot` to the exports, for this environment alone.
+  /// Adds `openCompilerSlots`, `takeCompilerSlot`, `grantedCompilerSlots` and `releaseCompilerSlot` to the exports, for
+  /// this environment alone.
   static void Define(napi_env env, napi_value exports);
 
  private:

@@ -38,7 +38,9 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override;
   [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override;
   [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return kOneProcess; }
-  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle&) override { return kOneProcess; }
+  [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle&) override {
+    return kOneProcess;
+  }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t) override { return kOneProcess; }
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return kOneProcess; }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {

@@ -104,7 +104,7 @@ void LaunchTreeGrid::RunBlocks(uint64_t first, uint64_t end) {
   call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .stop = stop()});
   launcher.ReportRefused();
   launch_tree_->Adopt(std::static_pointer_cast<LaunchTreeGrid>(shared_from_this()), launcher.TakeLaunched(),
-                 end == block_count() ? 1 : 0);
+                      end == block_count() ? 1 : 0);
   launch_tree_->Relieve();
 }
 
@@ -129,8 +129,8 @@ class LaunchTree::Ending final : public Runnable {
   uint32_t mine_ = 0;
 };
 
-LaunchTree::LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot, uint32_t* fault_word,
-               int32_t priority)
+LaunchTree::LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot,
+                       uint32_t* fault_word, int32_t priority)
     : Runnable(priority), pool_(std::move(pool)), limits_(limits), slot_(slot), fault_word_(fault_word) {}
 
 void LaunchTree::Run() {

@@ -30,7 +30,7 @@ class LaunchTreeGrid;
 class LaunchTree final : public Runnable, public std::enable_shared_from_this<LaunchTree> {
  public:
   LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot, uint32_t* fault_word,
-         int32_t priority);
+             int32_t priority);
 
   void Run() override;
   /// The first grid's blocks are over. Whether everything is; if not, `stream` is run by the thread that ends it.
@@ -105,9 +105,9 @@ class LaunchTreeGrid final : public Grid {
 
   // Guarded by the launch tree's mutex.
   std::shared_ptr<LaunchTreeGrid> parent_;  // Null: the launch's first, or what stands in its place.
-  uint64_t stream_ = kNullStream;       // The parent's, if it is one of its own making.
+  uint64_t stream_ = kNullStream;           // The parent's, if it is one of its own making.
   std::shared_ptr<LaunchTreeGrid> next_;    // On the same stream.
-  uint64_t unfinished_parts_ = 1;       // Its blocks, and what they launched.
+  uint64_t unfinished_parts_ = 1;           // Its blocks, and what they launched.
   std::shared_ptr<LaunchTreeGrid> tails_;   // The first, and by next_ the others.
   LaunchTreeGrid* last_tail_ = nullptr;
   std::unordered_map<uint64_t, LaunchTreeGrid*> last_on_;  // By stream of its own making.

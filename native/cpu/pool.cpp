@@ -25,11 +25,11 @@ constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
 constexpr std::chrono::microseconds kSpinTime{50};
 
-// For the variables of kernels (src/toolchain/compilers/stack-usage.ts counts on it), whatever the process's own limit is. Memory
-// is taken as it is touched.
+// For the variables of kernels (src/toolchain/compilers/stack-usage.ts counts on it), whatever the process's own limit
+// is. Memory is taken as it is touched.
 constexpr size_t kStackBytes = size_t{8} << 20;
-// Larger than any frame that is let through (src/toolchain/compilers/stack-usage.ts), so that no function of a kernel steps over
-// it. Address space, of which no page is ever made.
+// Larger than any frame that is let through (src/toolchain/compilers/stack-usage.ts), so that no function of a kernel
+// steps over it. Address space, of which no page is ever made.
 constexpr size_t kGuardBytes = size_t{8} << 20;
 
 }  // namespace

@@ -100,8 +100,7 @@ void StreamCore::DriveReleased(Cores& released) const {
 
 // The calling thread drives this stream, and does no more once this returns. `is_driven_` is true.
 void StreamCore::Drive(Driver driver, Cores& released) {
-  if (fuzzer_ && driver == Driver::kHelper && fuzzer_->RefusesHelper())
-    return pool_->Schedule(shared_from_this());
+  if (fuzzer_ && driver == Driver::kHelper && fuzzer_->RefusesHelper()) return pool_->Schedule(shared_from_this());
   if (!has_current_ && !TakeNext(released)) return;
   for (uint32_t run = 1;; ++run) {
     const bool is_light = IsLight();

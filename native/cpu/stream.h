@@ -7,7 +7,8 @@
 //
 // Who may drive how far:
 //  - a pool thread runs anything, and gives up its turn between items when something as urgent waits for a thread;
-//  - a helper thread runs a few light items and passes the rest to the pool. Helper threads are the channel's thread, inside the
+//  - a helper thread runs a few light items and passes the rest to the pool. Helper threads are the channel's thread,
+//  inside the
 //    call that submits to an idle stream (a lone no-op answers in 12 to 15 us so, against 34 through a sleeping pool),
 //    and a thread of any device that has just completed what the stream waited for.
 #pragma once
@@ -23,13 +24,13 @@
 #include <vector>
 
 #include "cpu/block_threads.h"
-#include "cpu/grid.h"
 #include "cpu/event_handle.h"
+#include "cpu/grid.h"
 #include "cpu/memory.h"
-#include "cpu/pool.h"
-#include "cpu/parallel_task.h"
-#include "cpu/stop.h"
 #include "cpu/parallel_copy.h"
+#include "cpu/parallel_task.h"
+#include "cpu/pool.h"
+#include "cpu/stop.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {

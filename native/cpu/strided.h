@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
-#include "cpu/parallel_task.h"
 #include "cpu/parallel_copy.h"
+#include "cpu/parallel_task.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {

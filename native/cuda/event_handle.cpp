@@ -13,7 +13,8 @@ TimedEvents::~TimedEvents() {
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  for (const CUevent event : events_) std::ignore = context_->Check(Cuda().cuEventDestroy(event), "destroying a event_handle");
+  for (const CUevent event : events_)
+    std::ignore = context_->Check(Cuda().cuEventDestroy(event), "destroying a event_handle");
 }
 
 Result<CUevent> TimedEvents::Take() {
@@ -51,7 +52,8 @@ Result<std::unique_ptr<hal::EventHandle>> EventHandle::Create(std::shared_ptr<Ti
   return std::unique_ptr<hal::EventHandle>(new EventHandle(std::move(events), kind, event));
 }
 
-Result<std::unique_ptr<hal::EventHandle>> EventHandle::Open(std::shared_ptr<TimedEvents> events, const hal::IpcHandle& handle) {
+Result<std::unique_ptr<hal::EventHandle>> EventHandle::Open(std::shared_ptr<TimedEvents> events,
+                                                            const hal::IpcHandle& handle) {
   Context& context = *events->context();
   MR_TRY(context.Alive());
   const ContextScope scope(context.handle());

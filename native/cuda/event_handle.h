@@ -34,9 +34,11 @@ class TimedEvents {
 
 class EventHandle final : public hal::EventHandle {
  public:
-  static Result<std::unique_ptr<hal::EventHandle>> Create(std::shared_ptr<TimedEvents> events, protocol::EventKind kind);
+  static Result<std::unique_ptr<hal::EventHandle>> Create(std::shared_ptr<TimedEvents> events,
+                                                          protocol::EventKind kind);
   /// An event of another process. kArgument when the handle is no good, kUnsupported when it is this process's own.
-  static Result<std::unique_ptr<hal::EventHandle>> Open(std::shared_ptr<TimedEvents> events, const hal::IpcHandle& handle);
+  static Result<std::unique_ptr<hal::EventHandle>> Open(std::shared_ptr<TimedEvents> events,
+                                                        const hal::IpcHandle& handle);
   ~EventHandle() override;
 
   EventHandle(const EventHandle&) = delete;

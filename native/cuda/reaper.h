@@ -2,10 +2,10 @@
 //
 // cuMemFree and cuIpcCloseMemHandle wait for the device, so no channel calls them. It records an event behind the
 // memory's last use instead and hands both over; a thread of the device looks at the events, and what they let go is
-// kept (deferred_frees.h). The driver has it back when the device has nothing to do, when memory is short or trimmed, when
-// too much is kept, and when the device closes. Only the first waits for nothing.
-// The thread starts with the first such memory, and sleeps while there is none. Where the system refuses a thread,
-// allocations, trims and the device's end look at the events, and the next such memory tries to start it again.
+// kept (deferred_frees.h). The driver has it back when the device has nothing to do, when memory is short or trimmed,
+// when too much is kept, and when the device closes. Only the first waits for nothing. The thread starts with the first
+// such memory, and sleeps while there is none. Where the system refuses a thread, allocations, trims and the device's
+// end look at the events, and the next such memory tries to start it again.
 #pragma once
 
 #include <condition_variable>

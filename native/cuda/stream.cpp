@@ -267,13 +267,15 @@ Status Stream::WaitFor(Stream& other, Ticket until) {
 
 Status Stream::Record(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
-    return context_.Check(Cuda().cuEventRecord(static_cast<EventHandle&>(event_handle).event(), handle_), "recording a event_handle");
+    return context_.Check(Cuda().cuEventRecord(static_cast<EventHandle&>(event_handle).event(), handle_),
+                          "recording a event_handle");
   });
 }
 
 Status Stream::WaitEvent(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
-    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<EventHandle&>(event_handle).event(), 0), "waiting for a event_handle");
+    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<EventHandle&>(event_handle).event(), 0),
+                          "waiting for a event_handle");
   });
 }
 

@@ -256,8 +256,8 @@ class Stream {
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
   /// Makes the timeline word reach the last accepted ticket by itself. Called when the stream's backlog empties, every
-  /// kTimelineWriteEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too much on
-  /// its way may do nothing this time, and one that reports each record anyway never does.
+  /// kTimelineWriteEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too
+  /// much on its way may do nothing this time, and one that reports each record anyway never does.
   virtual Status Signal() = 0;
 
   /// The last completed ticket known without asking the device. Thread: any.
@@ -274,8 +274,9 @@ class Stream {
   [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
 };
 
-/// Of a device's stream-ordered pool, in bytes. high-water values count from the last ResetHighWater. What is kept of freed
-/// interprocess memory counts as reserved; its own high-water value is added to the pool's, so that the sum is never too low.
+/// Of a device's stream-ordered pool, in bytes. high-water values count from the last ResetHighWater. What is kept of
+/// freed interprocess memory counts as reserved; its own high-water value is added to the pool's, so that the sum is
+/// never too low.
 struct PoolStats {
   uint64_t total = 0;
   uint64_t free = 0;

@@ -255,8 +255,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs);
   /// As Fail, unless the driver's answer is that the device is lost.
   Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
-  /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be created,
-  /// or `cause` poisoned what it reads. Nothing when it can.
+  /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be
+  /// created, or `cause` poisoned what it reads. Nothing when it can.
   std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.

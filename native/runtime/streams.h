@@ -80,7 +80,7 @@ class StreamState final : public hal::ProgressSink {
   alignas(64) std::unique_ptr<hal::Stream> backend;
   Ticket accepted = 0;              // Issued, and not merely dropped because the device was lost or given up.
   bool is_dirty = false;            // Issued since the last Signal.
-  uint32_t poisoned_by = 0;           // It waited for a lost device: the failure that every later record repeats.
+  uint32_t poisoned_by = 0;         // It waited for a lost device: the failure that every later record repeats.
   uint32_t doomed_device = 0;       // The channel of that device.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;

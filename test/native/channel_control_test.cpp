@@ -130,7 +130,8 @@ MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
   // What they opened comes too late to be bound, and they say so.
   std::thread asking(
       [&] { MR_EXPECT(rig.channel->OpenMemory(Handle(0), memory.value(), 16).code() == StatusCode::kState); });
-  std::thread marking([&] { MR_EXPECT(rig.channel->OpenEvent(Handle(0), event_handle.value()).code() == StatusCode::kState); });
+  std::thread marking(
+      [&] { MR_EXPECT(rig.channel->OpenEvent(Handle(0), event_handle.value()).code() == StatusCode::kState); });
   MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 2; }));
   std::thread closing([&] { rig.channel->Close(); });
   MR_EXPECT(Eventually([&] { return rig.channel->LostStatus() != StatusCode::kOk; }));

@@ -168,7 +168,9 @@ describe('imports of src/', () => {
     });
 
     test('arrows go down, types included, and each is used', () => {
-      const isDown = Object.entries(below).every(([name, others]) => others.every((other) => subfolders.indexOf(other) < subfolders.indexOf(name)));
+      const isDown = Object.entries(below).every(([name, others]) =>
+        others.every((other) => subfolders.indexOf(other) < subfolders.indexOf(name)),
+      );
       expect(isDown).toBe(true);
       const wrong: string[] = [];
       const unused = new Set(Object.entries(below).flatMap(([name, others]) => others.map((other) => `${name} to ${other}`)));

@@ -2,9 +2,9 @@
 // text launches.
 //
 // The builder writes `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
-// (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments become what the kernel's own type says, and the device, which hears of
-// it through the launcher of these blocks, copies them. What comes of a launch, and when it runs, native/cpu/dynamic_parallelism.h
-// says. Layouts are those of native/cpu/launcher.h.
+// (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments become what the kernel's own type says, and the device,
+// which hears of it through the launcher of these blocks, copies them. What comes of a launch, and when it runs,
+// native/cpu/dynamic_parallelism.h says. Layouts are those of native/cpu/launcher.h.
 #pragma once
 
 #include "launch.h"

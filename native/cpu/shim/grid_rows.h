@@ -1,5 +1,5 @@
-// Kernels that the builder made loops over rows of threads of (src/toolchain/cuda-to-cpu/grid-row-loops.ts): of a block, or of as many
-// blocks side by side as a run of them has.
+// Kernels that the builder made loops over rows of threads of (src/toolchain/cuda-to-cpu/grid-row-loops.ts): of a
+// block, or of as many blocks side by side as a run of them has.
 #pragma once
 
 #include "launch.h"

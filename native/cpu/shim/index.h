@@ -149,7 +149,8 @@ MR_INLINE bool operator<=(T a, mr_index b) {
   return !mr_is_less(b.value, a);
 }
 
-/// A subscript below 2^31 (src/toolchain/cuda-to-cpu/index-expressions.ts): as an int, that the compiler sees elements side by side.
+/// A subscript below 2^31 (src/toolchain/cuda-to-cpu/index-expressions.ts): as an int, that the compiler sees elements
+/// side by side.
 template <class T>
 MR_INLINE T mr_subscript(T at) {
   return at;

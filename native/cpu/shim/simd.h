@@ -153,8 +153,8 @@ static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
   MR_FULL_GROUPS_IN(MR_EACH_GROUP_BY_COLUMN, is_fast, lanes, width)
 #define MR_GROUPS(is_fast, lanes, width)                                                                           \
   if (const int mr_first_x = is_fast ? width & -MR_WIDTH : 0; mr_first_x < width) MR_EACH_GROUP(mr_first_x, width) \
-  mr_lane_mask lanes = mr_mask_of_first(width - mr_x);                                                                   \
-  if (mr_are_some_gone) lanes = lanes & ~mr_load_mask(mr_gone + mr_thread, lanes);                                \
+  mr_lane_mask lanes = mr_mask_of_first(width - mr_x);                                                             \
+  if (mr_are_some_gone) lanes = lanes & ~mr_load_mask(mr_gone + mr_thread, lanes);                                 \
   if (!mr_any(lanes)) continue;
 #define MR_END_GROUPS }
 

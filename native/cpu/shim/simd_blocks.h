@@ -1,6 +1,6 @@
 // Blocks side by side along x that run as one, where the threads of a kernel ask for nothing of x but their place on
-// the grid (src/compiler/simd/block-fusion.ts): rows are as long as a run of blocks, so that groups are full and what is
-// asked before them is asked once.
+// the grid (src/compiler/simd/block-fusion.ts): rows are as long as a run of blocks, so that groups are full and what
+// is asked before them is asked once.
 #pragma once
 
 #include "regions.h"

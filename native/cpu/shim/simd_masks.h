@@ -59,7 +59,7 @@ static MR_INLINE mr_lane_mask mr_mask_of_first(int count) {
 
 // Numbers of a comparison in the instructions: of floats, and of integers.
 #define MR_COMPARISON(name, T, V, builtin, number, ...)                                         \
-  static MR_INLINE mr_lane_mask mr_##name(T a, T b) {                                               \
+  static MR_INLINE mr_lane_mask mr_##name(T a, T b) {                                           \
     return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(mr_every_lane), ##__VA_ARGS__)); \
   }
 #define MR_COMPARISONS(T, V, builtin, is_float, ...)                 \
@@ -74,7 +74,7 @@ static MR_INLINE mr_lane_mask mr_mask_of_first(int count) {
   static MR_INLINE T mr_choose(mr_lane_mask m, T a, T b) { return (T)__builtin_ia32_select##suffix(m.of, (V)a, (V)b); }
 #else
 #define MR_SELECT(T, V, suffix, letter)                               \
-  static MR_INLINE T mr_choose(mr_lane_mask m, T a, T b) {                \
+  static MR_INLINE T mr_choose(mr_lane_mask m, T a, T b) {            \
     return (T)__builtin_ia32_blendm##suffix##_mask((V)b, (V)a, m.of); \
   }
 #endif
@@ -158,18 +158,18 @@ static MR_INLINE mr_lane_mask_bits mr_bits_of_lane_mask(mr_lane_mask m) {
 #define MR_COMPARISON(name, op) MR_COMPARISON_OF(mr_i32, name, op) MR_COMPARISON_OF(mr_u32, name, op)
 #endif
 #else
-#define MR_COMPARISON(name, op)                                                          \
+#define MR_COMPARISON(name, op)                                                              \
   static MR_INLINE mr_lane_mask mr_##name(mr_i32 a, mr_i32 b) { return {(mr_i32)(a op b)}; } \
   static MR_INLINE mr_lane_mask mr_##name(mr_u32 a, mr_u32 b) { return {(mr_i32)(a op b)}; } \
   static MR_INLINE mr_lane_mask mr_##name(mr_f32 a, mr_f32 b) { return {(mr_i32)(a op b)}; } \
   static MR_INLINE mr_lane_mask mr_##name(mr_i64 a, mr_i64 b) {                              \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
-  }                                                                                      \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                              \
+  }                                                                                          \
   static MR_INLINE mr_lane_mask mr_##name(mr_u64 a, mr_u64 b) {                              \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
-  }                                                                                      \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                              \
+  }                                                                                          \
   static MR_INLINE mr_lane_mask mr_##name(mr_f64 a, mr_f64 b) {                              \
-    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                          \
+    return {__builtin_convertvector((mr_i64)(a op b), mr_i32)};                              \
   }
 #endif
 MR_COMPARISON(eq, ==)
@@ -179,10 +179,10 @@ MR_COMPARISON(le, <=)
 MR_COMPARISON(gt, >)
 MR_COMPARISON(ge, >=)
 #undef MR_COMPARISON
-#define MR_SELECT(T, bits, mask)                          \
-  static MR_INLINE T mr_choose(mr_lane_mask m, T a, T b) {    \
-    const bits chosen = mask;                             \
-    return (T)(((bits)a & chosen) | ((bits)b & ~chosen)); \
+#define MR_SELECT(T, bits, mask)                           \
+  static MR_INLINE T mr_choose(mr_lane_mask m, T a, T b) { \
+    const bits chosen = mask;                              \
+    return (T)(((bits)a & chosen) | ((bits)b & ~chosen));  \
   }
 MR_SELECT(mr_i32, mr_choice, m.of)
 #if MR_NARROW_LANES != 1
@@ -228,7 +228,8 @@ static MR_INLINE mr_i32 mr_ones(mr_lane_mask m) {
 }
 
 /// The statement that follows, for each lane in turn.
-#define MR_EACH_OF(lane, mask)                                                                                     \
-  for (mr_lane_mask_bits mr_rest_##lane = mr_bits_of_lane_mask(mask); mr_rest_##lane != 0; mr_rest_##lane &= mr_rest_##lane - 1) \
+#define MR_EACH_OF(lane, mask)                                                             \
+  for (mr_lane_mask_bits mr_rest_##lane = mr_bits_of_lane_mask(mask); mr_rest_##lane != 0; \
+       mr_rest_##lane &= mr_rest_##lane - 1)                                               \
     if (const int lane = mr_lowest(mr_rest_##lane); true)
 #define MR_EACH(lane) _Pragma("GCC unroll 16") for (int lane = 0; lane < MR_WIDTH; ++lane)

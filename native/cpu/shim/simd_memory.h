@@ -66,7 +66,7 @@ struct mr_address {
   }
 };
 #if !defined(MR_NARROW_LANES)
-#define MR_MASKED(T, V, B, load, store)                                                                  \
+#define MR_MASKED(T, V, B, load, store)                                                                      \
   static MR_INLINE V mr_load(const T* from, mr_lane_mask m) { return (V)load(mr_address{from}, B{}, m.of); } \
   static MR_INLINE void mr_store(T* to, V value, mr_lane_mask m) { store(mr_address{to}, (B)value, m.of); }
 #if MR_WIDTH == 16
@@ -84,10 +84,10 @@ MR_MASKED(unsigned long long, mr_u64, mr_i64, __builtin_ia32_loaddqudi512_mask, 
 #undef MR_MASKED
 #endif
 #define MR_MASKED(T, B, load, store)                                               \
-  static MR_INLINE mr_i32 mr_load(const T* from, mr_lane_mask m) {                     \
+  static MR_INLINE mr_i32 mr_load(const T* from, mr_lane_mask m) {                 \
     return mr_widened((mr_vector<T>)load(mr_address{from}, mr_vector<B>{}, m.of)); \
   }                                                                                \
-  static MR_INLINE void mr_store(T* to, mr_i32 value, mr_lane_mask m) {                \
+  static MR_INLINE void mr_store(T* to, mr_i32 value, mr_lane_mask m) {            \
     store(mr_address{to}, (mr_vector<B>)mr_narrowed(value, to), m.of);             \
   }
 #if MR_WIDTH == 64

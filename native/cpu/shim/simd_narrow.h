@@ -1,6 +1,6 @@
 // Vectors of a text whose values of 32 bits all fit in fewer (simd.h): i32 and u32 of one or two bytes.
-// src/compiler/simd/element-width.ts has seen to it that each fits, or that what does not is asked for no more than the bits
-// that are here.
+// src/compiler/simd/element-width.ts has seen to it that each fits, or that what does not is asked for no more than the
+// bits that are here.
 #pragma once
 
 #if MR_NARROW_LANES == 1

@@ -1,8 +1,8 @@
 // Threads of a block that can wait: each is a coroutine, and so is every device function in which one can wait.
 //
 // The builder gives a kernel that waits the type mr_task, a device function that waits mr_dco<T> instead of T, and puts
-// co_await before what can wait (src/toolchain/cuda-to-cpu/coroutines.ts). A thread knows the innermost of its coroutines,
-// which is the one to go on with (block_threads.h).
+// co_await before what can wait (src/toolchain/cuda-to-cpu/coroutines.ts). A thread knows the innermost of its
+// coroutines, which is the one to go on with (block_threads.h).
 #pragma once
 
 #include "coroutine_support.h"

@@ -1,5 +1,5 @@
-// Kernels that the builder cut at their barriers (src/toolchain/cuda-to-cpu/loop-fission.ts): called once for each block, with the
-// loops over its threads inside.
+// Kernels that the builder cut at their barriers (src/toolchain/cuda-to-cpu/loop-fission.ts): called once for each
+// block, with the loops over its threads inside.
 #pragma once
 
 #include "launch.h"

@@ -10,7 +10,18 @@ import { GRID_PRELUDE } from './grid-prelude.js';
 import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './regions.js';
 import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
-import { CPP_TYPE, declaration, funcName, generated, indented, type Line, nested, type Parameter, sanitized, storageType } from './cpp-text.js';
+import {
+  CPP_TYPE,
+  declaration,
+  funcName,
+  generated,
+  indented,
+  type Line,
+  nested,
+  type Parameter,
+  sanitized,
+  storageType,
+} from './cpp-text.js';
 import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
 import { rangeTest } from './ranges.js';

@@ -32,7 +32,13 @@ export function submitLaunch(
   return keepGeometry(() => submit(device, site, plan, shape, args));
 }
 
-function submit(device: Device, site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
+function submit(
+  device: Device,
+  site: StreamContext,
+  plan: KernelPlan,
+  shape: LaunchShape,
+  args: Readonly<Record<string, unknown>>,
+): number {
   const { core, timeline } = site;
   uses.begin(site);
   try {

@@ -135,7 +135,14 @@ export class Relay {
 }
 
 /** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
-export function submitMove(site: StreamContext, dst: Region, src: Region, byteLength: number, label: string | undefined, flags = 0): number {
+export function submitMove(
+  site: StreamContext,
+  dst: Region,
+  src: Region,
+  byteLength: number,
+  label: string | undefined,
+  flags = 0,
+): number {
   collect(site, dst, src);
   const { core, timeline } = site;
   return uses.submit('copy', label, () =>

@@ -61,7 +61,13 @@ export class HostCall extends HostCompletion {
   #stopListening: (() => void) | undefined = undefined;
   #withdrawals: (() => void)[] = [];
 
-  constructor(site: StreamContext, ticket: number, fn: () => unknown, signal: AbortSignal | undefined, before: Point = site.timeline.here()) {
+  constructor(
+    site: StreamContext,
+    ticket: number,
+    fn: () => unknown,
+    signal: AbortSignal | undefined,
+    before: Point = site.timeline.here(),
+  ) {
     super(ticket);
     this.site = site;
     this.#before = before;

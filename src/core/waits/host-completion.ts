@@ -43,7 +43,10 @@ export class HostCompletions {
     let all = this.#expected.get(timeline);
     if (all === undefined) this.#expected.set(timeline, (all = []));
     const before = dropSettled(all).at(-1);
-    all.push({ hostCompletion, through: before === undefined ? hostCompletion.settled : Promise.all([before.through, hostCompletion.settled]) });
+    all.push({
+      hostCompletion,
+      through: before === undefined ? hostCompletion.settled : Promise.all([before.through, hostCompletion.settled]),
+    });
   }
 
   /** Resolves when everything up to the ticket has reached the host; undefined when it has. */
@@ -69,7 +72,9 @@ export class HostCompletions {
     while (copy !== undefined && this.#leftBytes > 0) {
       if (copy.into.byteLength !== copy.from.byteLength) {
         this.#copies.shift();
-        copy.finish(new StateError('ERR_MILLRACE_STATE', 'The array that a copy goes to was detached or resized before its bytes arrived.'));
+        copy.finish(
+          new StateError('ERR_MILLRACE_STATE', 'The array that a copy goes to was detached or resized before its bytes arrived.'),
+        );
       } else {
         const end = Math.min(copy.at + this.#leftBytes, copy.from.byteLength);
         if (copy.at < end) copy.into.set(copy.from.subarray(copy.at, end), copy.at);

@@ -187,7 +187,11 @@ describe('limits', () => {
     ];
     for (const call of calls) expect(call).toThrow(LimitError);
     expect(order()).toEqual(before);
-    expect([b.timeline.last, b.timeline.clockEntry.hasWaited(a.timeline.clockEntry, 1), device.core.arena.isSettling]).toEqual([last, false, false]);
+    expect([b.timeline.last, b.timeline.clockEntry.hasWaited(a.timeline.clockEntry, 1), device.core.arena.isSettling]).toEqual([
+      last,
+      false,
+      false,
+    ]);
     let error: LimitError | undefined;
     try {
       a.fill(x, 1);

@@ -9,7 +9,15 @@ import {
   WaitTimeoutError,
 } from '../../../src/core/base/errors.js';
 import { elapsed } from '../../../src/core/api/elapsed.js';
-import { AllocKind, AllocRecord, EventKind, RecordEventRecord, Status, WaitEventRecord, WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import {
+  AllocKind,
+  AllocRecord,
+  EventKind,
+  RecordEventRecord,
+  Status,
+  WaitEventRecord,
+  WaitRecord,
+} from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 
 const HANDLE = Uint8Array.from({ length: 64 }, (_, n) => n);

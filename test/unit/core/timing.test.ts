@@ -51,7 +51,9 @@ describe('timing events', () => {
     const [first, second] = handles(channel, 'RECORD_EVENT');
     expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'RECORD_EVENT', 'RECORD_EVENT', 'FREE_EVENT']);
     expect(handles(channel, 'FREE_EVENT')).toEqual([first]);
-    expect(channel.records.find(({ opcode }) => opcode === 'RECORD_EVENT')?.view.getUint32(RecordEventRecord.KIND, true)).toBe(EventKind.TIMING);
+    expect(channel.records.find(({ opcode }) => opcode === 'RECORD_EVENT')?.view.getUint32(RecordEventRecord.KIND, true)).toBe(
+      EventKind.TIMING,
+    );
     event[Symbol.dispose]();
     event[Symbol.dispose]();
     expect(handles(channel, 'FREE_EVENT')).toEqual([first, second]);

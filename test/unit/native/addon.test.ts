@@ -223,7 +223,12 @@ describe('control', () => {
       new Promise((resolve) => {
         hear = resolve;
       });
-    expect([binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2)]).toEqual([true, true, false, false]);
+    expect([binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2), binding.takeCompilerSlot(2)]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
     // The function is unreferenced; the test runner keeps the thread alive.
     const first = heard();
     binding.releaseCompilerSlot();
