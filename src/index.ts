@@ -94,7 +94,7 @@ export type {
   CpuPool,
   CpuTasks,
   Lane,
-  SimdOptions,
+  LaneOptions,
   Overlapped,
   OverlapOptions,
   OverlapReport,

@@ -101,7 +101,8 @@ bool LaunchTreeGrid::IsOver(std::shared_ptr<Runnable> stream) {
 
 void LaunchTreeGrid::RunBlocks(uint64_t first, uint64_t end) {
   Launcher launcher(*this);
-  call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .stop = stop()});
+  // A chain of small grids stops between two of them, also when its image does not look before each block.
+  if (!stop().IsAsked()) call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .stop = stop()});
   launcher.ReportRefused();
   launch_tree_->Adopt(std::static_pointer_cast<LaunchTreeGrid>(shared_from_this()), launcher.TakeLaunched(),
                       end == block_count() ? 1 : 0);

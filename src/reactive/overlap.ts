@@ -23,7 +23,7 @@ export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
 export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
 
 /** How many items are in flight, on which streams, and what a failure does. */
-export interface SimdOptions {
+export interface LaneOptions {
   /** Items in flight, 1 to 1024. Default: the number of `streams`, or 3 without them. */
   readonly depth?: number;
   /** Streams for the lanes to use in turn; the run leaves them open. Default: every lane creates its own. */
@@ -38,7 +38,7 @@ export interface SimdOptions {
 }
 
 /** Options of `overlap`: those of its lanes, and the order of the results. */
-export interface OverlapOptions extends SimdOptions {
+export interface OverlapOptions extends LaneOptions {
   /** True (default): results in the order of the source. False: as they are ready. */
   readonly ordered?: boolean;
 }

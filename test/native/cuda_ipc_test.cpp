@@ -36,13 +36,13 @@ struct Line {
 /// Opens what the other process exported, waits for its event, reads, writes, and lets go.
 void BeTheOther(const Line& line) {
   hal::IpcHandle memory_handle;
-  hal::IpcHandle event_handle;
-  MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&event_handle));
+  hal::IpcHandle exported_event;
+  MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&exported_event));
   Opened opened(0);
   auto stream = opened.NewStream(0);
   Pinned host(*opened.device, kBytes);
   auto memory = opened.device->OpenMemory(memory_handle, kBytes);
-  auto event_handle = opened.device->OpenEvent(event_handle);
+  auto event_handle = opened.device->OpenEvent(exported_event);
   MR_REQUIRE(memory.ok() && event_handle.ok());
   MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
   std::byte* const address = memory.value()->address();
@@ -96,7 +96,7 @@ void BeTheOther(const Line& line) {
   MR_REQUIRE(line.Receive(&last));
 }
 
-MR_TEST(TwoProcessesShareMemoryAndAMark) {
+MR_TEST(TwoProcessesShareMemoryAndAnEvent) {
   int there[2];
   int back[2];
   MR_REQUIRE(pipe(there) == 0 && pipe(back) == 0);
@@ -123,14 +123,14 @@ MR_TEST(TwoProcessesShareMemoryAndAMark) {
     MR_REQUIRE(stream->Fill(2, address, 4, 0x1234, kBytes / 4).ok());
     MR_REQUIRE(stream->Record(3, *event_handle.value()).ok());
     auto memory_handle = opened.device->ExportMemory(*memory.value());
-    auto event_handle = opened.device->ExportEvent(*event_handle.value());
-    MR_REQUIRE(memory_handle.ok() && event_handle.ok());
+    auto exported_event = opened.device->ExportEvent(*event_handle.value());
+    MR_REQUIRE(memory_handle.ok() && exported_event.ok());
     // A process does not open what it exported itself.
     MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kBytes).status()),
                  static_cast<int>(StatusCode::kUnsupported));
-    MR_EXPECT_EQ(Code(opened.device->OpenEvent(event_handle.value()).status()),
+    MR_EXPECT_EQ(Code(opened.device->OpenEvent(exported_event.value()).status()),
                  static_cast<int>(StatusCode::kUnsupported));
-    MR_REQUIRE(mine.Send(memory_handle.value()) && mine.Send(event_handle.value()));
+    MR_REQUIRE(mine.Send(memory_handle.value()) && mine.Send(exported_event.value()));
     char said = 0;
     MR_REQUIRE(mine.Receive(&said) && said == 'w');
     gate.Open();

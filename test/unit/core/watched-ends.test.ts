@@ -105,8 +105,8 @@ describe('a close right after the work', () => {
     const stream = device.createStream();
     const x = device.zeros(4);
     const seen = watch(stream);
-    let land = (): void => undefined;
-    vi.spyOn(core.hostCompletions, 'land').mockImplementation((_from, _into, done) => (land = done));
+    let copyToHost = (): void => undefined;
+    vi.spyOn(core.hostCompletions, 'copyToHost').mockImplementation((_from, _into, done) => (copyToHost = done));
     const copy = stream.copy(new Float32Array(4), x);
     const fill = stream.fill(x, 1);
     const closing = stream.close();
@@ -115,7 +115,7 @@ describe('a close right after the work', () => {
       await turn();
     }
     expect(seen).toEqual([]);
-    land();
+    copyToHost();
     await finishUntil(all, closing);
     expect(seen).toEqual([copy.id, fill.id, 'complete']);
   });

@@ -172,7 +172,7 @@ test('a build without file descriptors fails alone, at whatever step, and the ne
 }, 70_000);
 
 test('folders of dead processes are removed, other folders are left alone', async () => {
-  const use = `import { temporaryFolder } from ${modules('system/temporary.js')}; console.log(temporaryFolder());`;
+  const use = `import { temporaryFolder } from ${modules('system/temporary-folder.js')}; console.log(temporaryFolder());`;
   const kill = `${use} process.kill(process.pid, 'SIGKILL');`;
   const env = { TMPDIR: temporary };
   mkdirSync(join(temporary, 'millrace-mine'));
