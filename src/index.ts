@@ -89,18 +89,42 @@ export type {
   WriteArray,
 } from './compiler/language/elements.js';
 
-export { cpu$, cpuTasks, download$, launch$, overlap, upload$ } from './reactive/index.js';
+export {
+  batchFor,
+  cpuStage,
+  cpuTasks,
+  createBatcher,
+  createLanes,
+  download,
+  launch,
+  overlap,
+  overlapMap,
+  upload,
+} from './reactive/index.js';
 export type {
+  BatcherOptions,
+  BatchLimits,
   CpuPool,
+  CpuStageOptions,
   CpuTasks,
+  Devices,
+  ErrorOptions,
   Lane,
   LaneOptions,
+  Lanes,
+  LanesOptions,
+  OverflowOptions,
   Overlapped,
   OverlapOptions,
   OverlapReport,
+  PullSource,
+  PushSource,
+  RetryPolicy,
+  Skipped,
   Source,
   Stage,
   Staged,
+  StageReport,
 } from './reactive/index.js';
 export { createCpuPool } from './workers/cpu-pool.js';
 export type { CpuPoolOptions, CpuThreads } from './workers/cpu-pool.js';

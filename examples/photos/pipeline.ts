@@ -40,11 +40,11 @@ export function processPhotos(device: Device, photos: Iterable<Photo>, tools: To
   });
 }
 
-/** The photo in the lane's pinned memory, or why it cannot be read. */
+/** The photo in pinned memory of its turn, or why it cannot be read. */
 async function decode(photo: Photo, lane: Lane, { cpu, timeline }: Tools): Promise<PinnedArray<'u8'> | string> {
   try {
     const { width, height } = await cpu.run('measure', photo.file);
-    const pixels = lane.pinned('rgb', [height, width * 3], u8);
+    const pixels = lane.pinned([height, width * 3], u8);
     timeline.add(lane.index, 'decode', photo.name, await cpu.run('decode', { file: photo.file, width, height, into: pixels.data }));
     return pixels;
   } catch (error) {
@@ -68,7 +68,7 @@ interface Results {
   readonly bins: Uint32Array;
 }
 
-/** Submits the whole chain at once and waits only for its end; the arrays are the lane's and serve photo after photo. */
+/** Submits the whole chain at once and waits only for its end. The arrays belong to this photo's turn on the lane. */
 async function filter(
   photo: Photo,
   lane: Lane,
@@ -80,14 +80,14 @@ async function filter(
   const [height, bytesPerRow] = pixels.shape as readonly [number, number];
   const colour = [height, bytesPerRow] as const;
   const plain = [height, bytesPerRow / 3] as const;
-  const rgb = lane.array('rgb', colour, u8);
-  const grey = lane.array('grey', plain, u8);
-  const rows = lane.array('rows', colour);
-  const smooth = lane.array('smooth', colour);
-  const blurred = lane.array('blurred', colour, u8);
-  const sharp = lane.array('sharp', colour, u8);
-  const gradient = lane.array('gradient', plain, u8);
-  const bins = lane.array('bins', BINS, u32);
+  const rgb = lane.empty(colour, u8);
+  const grey = lane.empty(plain, u8);
+  const rows = lane.empty(colour);
+  const smooth = lane.empty(colour);
+  const blurred = lane.empty(colour, u8);
+  const sharp = lane.empty(colour, u8);
+  const gradient = lane.empty(plain, u8);
+  const bins = lane.empty(BINS, u32);
 
   const startMs = now();
   const uploaded = stream.copy(rgb, pixels);
@@ -100,10 +100,10 @@ async function filter(
   const computed = stream.launch(histogram, { grid: Math.ceil(grey.length / 8192), block: 256 }, { grey, bins, count: grey.length });
 
   const results = {
-    blurred: lane.pinned('blurred', colour, u8),
-    sharp: lane.pinned('sharp', colour, u8),
-    edges: lane.pinned('edges', plain, u8),
-    bins: lane.pinned('bins', BINS, u32),
+    blurred: lane.pinned(colour, u8),
+    sharp: lane.pinned(colour, u8),
+    edges: lane.pinned(plain, u8),
+    bins: lane.pinned(BINS, u32),
   };
   stream.copy(results.blurred, blurred);
   stream.copy(results.sharp, sharp);

@@ -1,59 +1,89 @@
-// What held a run up: how long its source, its stage and its consumer were each the one that everything waited for.
+// How long each part of a run was busy: its source, its consumer, its lanes, and the stages that operators and `lane.time` name.
 
-/**
- * - `source`: a lane was free and the next item had not come.
- * - `stage`: every lane was working.
- * - `consumer`: a result had been handed over and the next one not been asked for.
- */
-export type Resource = 'source' | 'stage' | 'consumer';
+/** One part of a run. */
+export interface StageReport {
+  /** 'source', 'lanes', 'consumer', or the name of a stage: 'upload', 'launch blur', 'download', 'cpu encode', or that of `lane.time`. */
+  readonly name: string;
+  /** How long it was busy, in milliseconds; work of several lanes at the same time counts once. */
+  readonly busyMs: number;
+  /** `busyMs` as a part of the run's time, from 0 to 1. */
+  readonly busyShare: number;
+}
 
 interface Usage {
-  sinceMs: number | undefined;
+  /** Pieces of work under way. */
+  active: number;
+  sinceMs: number;
   busyMs: number;
 }
 
+/** Lanes that are this much busier than any measured part did something that nothing measures. */
+const UNMEASURED_SHARE = 0.2;
+
 export class Meter {
   readonly #now: () => number;
-  readonly #usages: Readonly<Record<Resource, Usage>> = {
-    source: { sinceMs: undefined, busyMs: 0 },
-    stage: { sinceMs: undefined, busyMs: 0 },
-    consumer: { sinceMs: undefined, busyMs: 0 },
-  };
+  readonly #usages: Map<string, Usage> = new Map();
   #startMs: number | undefined;
   #endMs: number | undefined;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
+    for (const name of ['source', 'lanes', 'consumer']) this.#usages.set(name, { active: 0, sinceMs: 0, busyMs: 0 });
   }
 
   start(): void {
-    this.#startMs = this.#now();
+    this.#startMs ??= this.#now();
   }
 
   stop(): void {
     this.#endMs ??= this.#now();
   }
 
-  /** Says that a resource is busy from now on, or no longer. Saying it twice changes nothing. */
-  set(resource: Resource, isBusy: boolean): void {
-    const usage = this.#usages[resource];
-    if (isBusy === (usage.sinceMs !== undefined)) return;
-    const nowMs = this.#now();
-    if (usage.sinceMs !== undefined) usage.busyMs += nowMs - usage.sinceMs;
-    usage.sinceMs = isBusy ? nowMs : undefined;
+  /** A piece of work of this part begins; the part is busy until as many have ended. */
+  begin(name: string): void {
+    let usage = this.#usages.get(name);
+    if (!usage) this.#usages.set(name, (usage = { active: 0, sinceMs: 0, busyMs: 0 }));
+    if (usage.active++ === 0) usage.sinceMs = this.#now();
   }
 
-  /** The busiest resource, and its share of the run's time: 1 when it was never idle. */
-  summary(): { readonly bottleneck: Resource | 'none'; readonly share: number } {
+  end(name: string): void {
+    const usage = this.#usages.get(name);
+    if (!usage || usage.active === 0) return;
+    if (--usage.active === 0) usage.busyMs += this.#now() - usage.sinceMs;
+  }
+
+  /** Says that a part is busy from now on, or no longer. Saying it twice changes nothing. */
+  set(name: string, isBusy: boolean): void {
+    if (isBusy === (this.#usages.get(name)?.active ?? 0) > 0) return;
+    if (isBusy) this.begin(name);
+    else this.end(name);
+  }
+
+  /** The time since `start`, or between `start` and `stop`. */
+  get wallMs(): number {
+    return this.#startMs === undefined ? 0 : (this.#endMs ?? this.#now()) - this.#startMs;
+  }
+
+  stages(): readonly StageReport[] {
+    const { wallMs } = this;
     const nowMs = this.#endMs ?? this.#now();
-    const wallMs = this.#startMs === undefined ? 0 : nowMs - this.#startMs;
-    let bottleneck: Resource | 'none' = 'none';
-    let mostMs = 0;
-    for (const resource of ['source', 'stage', 'consumer'] as const) {
-      const { busyMs, sinceMs } = this.#usages[resource];
-      const totalMs = busyMs + (sinceMs === undefined ? 0 : nowMs - sinceMs);
-      if (totalMs > mostMs) [bottleneck, mostMs] = [resource, totalMs];
+    return [...this.#usages].map(([name, usage]) => {
+      const busyMs = usage.busyMs + (usage.active > 0 ? Math.max(0, nowMs - usage.sinceMs) : 0);
+      return { name, busyMs, busyShare: wallMs > 0 ? Math.min(1, busyMs / wallMs) : 0 };
+    });
+  }
+
+  /**
+   * The busiest part. That all lanes are occupied says less than which part occupies them, so 'lanes' is the answer only when they are
+   * much busier than every part that was measured.
+   */
+  bottleneck(): { readonly name: string; readonly busyShare: number } {
+    let busiest = { name: 'none', busyShare: 0 };
+    let lanesShare = 0;
+    for (const { name, busyShare } of this.stages()) {
+      if (name === 'lanes') lanesShare = busyShare;
+      else if (busyShare > busiest.busyShare) busiest = { name, busyShare };
     }
-    return { bottleneck, share: wallMs > 0 ? Math.min(1, mostMs / wallMs) : 0 };
+    return lanesShare > busiest.busyShare + UNMEASURED_SHARE ? { name: 'lanes', busyShare: lanesShare } : busiest;
   }
 }

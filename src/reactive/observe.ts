@@ -40,3 +40,8 @@ export function observable<T>(subscribe: (sink: Sink<T>) => () => void): Rx.Obse
   const { Observable } = rx();
   return new Observable<T>((subscriber) => subscribe(subscriber));
 }
+
+/** Whether it can be subscribed to, as an Observable of any rxjs 7. */
+export function isObservable<T>(value: unknown): value is Rx.Observable<T> {
+  return typeof (value as { subscribe?: unknown } | null | undefined)?.subscribe === 'function';
+}

@@ -2,58 +2,60 @@
 //
 // The rules:
 //  - An item is taken from the source only when a lane is free, one at a time; so never more than N items are open.
-//  - A lane is free again when its item's results were taken *and* the taker came back for more, so a slow consumer
-//    holds the source. No result is memory of the lane, which its next item writes to.
-//  - An item's results appear together, when its stage has succeeded; so a retry never shows half of an attempt twice.
+//  - A lane is free again when its item's results were taken and the taker asked for more, so a slow consumer holds the
+//    source.
 //  - A failure takes its item's place in the order: earlier items are still delivered, later ones are aborted at once.
-//  - Nothing is released while a stage runs. A stage that ignores `lane.signal` holds the end of the run up, because
-//    the pinned arrays it may be writing to cannot be given to anybody else.
+//  - The run ends when its stages have settled or exceeded `stageTimeoutMs`.
 //
 // Thread: owner. Nothing here rejects without a reader: stages, pulls and the end of the run each have a handler.
-import { addAbortListener } from 'node:events';
-import type { Observable } from 'rxjs';
-import { AbortError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
-import type { Device } from '../core/api/device.js';
-import { isPromiseLike } from '../core/base/promise-like.js';
-import type { Lane, LaneSet, OwnedLane } from './lane.js';
+import { AbortError } from '../core/base/errors.js';
+import { onAbort } from '../core/waits/abort-listeners.js';
+import { AutoDepth } from './auto-depth.js';
+import type { ErrorPolicy } from './error-policy.js';
+import type { Slot } from './lane.js';
 import type { Meter } from './meter.js';
-import { observable, rx } from './observe.js';
-import type { Staged } from './overlap.js';
+import { type LaneLayout, Slots } from './slots.js';
+import type { Opened, OpenSource } from './sources.js';
+import { type Stage, StagedItem } from './stage.js';
 
 export interface RunSettings<T, R> {
-  readonly device: Device;
-  readonly source: Iterable<T> | AsyncIterable<T>;
-  readonly stage: (item: T, lane: Lane) => Staged<R>;
+  readonly source: OpenSource<T>;
+  readonly layout: LaneLayout;
+  readonly stage: Stage<T, R>;
+  readonly policy: ErrorPolicy<T>;
   readonly isOrdered: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Attempts after the first one. */
-  readonly retries: number;
-  readonly isSkipping: boolean;
   readonly meter: Meter;
 }
 
+/** What happened to the items of a run. */
+export interface ItemCounts {
+  items: number;
+  skipped: number;
+  dropped: number;
+  retried: number;
+}
+
 /** An item between its pull and the release of its lane. */
-interface Item<R> {
-  readonly lane: OwnedLane;
-  readonly abort: AbortController;
-  state: 'working' | 'ready' | 'failed' | 'skipped';
-  results: readonly R[];
-  taken: number;
-  error: unknown;
+interface OpenItem<R> {
+  readonly slot: Slot;
+  readonly abort: (reason?: unknown) => void;
+  readonly results: R[];
+  isWorking: boolean;
+  failure: { readonly error: unknown } | undefined;
 }
 
 type RunState = 'idle' | 'running' | 'closing';
 
 export class OverlapRun<T, R> {
   readonly #settings: RunSettings<T, R>;
-  readonly #makeSimd: () => LaneSet;
-  #lanes: LaneSet | undefined;
-  #free: OwnedLane[] = [];
-  /** Open items: in the order of the source, or (unordered) those that settled first in front. */
-  readonly #open: Item<R>[] = [];
+  #slots: Slots | undefined;
+  #auto: AutoDepth | undefined;
+  /** In the order of the source. */
+  readonly #open: OpenItem<R>[] = [];
   readonly #working: Set<Promise<void>> = new Set();
   /** Undefined before the first pull, and again when the source has ended by itself. */
-  #iterator: Iterator<T> | AsyncIterator<T> | undefined;
+  #iterator: Opened<T> | undefined;
   #isPulling = false;
   /** No further item will be taken: the source ended or failed, or an item failed. */
   #isExhausted = false;
@@ -61,20 +63,22 @@ export class OverlapRun<T, R> {
   #sourceFailure: { readonly error: unknown } | undefined;
   /** What ends the run at once. */
   #abortFailure: { readonly error: unknown } | undefined;
-  #abortListener: Disposable | undefined;
-  /** The item whose last result the consumer is still using. */
-  #held: Item<R> | undefined;
+  #stopListening: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #state: RunState = 'idle';
   #closed: Promise<void> | undefined;
-  itemCount = 0;
-  skippedCount = 0;
+  readonly counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
 
-  /** Lanes are made when the first result is asked for. */
-  constructor(settings: RunSettings<T, R>, makeSimd: () => LaneSet) {
+  /** Nothing is opened before the first result is asked for. */
+  constructor(settings: RunSettings<T, R>) {
     this.#settings = settings;
-    this.#makeSimd = makeSimd;
+  }
+
+  /** The number of lanes. */
+  get depth(): number {
+    const { devices, depth } = this.#settings.layout;
+    return this.#slots?.count ?? depth * devices.length;
   }
 
   /** The next result. Asking for it says that the one before is no longer used. */
@@ -94,19 +98,21 @@ export class OverlapRun<T, R> {
   async #take(): Promise<IteratorResult<R, undefined>> {
     this.#settings.meter.set('consumer', false);
     if (this.#state === 'idle') this.#start();
-    this.#releaseHeld();
     for (;;) {
       if (this.#state === 'closing') return { done: true, value: undefined };
       if (this.#abortFailure) return this.#fail(this.#abortFailure.error);
-      const item = this.#open[0];
-      if (item && item.state !== 'working') {
-        if (item.state === 'failed') return this.#fail(item.error);
-        if (item.taken < item.results.length) return this.#deliver(item);
-        this.#open.shift();
-        this.#release(item);
-      } else if (!item && this.#sourceFailure) {
+      const item = this.#nextToTake();
+      if (item && item.results.length > 0) {
+        this.#settings.meter.set('consumer', true);
+        return { done: false, value: item.results.shift() as R };
+      }
+      if (item?.failure) return this.#fail(item.failure.error);
+      if (item && !item.isWorking) {
+        this.#open.splice(this.#open.indexOf(item), 1);
+        this.#release(item.slot);
+      } else if (this.#open.length === 0 && this.#sourceFailure) {
         return this.#fail(this.#sourceFailure.error);
-      } else if (!item && this.#isExhausted && !this.#isPulling) {
+      } else if (this.#open.length === 0 && this.#isExhausted && !this.#isPulling) {
         await this.close();
         return { done: true, value: undefined };
       } else {
@@ -117,14 +123,10 @@ export class OverlapRun<T, R> {
     }
   }
 
-  #deliver(item: Item<R>): IteratorResult<R, undefined> {
-    const value = item.results[item.taken++] as R;
-    if (item.taken === item.results.length) {
-      this.#open.shift();
-      this.#held = item;
-    }
-    this.#settings.meter.set('consumer', true);
-    return { done: false, value };
+  /** The item whose results come next; without an order, one that has some or has settled. */
+  #nextToTake(): OpenItem<R> | undefined {
+    if (this.#settings.isOrdered) return this.#open[0];
+    return this.#open.find(({ failure }) => failure) ?? this.#open.find(({ results, isWorking }) => results.length > 0 || !isWorking);
   }
 
   async #fail(error: unknown): Promise<never> {
@@ -134,25 +136,32 @@ export class OverlapRun<T, R> {
   }
 
   #start(): void {
-    const { signal, source, meter } = this.#settings;
+    const { signal, source, layout, meter, policy } = this.#settings;
     this.#state = 'running';
     meter.start();
-    if (signal?.aborted) return this.#onAbort(signal);
-    if (signal) this.#abortListener = addAbortListener(signal, () => this.#onAbort(signal));
+    if (signal?.aborted) return this.#abort(signal);
+    if (signal) this.#stopListening = onAbort(signal, () => this.#abort(signal));
     try {
-      this.#lanes = this.#makeSimd();
-      this.#free = this.#lanes.lanes.toReversed();
-      this.#iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+      const slots = new Slots(layout);
+      this.#slots = slots;
+      if (layout.isAuto) this.#auto = new AutoDepth(slots);
+      this.#iterator = source({
+        freeLanes: () => slots.free,
+        onDrop: (skipped) => {
+          this.counts.dropped++;
+          policy.onSkip(skipped);
+        },
+      });
     } catch (error) {
       this.#abortFailure = { error };
     }
     this.#pull();
   }
 
-  #onAbort(signal: AbortSignal): void {
+  #abort(signal: AbortSignal): void {
     this.#abortFailure = { error: new AbortError(signal) };
     this.#isExhausted = true;
-    for (const item of this.#open) item.abort.abort(signal.reason);
+    for (const item of this.#open) item.abort(signal.reason);
     this.#notify();
   }
 
@@ -164,7 +173,7 @@ export class OverlapRun<T, R> {
   /** Takes the next item if a lane is free for it. */
   #pull(): void {
     const iterator = this.#iterator;
-    if (!iterator || this.#isPulling || this.#isExhausted || this.#state !== 'running' || this.#free.length === 0) return;
+    if (!iterator || this.#isPulling || this.#isExhausted || this.#state !== 'running' || this.#slots?.free === 0) return;
     this.#isPulling = true;
     this.#settings.meter.set('source', true);
     void this.#pullOne(iterator).then(() => {
@@ -175,7 +184,7 @@ export class OverlapRun<T, R> {
     });
   }
 
-  async #pullOne(iterator: Iterator<T> | AsyncIterator<T>): Promise<void> {
+  async #pullOne(iterator: Opened<T>): Promise<void> {
     try {
       const pulled = await iterator.next();
       if (pulled.done) this.#endSource();
@@ -192,121 +201,71 @@ export class OverlapRun<T, R> {
   }
 
   #begin(value: T): void {
-    const lane = this.#free.pop() as OwnedLane;
-    const item: Item<R> = { lane, abort: new AbortController(), state: 'working', results: [], taken: 0, error: undefined };
+    const { stage, policy, meter } = this.#settings;
+    const slot = this.#slots?.acquire() as Slot;
+    const results: R[] = [];
+    const settings = {
+      stage,
+      policy,
+      meter,
+      onRetry: () => void this.counts.retried++,
+      onLate: (late: Slot) => this.#slots?.forsake(late),
+    };
+    const staged = new StagedItem<T, R>(settings, value, slot, (result) => {
+      results.push(result);
+      this.#notify();
+    });
+    const item: OpenItem<R> = { slot, abort: (reason) => staged.abort(reason), results, isWorking: true, failure: undefined };
     this.#open.push(item);
-    const work = this.#work(item, value).then(() => {
+    const work = staged.run().then((outcome) => {
       this.#working.delete(work);
-      this.#settings.meter.set('stage', false);
-      if (!this.#settings.isOrdered) this.#moveSettledForward(item);
+      item.isWorking = false;
+      if (outcome.kind === 'done') this.counts.items++;
+      if (outcome.kind === 'skipped') this.counts.skipped++;
+      if (outcome.kind === 'failed') this.#failItem(item, outcome.error);
+      this.#noteOccupied();
+      this.#auto?.countItem();
       this.#notify();
     });
     this.#working.add(work);
-    this.#settings.meter.set('stage', this.#working.size === this.#lanes?.lanes.length);
+    this.#noteOccupied();
   }
 
-  /** Runs the stage until it succeeds or its attempts are used up; never rejects. */
-  async #work(item: Item<R>, value: T): Promise<void> {
-    const { stage, retries, isSkipping } = this.#settings;
-    for (let attempt = 0; ; attempt++) {
-      const lane = item.lane.begin(item.abort.signal);
-      try {
-        item.results = await settle(() => stage(value, lane), item.abort.signal);
-        for (const result of item.results) item.lane.checkResult(result);
-        item.state = 'ready';
-        this.itemCount++;
-        return;
-      } catch (error) {
-        const isFinal = item.abort.signal.aborted || this.#isDeviceGone(error);
-        if (isFinal || (attempt >= retries && !isSkipping)) return this.#failItem(item, error);
-      }
-      // The device may still be copying to or from pinned arrays that the next attempt or item writes to.
-      await lane.stream.synchronize().catch(() => undefined);
-      if (attempt < retries) continue;
-      item.state = 'skipped';
-      this.skippedCount++;
-      return;
-    }
+  #noteOccupied(): void {
+    const isOccupied = this.#working.size >= (this.#slots?.count ?? 0);
+    this.#settings.meter.set('lanes', isOccupied);
+    this.#auto?.setOccupied(isOccupied);
   }
 
-  /** Without its device every item would fail: skipping or trying again could only run the source dry. */
-  #isDeviceGone(error: unknown): boolean {
-    return error instanceof DeviceLostError || this.#settings.device.state !== 'open';
-  }
-
-  #failItem(item: Item<R>, error: unknown): void {
-    item.state = 'failed';
-    item.error = error;
+  #failItem(item: OpenItem<R>, error: unknown): void {
+    item.failure = { error };
     this.#isExhausted = true;
     const from = this.#settings.isOrdered ? this.#open.indexOf(item) + 1 : 0;
-    for (const later of this.#open.slice(from)) if (later !== item) later.abort.abort(error);
+    for (const later of this.#open.slice(from)) if (later !== item) later.abort(error);
   }
 
-  #moveSettledForward(item: Item<R>): void {
-    const at = this.#open.indexOf(item);
-    const firstWorking = this.#open.findIndex((other) => other.state === 'working');
-    if (firstWorking === -1 || firstWorking > at) return;
-    this.#open.splice(at, 1);
-    this.#open.splice(firstWorking, 0, item);
-  }
-
-  #releaseHeld(): void {
-    const held = this.#held;
-    this.#held = undefined;
-    if (held) this.#release(held);
-  }
-
-  #release(item: Item<R>): void {
-    this.#free.push(item.lane);
+  #release(slot: Slot): void {
+    this.#slots?.release(slot);
     this.#pull();
   }
 
   async #close(): Promise<void> {
+    const { meter } = this.#settings;
     this.#state = 'closing';
-    this.#abortListener?.[Symbol.dispose]();
-    this.#settings.meter.set('consumer', false);
-    for (const item of this.#open) item.abort.abort();
+    this.#stopListening?.();
+    meter.set('consumer', false);
+    for (const item of this.#open) item.abort();
     this.#notify();
     const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isPulling), ...this.#working]);
-    this.#settings.meter.stop();
-    await this.#lanes?.close();
+    meter.stop();
+    await this.#slots?.close();
     if (source.status === 'rejected') throw source.reason;
   }
 }
 
 /** Tells the source that nothing more is wanted. One that is still busy with a pull may never answer: it is not waited for. */
-async function closeIterator<T>(iterator: Iterator<T> | AsyncIterator<T> | undefined, isPulling: boolean): Promise<void> {
+async function closeIterator<T>(iterator: Opened<T> | undefined, isPulling: boolean): Promise<void> {
   const answer = Promise.resolve(iterator?.return?.());
   if (isPulling) answer.catch(() => undefined);
   else await answer;
-}
-
-/** All that a stage gives, as an array. */
-async function settle<R>(run: () => Staged<R>, signal: AbortSignal): Promise<readonly R[]> {
-  const staged: unknown = run();
-  if (isPromiseLike<R>(staged)) return [await staged];
-  if (isObservableLike<R>(staged)) return collect(staged, signal);
-  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `A stage returns a promise or an Observable, not ${describe(staged)}.`, {
-    argument: 'stage',
-    value: staged,
-  });
-}
-
-/** All values of an Observable when it completes; rejects, and unsubscribes, when the item is aborted before. */
-function collect<R>(staged: Observable<R>, signal: AbortSignal): Promise<R[]> {
-  const { from, lastValueFrom, race, toArray } = rx();
-  const aborted = observable<never>((sink) => {
-    const listener = addAbortListener(signal, () => sink.error(signal.reason));
-    return () => listener[Symbol.dispose]();
-  });
-  return lastValueFrom(race(aborted, from(staged).pipe(toArray())));
-}
-
-function isObservableLike<R>(value: unknown): value is Observable<R> {
-  return typeof (value as { subscribe?: unknown } | undefined)?.subscribe === 'function';
-}
-
-function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  return typeof value === 'object' ? `a ${value.constructor?.name ?? 'plain object'}` : `a ${typeof value}`;
 }

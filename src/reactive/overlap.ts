@@ -1,60 +1,58 @@
 // `overlap`: items go through a stage on N lanes at once, and the source is pulled only when a lane is free.
 //
-// It is what `mergeMap(stage, N)` looks like and is not: that takes everything from its source at once and keeps it in
-// memory. Here a slow stage holds the source, and (iterating) a slow consumer holds the stage.
-import { show } from '../core/base/arguments.js';
-import type { Observable } from 'rxjs';
-import { ArgumentError } from '../core/base/errors.js';
-import type { Device } from '../core/api/device.js';
+// RxJS's `mergeMap(stage, N)` takes everything from its source at once and keeps it in memory. Here a slow stage holds the
+// source, and (iterating) a slow consumer holds the stage.
+import type { Observable, OperatorFunction } from 'rxjs';
+import { badArgument, show } from '../core/base/arguments.js';
 import type { Stream } from '../core/api/stream.js';
-import { openSimd, type Lane } from './lane.js';
-import { Meter, type Resource } from './meter.js';
+import { isAbortSignal } from '../core/waits/abort-listeners.js';
+import { checkErrorOptions, type ErrorOptions } from './error-policy.js';
+import { Meter, type StageReport } from './meter.js';
 import { observable, type Sink } from './observe.js';
-import { OverlapRun } from './overlap-run.js';
+import { type ItemCounts, OverlapRun } from './overlap-run.js';
+import { checkLayout, type Devices } from './slots.js';
+import { checkSource, type OverflowOptions, type PushSource, type Source } from './sources.js';
+import type { Stage } from './stage.js';
 
-/** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
-export type Staged<R> = PromiseLike<R> | Observable<R>;
-/**
- * Processes one item on a lane; its result or results are emitted when it has succeeded. If it returns neither a promise nor an
- * Observable, the run fails with an ArgumentError.
- */
-export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
-/** The items, pulled one at a time. `return()` is called if the run ends early. */
-export type Source<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
-
-/** How many items are in flight, on which streams, and what a failure does. */
-export interface LaneOptions {
-  /** Items in flight, 1 to 1024. Default: the number of `streams`, or 3 without them. */
-  readonly depth?: number;
-  /** Streams for the lanes to use in turn; the run leaves them open. Default: every lane creates its own. */
-  readonly streams?: readonly Stream[];
-  /** Ends the run with an AbortError, after the running stages have settled. */
-  readonly signal?: AbortSignal;
+/** How many items are in flight, on which streams, and what errors do. */
+export interface LaneOptions<T = unknown> extends ErrorOptions<T> {
   /**
-   * 'fail' (default): the first failure ends the run with its error. 'skip': the item is left out. `retry`: up to so many more attempts
-   * per item, then it fails. A lost or closed device always ends the run.
+   * Items in flight on each device, 1 to 1024. 'auto' starts with 2 and adds lanes while they are all occupied and the throughput grows.
+   * Default: the number of `streams`, or 3 without them.
    */
-  readonly onError?: 'fail' | 'skip' | { readonly retry: number };
+  readonly depth?: number | 'auto';
+  /** Streams for the lanes to use in turn; they stay open. Default: every lane creates its own. */
+  readonly streams?: readonly Stream[];
 }
 
-/** Options of `overlap`: those of its lanes, and the order of the results. */
-export interface OverlapOptions extends LaneOptions {
+/** Options of `overlap`: those of its lanes, the order of the results, and how a run is ended. */
+export interface OverlapOptions<T = unknown> extends LaneOptions<T> {
   /** True (default): results in the order of the source. False: as they are ready. */
   readonly ordered?: boolean;
+  /** Ends the run with an AbortError, after the running stages have settled. */
+  readonly signal?: AbortSignal;
 }
 
 /** How a run went, up to now or to its end. */
-export interface OverlapReport {
+export interface OverlapReport extends Readonly<ItemCounts> {
   /** Items whose stage succeeded. */
   readonly items: number;
-  /** Items left out by `onError: 'skip'`. */
+  /** Items whose stage failed and that `onError` skipped. */
   readonly skipped: number;
-  /** The number of lanes. */
+  /** Values that `overflow` dropped. */
+  readonly dropped: number;
+  /** Attempts after the first one, of all items. */
+  readonly retried: number;
+  /** The number of lanes, over all devices. */
   readonly depth: number;
-  /** What the others waited for longest: the 'source', the 'stage' (all lanes were working), or the 'consumer' of the results. */
-  readonly bottleneck: Resource | 'none';
-  /** The part of the run, from 0 to 1, in which the bottleneck was busy: 1 if it never waited itself. */
-  readonly overlapOfIdeal: number;
+  /** How long the run took, or has taken so far, in milliseconds. */
+  readonly wallMs: number;
+  /** How busy each part of the run was. */
+  readonly stages: readonly StageReport[];
+  /** The busiest part by name; 'lanes' when all lanes were occupied by work that nothing measured; 'none' before the first run. */
+  readonly bottleneck: string;
+  /** The bottleneck's `busyShare`. 1: it never waited, so no other overlap would be faster. */
+  readonly bottleneckBusy: number;
 }
 
 /**
@@ -68,38 +66,39 @@ export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
   readonly report: () => OverlapReport;
 }
 
-const DEFAULT_DEPTH = 3;
-/** Each lane holds a stream and arrays; more than this is a mistake for a queue length. */
-const MAX_DEPTH = 1024;
-
-const NO_RUN = { bottleneck: 'none', share: 0 } as const;
-
 /**
  * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items overlap: multi-buffering by hand in
- * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. Throws ArgumentError for a bad option or source, UnavailableError without rxjs.
- * A run ends with the first error of its source, a stage or a lane's stream, or with an AbortError.
+ * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. With several devices the one with the fewest items takes the next, and results
+ * keep the order of the source. An Observable as source needs `overflow`. Throws ArgumentError for a bad option or source,
+ * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; a failure that later
+ * operations met arrives as itself, not as the UpstreamError around it.
  * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
-export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOptions, stage: Stage<T, R>): Overlapped<R> {
-  const depth = checkCount('depth', opts.depth ?? opts.streams?.length ?? DEFAULT_DEPTH, 1, MAX_DEPTH);
-  const { onError = 'fail' } = opts;
-  const retries = typeof onError === 'object' ? checkCount('onError.retry', onError.retry, 0, Number.MAX_SAFE_INTEGER) : 0;
-  const pulled = checkSource<T>(source);
+export function overlap<T, R>(device: Devices, source: Source<T>, opts: OverlapOptions<T>, stage: Stage<T, R>): Overlapped<R>;
+export function overlap<T, R>(
+  device: Devices,
+  source: PushSource<T>,
+  opts: OverlapOptions<T> & OverflowOptions,
+  stage: Stage<T, R>,
+): Overlapped<R>;
+export function overlap<T, R>(
+  device: Devices,
+  source: Source<T> | PushSource<T>,
+  opts: OverlapOptions<T> & Partial<OverflowOptions>,
+  stage: Stage<T, R>,
+): Overlapped<R> {
+  const { signal, ordered = true } = opts;
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
+  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  const layout = checkLayout(device, opts.depth, opts.streams);
+  const policy = checkErrorOptions<T>(opts);
+  const open = checkSource<T>(source, opts);
   let last: { readonly run: OverlapRun<T, R>; readonly meter: Meter } | undefined;
 
   function start(): OverlapRun<T, R> {
     const meter = new Meter();
-    const settings = {
-      device,
-      source: pulled,
-      stage,
-      isOrdered: opts.ordered ?? true,
-      signal: opts.signal,
-      retries,
-      isSkipping: onError === 'skip',
-      meter,
-    };
-    const run = new OverlapRun<T, R>(settings, () => openSimd(device, depth, opts.streams));
+    const run = new OverlapRun<T, R>({ source: open, layout, stage, policy, isOrdered: ordered, signal, meter });
     last = { run, meter };
     return run;
   }
@@ -112,12 +111,28 @@ export function overlap<T, R>(device: Device, source: Source<T>, opts: OverlapOp
     }),
     {
       [Symbol.asyncIterator]: () => iterate(start()),
-      report: (): OverlapReport => {
-        const { bottleneck, share } = last?.meter.summary() ?? NO_RUN;
-        return { items: last?.run.itemCount ?? 0, skipped: last?.run.skippedCount ?? 0, depth, bottleneck, overlapOfIdeal: share };
-      },
+      report: (): OverlapReport =>
+        reportOf(last?.meter ?? new Meter(), last?.run.counts ?? NOTHING, last?.run.depth ?? layout.depth * layout.devices.length),
     },
   );
+}
+
+/**
+ * `overlap` in a pipe: each value of the source Observable goes through the stage on one of the lanes. `overflow` says what happens to
+ * values that come while every lane is occupied. Throws as `overlap` does.
+ * @example frames$.pipe(overlapMap(device, { overflow: 'latest' }, stage)).subscribe(show);
+ */
+export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
+  // Bad options are found here, where the operator is made.
+  overlap(device, () => observable<T>(() => () => undefined), opts, stage);
+  return (source) => overlap(device, source, opts, stage);
+}
+
+const NOTHING: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
+
+export function reportOf(meter: Meter, counts: ItemCounts, depth: number): OverlapReport {
+  const { name, busyShare } = meter.bottleneck();
+  return { ...counts, depth, wallMs: meter.wallMs, stages: meter.stages(), bottleneck: name, bottleneckBusy: busyShare };
 }
 
 /** A run, whatever its items are. */
@@ -140,21 +155,4 @@ function iterate<R>(run: Results<R>): AsyncIterator<R, undefined> {
       return { done: true, value: undefined };
     },
   };
-}
-
-function checkCount(argument: string, value: number, least: number, most: number): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `${argument} (${show(value)}) is not a whole number from ${least} to ${most}.`, {
-    argument,
-    value,
-    limit: value < least ? least : most,
-  });
-}
-
-function checkSource<T>(source: Source<T>): Iterable<T> | AsyncIterable<T> {
-  const value: unknown = source;
-  if (typeof value === 'string' || (typeof value === 'object' && value !== null)) {
-    if (Symbol.asyncIterator in Object(value) || Symbol.iterator in Object(value)) return value as Iterable<T> | AsyncIterable<T>;
-  }
-  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', 'The source is neither iterable nor async iterable.', { argument: 'source', value });
 }

@@ -1,29 +1,166 @@
-// Turns core's hubs into Observables: `operations$`, `activity$`, `errors$`.
-//
-// They are hot and shared: every subscriber hears the same values, a late one misses the past, nothing is replayed or
-// buffered. A slow subscriber loses nothing and delays nobody but the owner's own loop, since values are handed over in
-// a plain call. Unsubscribing stops watching, never the work.
-import { AsyncResource } from 'node:async_hooks';
+// Where the items of a run come from. Iterables are pulled one item at a time. An Observable does not wait for a free lane, so
+// its values go through a queue whose bound and overflow policy the caller names.
+// Thread: owner.
 import type { Observable } from 'rxjs';
-import type { ObservableFactory, Observed } from '../core/base/observable.js';
-import { observable } from './observe.js';
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { LimitError } from '../core/base/errors.js';
+import type { Skipped } from './error-policy.js';
+import { isObservable } from './observe.js';
 
-declare module '../core/base/observable.js' {
-  interface ObservableOf<T> extends Observable<T> {}
+/** Items that are pulled one at a time: arrays, generators, Node and web streams. `return()` is called when the run ends early. */
+export type PullSource<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
+/** The items, or a function that makes their source anew for every run, as `retry`, `repeat` and a second subscriber need it. */
+export type Source<T> = PullSource<T> | (() => PullSource<T>);
+/** An Observable of the items, or a function that makes it for every run. */
+export type PushSource<T> = Observable<T> | (() => Observable<T>);
+
+/** What happens to a value of an Observable that comes while every lane is occupied. */
+export interface OverflowOptions {
+  /**
+   * 'buffer': it waits; when `maxQueue` values wait, one more ends the run with a LimitError. 'latest': it waits, and the oldest of more
+   * than `maxQueue` waiting values is dropped. 'drop': it is dropped when `maxQueue` values wait. 'fail': it ends the run with a
+   * LimitError. `onSkip` is told of dropped values, and `report()` counts them.
+   */
+  readonly overflow: 'buffer' | 'latest' | 'drop' | 'fail';
+  /** How many values wait for a lane at most. Required by 'buffer', where Infinity means no limit. Default: 1 for 'latest', 0 for 'drop'. */
+  readonly maxQueue?: number;
 }
 
-/** What core is given to make its `$` members with. */
-export const observableOf: ObservableFactory = <T>(source: Observed<T>): Observable<T> =>
-  observable<T>((sink) => {
-    // Values come from the loop's own callbacks; they are heard in the context of the subscription.
-    const context = new AsyncResource('millrace.subscription');
-    const remove = source.add({
-      next: (value) => context.runInAsyncScope(() => sink.next(value)),
-      error: (error) => context.runInAsyncScope(() => sink.error(error)),
-      complete: () => context.runInAsyncScope(() => sink.complete()),
+const OVERFLOWS: readonly OverflowOptions['overflow'][] = ['buffer', 'latest', 'drop', 'fail'];
+
+/** A source that a run has opened. */
+export type Opened<T> = Iterator<T> | AsyncIterator<T>;
+
+/** What a run tells its source. */
+export interface SourceHost<T> {
+  /** Lanes that are free now. */
+  readonly freeLanes: () => number;
+  readonly onDrop: (skipped: Skipped<T>) => void;
+}
+
+/** Opens the source for one run. */
+export type OpenSource<T> = (host: SourceHost<T>) => Opened<T>;
+
+/** Checks a source and its overflow policy; what a function returns is checked when a run calls it. */
+export function checkSource<T>(source: unknown, { overflow, maxQueue }: Partial<OverflowOptions>): OpenSource<T> {
+  const bound = checkOverflow(overflow, maxQueue);
+  if (typeof source !== 'function' || isObservable(source)) return openerOf<T>(source, overflow, bound);
+  return (host) => openerOf<T>((source as () => unknown)(), overflow, bound)(host);
+}
+
+function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | undefined, maxQueue: number): OpenSource<T> {
+  if (typeof source === 'object' && source !== null) {
+    const isAsync = Symbol.asyncIterator in source;
+    if (isAsync || Symbol.iterator in source) {
+      if (overflow !== undefined)
+        throw badArgument('overflow', overflow, 'overflow is for Observables; this source is iterable and waits for a free lane.');
+      return () => (isAsync ? (source as AsyncIterable<T>)[Symbol.asyncIterator]() : (source as Iterable<T>)[Symbol.iterator]());
+    }
+  }
+  if (isObservable<T>(source)) {
+    if (overflow !== undefined) return (host) => new PushQueue(source, overflow, maxQueue, host);
+    const message =
+      "An Observable does not wait for a free lane: say in the options what happens to its values meanwhile, with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'.";
+    throw badArgument('overflow', overflow, message);
+  }
+  const message = `The source (${show(source)}) is not an iterable, async iterable or Observable of items, nor a function that returns one.`;
+  throw badArgument('source', source, message);
+}
+
+/** How many values may wait. */
+function checkOverflow(overflow: OverflowOptions['overflow'] | undefined, maxQueue: number | undefined): number {
+  if (overflow !== undefined && !OVERFLOWS.includes(overflow))
+    throw badArgument('overflow', overflow, `overflow (${show(overflow)}) is not 'buffer', 'latest', 'drop' or 'fail'.`);
+  if (maxQueue !== undefined && (overflow === undefined || overflow === 'fail'))
+    throw badArgument('maxQueue', maxQueue, "maxQueue goes with overflow 'buffer', 'latest' or 'drop'.");
+  if (overflow === 'buffer' && maxQueue === Number.POSITIVE_INFINITY) return maxQueue;
+  if (overflow === 'buffer' && maxQueue === undefined)
+    throw badArgument('maxQueue', maxQueue, "overflow: 'buffer' needs maxQueue: how many values may wait, or Infinity.");
+  if (maxQueue === undefined) return overflow === 'latest' ? 1 : 0;
+  return checkInteger('maxQueue', maxQueue, overflow === 'drop' ? 0 : 1);
+}
+
+const DONE = { done: true, value: undefined } as const;
+
+/** The values of an Observable as an iterator, one run's. */
+class PushQueue<T> implements AsyncIterator<T, undefined> {
+  readonly #source: Observable<T>;
+  readonly #overflow: OverflowOptions['overflow'];
+  readonly #maxQueue: number;
+  readonly #host: SourceHost<T>;
+  readonly #queue: T[] = [];
+  #subscription: { unsubscribe(): void } | undefined;
+  #end: { readonly error?: unknown } | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(source: Observable<T>, overflow: OverflowOptions['overflow'], maxQueue: number, host: SourceHost<T>) {
+    this.#source = source;
+    this.#overflow = overflow;
+    this.#maxQueue = maxQueue;
+    this.#host = host;
+  }
+
+  async next(): Promise<IteratorResult<T, undefined>> {
+    this.#subscription ??= this.#subscribe();
+    for (;;) {
+      if (this.#queue.length > 0) return { done: false, value: this.#queue.shift() as T };
+      if (this.#end) {
+        if ('error' in this.#end) throw this.#end.error;
+        return DONE;
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  return(): Promise<IteratorResult<T, undefined>> {
+    this.#queue.length = 0;
+    this.#finish({});
+    return Promise.resolve(DONE);
+  }
+
+  #subscribe(): { unsubscribe(): void } {
+    // A synchronous source may end before `subscribe` returns.
+    const subscription = this.#source.subscribe({
+      next: (value) => this.#put(value),
+      error: (error: unknown) => this.#finish({ error }),
+      complete: () => this.#finish({}),
     });
-    return () => {
-      remove();
-      context.emitDestroy();
-    };
-  });
+    if (this.#end) subscription.unsubscribe();
+    return subscription;
+  }
+
+  #put(value: T): void {
+    if (this.#end) return;
+    this.#queue.push(value);
+    const excess = this.#queue.length - this.#host.freeLanes() - this.#maxQueue;
+    if (excess > 0) this.#overflowBy(value);
+    this.#notify();
+  }
+
+  /** The queue holds one value too many, the last of which is `value`. */
+  #overflowBy(value: T): void {
+    try {
+      if (this.#overflow === 'latest') this.#host.onDrop({ item: this.#queue.shift() as T, reason: 'overflow' });
+      else this.#queue.pop();
+      if (this.#overflow === 'drop') this.#host.onDrop({ item: value, reason: 'overflow' });
+    } catch (error) {
+      return this.#finish({ error });
+    }
+    if (this.#overflow === 'latest' || this.#overflow === 'drop') return;
+    const message = `The Observable emitted while every lane was occupied and ${this.#maxQueue} values waited (maxQueue).`;
+    this.#finish({ error: new LimitError('ERR_MILLRACE_LIMIT', message, this.#maxQueue, () => Promise.resolve()) });
+  }
+
+  #finish(end: { readonly error?: unknown }): void {
+    this.#end ??= end;
+    this.#subscription?.unsubscribe();
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

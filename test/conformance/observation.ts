@@ -169,7 +169,7 @@ export function observation(target: Target): void {
       }
       const results: number[] = [];
       for await (const value of overlap(device, items(), { depth: 3 }, async (n, lane) => {
-        const x = lane.array('x', 1, 'i32');
+        const x = lane.empty(1, 'i32');
         lane.stream.fill(x, n);
         lane.stream.launch(increment, { grid: 1, block: 1 }, { x });
         const [result] = await x.read();

@@ -3,7 +3,21 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { bufferCount, concatMap, delay, firstValueFrom, from, lastValueFrom, of, shareReplay, toArray, type Observable } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, download$, i32, inout, kernel, launch$, overlap, upload$, type Lane, type Overlapped } from 'millrace';
+import {
+  ArgumentError,
+  download,
+  i32,
+  inout,
+  kernel,
+  launch,
+  overlap,
+  StateError,
+  upload,
+  type DeviceArray,
+  type Lane,
+  type Overlapped,
+  type PinnedArray,
+} from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf, turn } from '../support/wait.js';
@@ -63,14 +77,14 @@ export function overlapped(target: Target): void {
       const chunks = Array.from({ length: ITEMS }, (_, item) => new Int32Array(LENGTH).fill(item));
       return overlap(chapter.device, chunks, { depth: 3 }, (chunk, lane) =>
         of(chunk).pipe(
-          upload$(lane),
-          launch$(
+          upload(lane),
+          launch(
             lane,
             plusHundred,
             (x) => x.length,
             (x) => ({ x }),
           ),
-          download$(lane),
+          download(lane),
         ),
       );
     }
@@ -88,7 +102,7 @@ export function overlapped(target: Target): void {
       const sizes = [3 * 2 ** 20, 1, 5 * 2 ** 19, 2];
       const results = await lastValueFrom(
         overlap(chapter.device, [0, 1], { depth: 2 }, (item, lane) =>
-          from(sizes.map((size) => new Int32Array(size).fill(size + item))).pipe(upload$(lane), download$(lane)),
+          from(sizes.map((size) => new Int32Array(size).fill(size + item))).pipe(upload(lane), download(lane)),
         ).pipe(toArray()),
       );
       expect(results.map((result) => [result.length, result.at(-1)])).toEqual(
@@ -96,12 +110,12 @@ export function overlapped(target: Target): void {
       );
     });
 
-    rule('S909', 'download$ on a stream gives memory back: that of upload$, and its own', async () => {
+    rule('S909', 'download on a stream gives memory back: that of upload, and its own', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const { usedBytes: before } = await device.pool.stats();
       for (let item = 0; item < 20; item++) {
-        const result = await firstValueFrom(of(new Int32Array(LENGTH).fill(item)).pipe(upload$(stream), download$(stream)));
+        const result = await firstValueFrom(of(new Int32Array(LENGTH).fill(item)).pipe(upload(stream), download(stream)));
         expect([result[0], result.length]).toEqual([item, LENGTH]);
       }
       await device.synchronize();
@@ -110,12 +124,12 @@ export function overlapped(target: Target): void {
     });
 
     const refusedStages: Readonly<Record<string, (lane: Lane) => unknown>> = {
-      'an array of the lane': (lane) => lane.array('x', 4),
-      'a view of one': (lane) => lane.array('x', 4).subarray(1),
-      'a pinned array of the lane': (lane) => lane.pinned('x', 4),
-      'the bytes of one': (lane) => lane.pinned('x', 4).data.subarray(2),
-      'an object with such bytes': (lane) => ({ item: 1, data: lane.pinned('x', 4).data }),
-      'an array with one': (lane) => [lane.array('x', 4)],
+      'an array of the lane': (lane) => lane.empty(4),
+      'a view of one': (lane) => lane.empty(4).subarray(1),
+      'a pinned array of the lane': (lane) => lane.pinned(4),
+      'the bytes of one': (lane) => lane.pinned(4).data.subarray(2),
+      'an object with such bytes': (lane) => ({ item: 1, data: lane.pinned(4).data }),
+      'an array with one': (lane) => [lane.empty(4)],
     };
     for (const [name, give] of Object.entries(refusedStages)) {
       rule('S910', `a stage cannot give ${name}`, async () => {
@@ -125,20 +139,16 @@ export function overlapped(target: Target): void {
       });
     }
 
-    rule('S911', 'an array of a lane that its stage disposed is another one for the next item', async () => {
-      const { device } = chapter;
-      using other = device.zeros(LENGTH, i32);
-      await device.synchronize();
+    rule('S910', 'an array that outlives its item throws instead of showing another item', async () => {
+      const kept: (DeviceArray<'i32'> | PinnedArray<'i32'>)[] = [];
       const results = await collect(
         overlap(
-          device,
+          chapter.device,
           Array.from({ length: ITEMS }, (_, item) => item),
-          { depth: 1 },
+          { depth: 2 },
           async (item, lane) => {
-            using pinned = lane.pinned('host', LENGTH, i32);
-            using x = lane.array('x', LENGTH, i32);
-            using front = lane.array('x', [2, LENGTH / 4], i32);
-            expect(front.length).toBe(LENGTH / 2);
+            const [pinned, x] = [lane.pinned(LENGTH, i32), lane.empty(LENGTH, i32)];
+            kept.push(pinned, x, x.subarray(1));
             pinned.data.fill(item);
             lane.stream.copy(x, pinned);
             lane.stream.launch(plusHundred, LENGTH, { x });
@@ -147,7 +157,23 @@ export function overlapped(target: Target): void {
         ),
       );
       expect(results.map((result) => [result[0], result[LENGTH - 1]])).toEqual(EXPECTED);
-      expect((await other.read()).every((value) => value === 0)).toBe(true);
+      expect(kept).toHaveLength(3 * ITEMS);
+      for (const array of kept) {
+        if ('read' in array) await expect(array.read()).rejects.toThrow(StateError);
+        else expect(() => array.subarray(0)).toThrow(StateError);
+      }
+    });
+
+    rule('S911', 'detach hands an array to the receiver', async () => {
+      const detached = await collect(
+        overlap(chapter.device, [1, 2, 3], { depth: 2 }, (item, lane) => Promise.resolve(lane.detach(lane.full(4, item, i32)))),
+      );
+      for (const [at, array] of detached.entries()) {
+        expect(await array.read()).toEqual(new Int32Array(4).fill(at + 1));
+        array[Symbol.dispose]();
+      }
+      const refused = overlap(chapter.device, [1], {}, (_, lane) => Promise.resolve(lane.detach(lane.zeros(4).subarray(1))));
+      expect(await rejectionOf(collect(refused))).toBeInstanceOf(ArgumentError);
     });
   });
 }

@@ -3,18 +3,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  cpu$,
+  cpuStage,
   cpuTasks,
   createCpuPool,
-  download$,
+  download,
   f32,
   inout,
   input,
   kernel,
-  launch$,
+  launch,
   openDevice,
   overlap,
-  upload$,
+  upload,
   type Device,
 } from 'millrace';
 import { from, lastValueFrom, of, take, toArray } from 'rxjs';
@@ -63,15 +63,15 @@ describe('overlap on a device', () => {
     const tasks = cpuTasks<Stages>(pool);
     const run = overlap(device, chunks(20, 1000), { depth: 3 }, (chunk, lane) =>
       of(chunk).pipe(
-        upload$(lane),
-        launch$(
+        upload(lane),
+        launch(
           lane,
           scale,
           (x) => x.length,
           (x) => ({ x, factor: 3 }),
         ),
-        download$(lane, { pinned: true }),
-        cpu$(tasks, 'total', (pinned) => pinned.data),
+        download(lane, { pinned: true }),
+        cpuStage(tasks, 'total', (pinned) => pinned.data),
       ),
     );
     expect(await lastValueFrom(run.pipe(toArray()))).toEqual(Array.from({ length: 20 }, (_, at) => at * 3000));
@@ -81,7 +81,7 @@ describe('overlap on a device', () => {
   it('keeps items in order where they share an array', async () => {
     using sum = device.zeros(1);
     const run = overlap(device, chunks(30, 1), { depth: 3 }, async (chunk, lane) => {
-      const x = lane.array('x', 1);
+      const x = lane.empty(1);
       lane.stream.copy(x, chunk);
       await lane.stream.launch(accumulate, 1, { x, sum }).done;
       return chunk[0];
@@ -93,7 +93,7 @@ describe('overlap on a device', () => {
   });
 
   it('gives the device back when it is left early', async () => {
-    const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload$(lane), download$(lane)));
+    const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload(lane), download(lane)));
     let seen = 0;
     for await (const result of run) {
       expect(result[99_999]).toBe(seen);
@@ -105,9 +105,9 @@ describe('overlap on a device', () => {
   it('lets a detached array outlive the lane, grown or not', async () => {
     const kept = await lastValueFrom(
       overlap(device, [8, 3], { depth: 1 }, (length, lane) => {
-        const x = lane.array('x', length);
+        const x = lane.empty(length);
         lane.stream.fill(x, length);
-        return Promise.resolve(length === 3 ? lane.detach(x) : lane.detach(lane.array('other', 2, 'u8')));
+        return Promise.resolve(length === 3 ? lane.detach(x) : lane.detach(lane.empty(2, 'u8')));
       }).pipe(toArray()),
     );
     expect([...(await kept[1]!.read())]).toEqual([3, 3, 3]);
@@ -116,7 +116,7 @@ describe('overlap on a device', () => {
 
   it('rejects with the first failure and leaves the device usable', async () => {
     const run = overlap(device, chunks(10, 4), { depth: 3 }, async (chunk, lane) => {
-      const x = lane.array('x', 4);
+      const x = lane.empty(4);
       await lane.stream.copy(x, chunk).done;
       if (chunk[0] === 4) throw new Error('chunk 4 is bad');
       return x.length;

@@ -2,16 +2,16 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
-  cpu$,
+  cpuStage,
   cpuTasks,
-  download$,
+  download,
   f32,
   inout,
   kernel,
-  launch$,
+  launch,
   overlap,
   u8,
-  upload$,
+  upload,
   type Device,
   type DeviceArray,
   type Overlapped,
@@ -32,9 +32,9 @@ interface Stages {
 
 export function promised(gpu: Device, chunks: AsyncIterable<Float32Array>): Promise<number> {
   const run: Overlapped<number> = overlap(gpu, chunks, { depth: 3 }, async (chunk, lane) => {
-    const x: DeviceArray<'f32'> = lane.array('x', chunk.length);
-    const bytes: DeviceArray<'u8'> = lane.array('bytes', [2, 3], u8);
-    const pinned: PinnedArray<'i32'> = lane.pinned('pinned', 4, 'i32');
+    const x: DeviceArray<'f32'> = lane.empty(chunk.length);
+    const bytes: DeviceArray<'u8'> = lane.empty([2, 3], u8);
+    const pinned: PinnedArray<'i32'> = lane.pinned(4, 'i32');
     lane.stream.copy(x, chunk);
     return x.length + bytes.length + pinned.length;
   });
@@ -45,15 +45,15 @@ export function chained(gpu: Device, frames: Iterable<Float32Array>, pool: Pisci
   const tasks = cpuTasks<Stages>(pool);
   return overlap(gpu, frames, {}, (frame, lane) =>
     of(frame).pipe(
-      upload$(lane, { shape: [2, 2] }),
-      launch$(
+      upload(lane, { shape: [2, 2] }),
+      launch(
         lane,
         scale,
         (x) => x.shape,
         (x) => ({ x, factor: 2 }),
       ),
-      download$(lane),
-      cpu$(tasks, 'total', (x) => x),
+      download(lane),
+      cpuStage(tasks, 'total', (x) => x),
     ),
   );
 }
@@ -62,9 +62,9 @@ export function pinnedChain(gpu: Device, frames: Iterable<Float32Array>, pool: P
   const tasks = cpuTasks<Stages>(pool);
   return overlap(gpu, frames, {}, (frame, lane) =>
     of(frame).pipe(
-      upload$(lane),
-      download$(lane, { pinned: true }),
-      cpu$(tasks, 'total', (x) => x.data),
+      upload(lane),
+      download(lane, { pinned: true }),
+      cpuStage(tasks, 'total', (x) => x.data),
     ),
   );
 }
@@ -92,7 +92,7 @@ export function watched(gpu: Device): Observable<string> {
 }
 
 export function ordinary(gpu: Device): Observable<Float32Array<ArrayBuffer>> {
-  return of(gpu.zeros(4)).pipe(download$(gpu.stream));
+  return of(gpu.zeros(4)).pipe(download(gpu.stream));
 }
 
 export function refused(gpu: Device, pool: Piscina): unknown[] {
@@ -114,6 +114,6 @@ export function refused(gpu: Device, pool: Piscina): unknown[] {
     // @ts-expect-error total takes floats
     tasks.run('total', bytes),
     // @ts-expect-error scale works on floats
-    launch$(gpu.stream, scale, 4, (x: DeviceArray<'u8'>) => ({ x, factor: 1 })),
+    launch(gpu.stream, scale, 4, (x: DeviceArray<'u8'>) => ({ x, factor: 1 })),
   ];
 }

@@ -17,7 +17,14 @@ import { hostElement } from '../elements/scalar-bits.js';
 import { checkReshape, checkShape, type Shape } from '../elements/shape.js';
 import type { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
-import type { Recorder } from './recorder.js';
+import type { CopyOptions } from './copy.js';
+
+/** @internal What a factory needs of a stream. */
+export interface ArrayTarget {
+  allocate<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D>;
+  fill(array: DeviceArray, value: never): unknown;
+  copy(array: DeviceArray, data: never, opts: CopyOptions): unknown;
+}
 
 /** The dtype that belongs to an array's class. `bool` and `f16` share their classes with others and are chosen by name only. */
 export type DTypeOf<T> =
@@ -53,8 +60,8 @@ export type DTypeOf<T> =
  * operations that use the array reject with an UpstreamError whose `cause` is the OutOfMemoryError.
  */
 export abstract class ArrayFactory {
-  /** @internal Whose records the arrays are made by. */
-  protected abstract readonly target: Recorder;
+  /** @internal The stream that allocates and fills the arrays. */
+  protected abstract readonly target: ArrayTarget;
 
   /** Allocates an array, f32 unless `dtype` is given; contents undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;

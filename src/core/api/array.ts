@@ -179,7 +179,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    */
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
-  read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
+  async read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
     this.#check();
     return readArray(this.device.readStream(this.storage, this.byteOffset, this.byteOffset + this.byteLength), this, opts?.into, opts);
   }

@@ -17,9 +17,6 @@ export interface FakeArray {
 export interface FakeStream {
   readonly label: string;
   isClosed: boolean;
-  /** What `synchronize` waits for. */
-  idle: Promise<void>;
-  synchronize(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -66,9 +63,9 @@ export function fakeDevice(): FakeDevice {
       label,
       isClosed: false,
       device,
-      idle: Promise.resolve(),
-      synchronize: (): Promise<void> => stream.idle,
-      empty: makeArray,
+      core,
+      allocate: makeArray,
+      fill: () => ({ done: Promise.resolve() }),
       copy: (to: FakeArray, from: FakeArray | Float32Array) => {
         to.data.set('data' in from ? from.data : from);
         return { done: Promise.resolve() };
@@ -82,11 +79,13 @@ export function fakeDevice(): FakeDevice {
     return stream;
   }
 
+  const core = { name: 'fake' };
   const fake: FakeDevice = { device: undefined as never, streams, arrays, state: 'open' };
   const device = {
     get state() {
       return fake.state;
     },
+    core,
     createStream,
     pinned: makeArray,
   };

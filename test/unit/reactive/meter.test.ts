@@ -1,45 +1,62 @@
 import { describe, expect, it } from 'vitest';
 import { Meter } from '../../../src/reactive/meter.js';
 
-function clock(): { ms: number; now: () => number } {
-  const time = { ms: 0, now: () => time.ms };
-  return time;
+function started(): { readonly meter: Meter; readonly at: (ms: number) => Meter } {
+  let nowMs = 0;
+  const meter = new Meter(() => nowMs);
+  meter.start();
+  const at = (ms: number): Meter => {
+    nowMs = ms;
+    return meter;
+  };
+  return { meter, at };
 }
 
 describe('a meter', () => {
   it('names what was busy longest, and for how much of the run', () => {
-    const time = clock();
-    const meter = new Meter(time.now);
-    meter.start();
+    const { meter, at } = started();
     meter.set('source', true);
-    time.ms = 10;
-    meter.set('source', false);
-    meter.set('stage', true);
-    time.ms = 20;
-    meter.set('stage', true);
-    time.ms = 40;
-    meter.set('stage', false);
-    meter.set('consumer', true);
-    time.ms = 50;
-    meter.set('consumer', false);
-    meter.set('consumer', false);
-    time.ms = 60;
-    meter.stop();
-    time.ms = 1000;
-    expect(meter.summary()).toEqual({ bottleneck: 'stage', share: 0.5 });
+    at(10).set('source', false);
+    meter.begin('decode');
+    at(30).set('consumer', true);
+    at(40).end('decode');
+    at(50).set('consumer', false);
+    at(55).set('consumer', false);
+    at(60).stop();
+    at(1000);
+    expect(meter.bottleneck()).toEqual({ name: 'decode', busyShare: 0.5 });
+    expect(meter.wallMs).toBe(60);
+    expect(meter.stages().map(({ name, busyMs }) => [name, busyMs])).toEqual([
+      ['source', 10],
+      ['lanes', 0],
+      ['consumer', 20],
+      ['decode', 30],
+    ]);
   });
 
-  it('counts what is still busy', () => {
-    const time = clock();
-    const meter = new Meter(time.now);
-    meter.start();
-    time.ms = 10;
-    meter.set('source', true);
-    time.ms = 40;
-    expect(meter.summary()).toEqual({ bottleneck: 'source', share: 0.75 });
+  it('counts work of several lanes at the same time once', () => {
+    const { meter, at } = started();
+    meter.begin('upload');
+    at(10).begin('upload');
+    at(20).end('upload');
+    at(30).end('upload');
+    at(40).begin('upload');
+    at(50);
+    expect(meter.stages().find(({ name }) => name === 'upload')).toEqual({ name: 'upload', busyMs: 40, busyShare: 0.8 });
+  });
+
+  it("answers 'lanes' only when what occupies them was not measured", () => {
+    const { meter, at } = started();
+    meter.set('lanes', true);
+    meter.begin('launch blur');
+    at(85).end('launch blur');
+    at(100);
+    expect(meter.bottleneck()).toEqual({ name: 'launch blur', busyShare: 0.85 });
+    at(200);
+    expect(meter.bottleneck()).toEqual({ name: 'lanes', busyShare: 1 });
   });
 
   it('has nothing to say before its start', () => {
-    expect(new Meter().summary()).toEqual({ bottleneck: 'none', share: 0 });
+    expect(new Meter().bottleneck()).toEqual({ name: 'none', busyShare: 0 });
   });
 });

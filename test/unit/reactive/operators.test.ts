@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { cpu$, cpuTasks, download$, overlap, upload$, type CpuPool } from '../../../src/reactive/index.js';
+import { cpuStage, cpuTasks, download, overlap, upload, type CpuPool } from '../../../src/reactive/index.js';
 import { fixture } from '../core/fake-channel.js';
 import { deferred, settleAll, type Deferred } from './fakes.js';
 
@@ -48,16 +48,16 @@ function prompt() {
   return { ...made, count };
 }
 
-describe('upload$, launch$, download$', () => {
-  it('make a chain on a lane, whose arrays serve item after item', async () => {
+describe('upload, launch, download', () => {
+  it('make a chain on a lane, whose arrays end with the item', async () => {
     const { device, count } = prompt();
     const run = overlap(device, [1, 2, 3, 4], { depth: 1 }, (item, lane) =>
-      of(new Float32Array(8).fill(item)).pipe(upload$(lane), download$(lane)),
+      of(new Float32Array(8).fill(item)).pipe(upload(lane), download(lane)),
     );
     const results: Float32Array[] = [];
     for await (const result of run) results.push(result);
     expect(results.map(({ length }) => length)).toEqual([8, 8, 8, 8]);
-    expect([count('ALLOC'), count('COPY')]).toEqual([1, 8]);
+    expect([count('ALLOC'), count('COPY'), count('FREE')]).toEqual([4, 8, 4]);
   });
 
   it('give every value of one item an array of its own', async () => {
@@ -66,36 +66,36 @@ describe('upload$, launch$, download$', () => {
     const run = overlap(device, [1, 2], { depth: 1 }, (item, lane) =>
       from([item, item * 10]).pipe(
         map((value) => new Float32Array([value])),
-        upload$(lane),
+        upload(lane),
         toArray(),
         map((arrays) => seen.push(arrays)),
       ),
     );
     for await (const _ of run);
-    expect(seen[0]).toEqual(seen[1]);
-    expect(new Set(seen.flat()).size).toBe(2);
-    expect(count('ALLOC')).toBe(2);
+    expect(new Set(seen.flat()).size).toBe(4);
+    expect(seen.flat().every(({ isDisposed }) => isDisposed)).toBe(true);
+    expect([count('ALLOC'), count('FREE')]).toEqual([4, 4]);
   });
 
-  it('make fresh arrays on a stream, in the shape asked for, which the first download$ disposes', async () => {
+  it('make fresh arrays on a stream, in the shape asked for, which the first download disposes', async () => {
     const { device } = prompt();
     const { stream } = device;
-    const uploaded = await lastValueFrom(of(new Float32Array(6), new Float32Array(6)).pipe(upload$(stream, { shape: [2, 3] }), toArray()));
+    const uploaded = await lastValueFrom(of(new Float32Array(6), new Float32Array(6)).pipe(upload(stream, { shape: [2, 3] }), toArray()));
     expect(uploaded.map((array) => array.shape)).toEqual([
       [2, 3],
       [2, 3],
     ]);
-    const result = await firstValueFrom(of(uploaded[0]!).pipe(download$(stream)));
+    const result = await firstValueFrom(of(uploaded[0]!).pipe(download(stream)));
     expect(result).toEqual(new Float32Array(6));
     expect(uploaded.map(({ isDisposed }) => isDisposed)).toEqual([true, false]);
     const own = device.zeros(4);
-    await firstValueFrom(of(own).pipe(download$(stream)));
+    await firstValueFrom(of(own).pipe(download(stream)));
     expect(own.isDisposed).toBe(false);
   });
 
   it('give a pinned array where it is asked for', async () => {
     const { device } = prompt();
-    const pinned = await firstValueFrom(of(device.zeros([2, 3])).pipe(download$(device.stream, { pinned: true })));
+    const pinned = await firstValueFrom(of(device.zeros([2, 3])).pipe(download(device.stream, { pinned: true })));
     expect([pinned.shape, pinned.isDisposed]).toEqual([[2, 3], false]);
   });
 
@@ -110,36 +110,36 @@ describe('upload$, launch$, download$', () => {
       };
       return submit(bytes);
     };
-    await expect(lastValueFrom(of(new Float32Array(6)).pipe(upload$(device.stream)))).rejects.toThrow(LimitError);
+    await expect(lastValueFrom(of(new Float32Array(6)).pipe(upload(device.stream)))).rejects.toThrow(LimitError);
     expect([count('ALLOC'), count('FREE')]).toEqual([1, 1]);
   });
 
   it('refuse what has no element type', async () => {
     const { device } = fixture();
     const bad = new DataView(new ArrayBuffer(8)) as unknown as Float32Array;
-    await expect(lastValueFrom(of(bad).pipe(upload$(device.createStream())))).rejects.toThrow(
-      'upload$ takes typed arrays and pinned arrays.',
+    await expect(lastValueFrom(of(bad).pipe(upload(device.createStream())))).rejects.toThrow(
+      'upload takes typed arrays and pinned arrays, not',
     );
   });
 });
 
-describe('cpu$', () => {
+describe('cpuStage', () => {
   it('hands over the very array, by the name of the task, and passes the result on', async () => {
     const { pool, calls } = fakePool();
     const data = new Float32Array(new SharedArrayBuffer(16));
-    const result = firstValueFrom(of(data).pipe(cpu$(cpuTasks<Stages>(pool), 'double', (value) => value)));
+    const result = firstValueFrom(of(data).pipe(cpuStage(cpuTasks<Stages>(pool), 'double', (value) => value)));
     expect(calls[0]).toMatchObject({ name: 'double' });
     expect(calls[0]?.task).toBe(data);
     calls[0]?.work.resolve([2]);
     expect(await result).toEqual([2]);
   });
 
-  it('runs one task at a time unless told otherwise', async () => {
+  it('runs as many tasks at a time as the pool has threads, or as it is told, and keeps their order unless told otherwise', async () => {
     const { pool, calls } = fakePool();
     const tasks = cpuTasks<Stages>(pool);
     const one = lastValueFrom(
       from([1, 2]).pipe(
-        cpu$(tasks, 'double', (value) => new Float32Array([value])),
+        cpuStage(tasks, 'double', (value) => new Float32Array([value])),
         toArray(),
       ),
     );
@@ -149,26 +149,39 @@ describe('cpu$', () => {
     expect(calls.length).toBe(2);
     calls[1]?.work.resolve([2]);
     expect(await one).toEqual([[1], [2]]);
-    const two = lastValueFrom(
-      from([3, 4]).pipe(
-        cpu$(tasks, 'double', (value) => new Float32Array([value]), { concurrency: 2 }),
-        toArray(),
-      ),
-    );
-    expect(calls.length).toBe(4);
-    calls[3]?.work.resolve([4]);
-    calls[2]?.work.resolve([3]);
-    expect(await two).toEqual([[4], [3]]);
+    const stage = (opts?: { readonly concurrency?: number; readonly ordered?: boolean }, threads?: number): Promise<unknown[]> =>
+      lastValueFrom(
+        from([3, 4, 5]).pipe(
+          cpuStage(cpuTasks<Stages>({ ...pool, ...(threads && { threads }) }), 'double', (value) => new Float32Array([value]), opts),
+          toArray(),
+        ),
+      );
+    for (const [opts, threads, expected] of [
+      [{ concurrency: 2 }, undefined, [3, 4, 5]],
+      [{}, 2, [3, 4, 5]],
+      [{ ordered: false }, 2, [4, 3, 5]],
+    ] as const) {
+      calls.length = 0;
+      const results = stage(opts, threads);
+      expect(calls.length).toBe(2);
+      calls[1]?.work.resolve([4]);
+      await settleAll();
+      calls[0]?.work.resolve([3]);
+      await settleAll();
+      expect(calls.length).toBe(3);
+      calls[2]?.work.resolve([5]);
+      expect(await results).toEqual(expected.map((value) => [value]));
+    }
   });
 
   it('fails with its task, and aborts it when nobody listens any more', async () => {
     const { pool, calls } = fakePool();
     const tasks = cpuTasks<Stages>(pool);
-    const failed = lastValueFrom(of('why').pipe(cpu$(tasks, 'fail', (reason) => reason)));
+    const failed = lastValueFrom(of('why').pipe(cpuStage(tasks, 'fail', (reason) => reason)));
     calls[0]?.work.reject(new Error('bad task'));
     await expect(failed).rejects.toThrow('bad task');
     const left = new Subject<string>();
-    const subscription = left.pipe(cpu$(tasks, 'fail', (reason) => reason)).subscribe();
+    const subscription = left.pipe(cpuStage(tasks, 'fail', (reason) => reason)).subscribe();
     left.next('never mind');
     expect(calls[1]?.signal?.aborted).toBe(false);
     subscription.unsubscribe();

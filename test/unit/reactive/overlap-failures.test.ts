@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AbortError, DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Lane } from '../../../src/reactive/lane.js';
 import { overlap } from '../../../src/reactive/overlap.js';
-import { counter, deferred, fakeDevice, settleAll } from './fakes.js';
+import { counter, fakeDevice, settleAll } from './fakes.js';
 import { collect, forbidUnhandledRejections, manual } from './helpers.js';
 
 forbidUnhandledRejections();
@@ -14,7 +14,7 @@ describe('failures', () => {
     const { source, seen } = counter();
     const { stage, items, lanes } = manual();
     const run = overlap(device, source, { depth: 3 }, (item, lane) => {
-      lane.array('x', 4);
+      lane.empty(4);
       return stage(item, lane);
     });
     const iterator = run[Symbol.asyncIterator]();
@@ -27,7 +27,8 @@ describe('failures', () => {
     expect(await first).toEqual({ done: false, value: 'zero' });
     const second = iterator.next();
     await settleAll();
-    expect(arrays.some((array) => array.isDisposed)).toBe(false);
+    // The stage of item 2 still runs, so its array stays.
+    expect(arrays.map((array) => array.isDisposed)).toEqual([true, true, false]);
     items.get(2)?.reject(new Error('aborted'));
     await expect(second).rejects.toThrow('item 1 is bad');
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
@@ -72,24 +73,15 @@ describe('failures', () => {
     await expect(collect(overlap(device, [2], { onError: { retry: 1 } }, flaky))).rejects.toThrow('attempt 1');
   });
 
-  it.each([{ retry: 1 }, 'skip'] as const)(
-    'leaves a lane alone while the device works for the attempt that failed (%j)',
-    async (onError) => {
-      const { device, streams } = fakeDevice();
-      const idle = deferred<void>();
-      let calls = 0;
-      const run = overlap(device, [1, 2], { depth: 1, onError }, (item) => {
-        const [stream] = streams;
-        if (stream) stream.idle = idle.promise;
-        return calls++ === 0 ? Promise.reject(new Error('first')) : Promise.resolve(item);
-      });
-      const results = collect(run);
-      await settleAll();
-      expect(calls).toBe(1);
-      idle.resolve();
-      expect(await results).toEqual(onError === 'skip' ? [2] : [1, 2]);
-    },
-  );
+  it.each([{ retry: 1 }, 'skip'] as const)('gives the arrays of an attempt that failed back before the next one (%j)', async (onError) => {
+    const { device, arrays } = fakeDevice();
+    const run = overlap(device, [1, 2], { depth: 1, onError }, (item, lane) => {
+      expect(arrays.every((array) => array.isDisposed)).toBe(true);
+      lane.pinned(4);
+      return arrays.length === 1 ? Promise.reject(new Error('first')) : Promise.resolve(item);
+    });
+    expect(await collect(run)).toEqual(onError === 'skip' ? [2] : [1, 2]);
+  });
 
   it('never skips or retries past a lost device', async () => {
     const fake = fakeDevice();
@@ -132,10 +124,12 @@ describe('failures', () => {
   it('refuses bad options at the call', () => {
     const { device } = fakeDevice();
     const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
-    expect(() => overlap(device, [1], { depth: 0 }, stage)).toThrow('depth (0) is not a whole number from 1 to 1024.');
-    expect(() => overlap(device, [1], { depth: 1.5 }, stage)).toThrow('depth (1.5)');
-    expect(() => overlap(device, [1], { onError: { retry: -1 } }, stage)).toThrow('onError.retry (-1)');
-    expect(() => overlap(device, 5 as unknown as number[], {}, stage)).toThrow('The source is neither iterable nor async iterable.');
+    expect(() => overlap(device, [1], { depth: 0 }, stage)).toThrow('The depth (0) is below the minimum (1).');
+    expect(() => overlap(device, [1], { depth: 1.5 }, stage)).toThrow('The depth (1.5) is not a whole number.');
+    expect(() => overlap(device, [1], { onError: { retry: -1 } }, stage)).toThrow('onError.retry (-1) is below');
+    expect(() => overlap(device, 5 as unknown as number[], {}, stage)).toThrow(
+      'The source (5) is not an iterable, async iterable or Observable',
+    );
   });
 });
 
@@ -147,7 +141,7 @@ describe('ending early', () => {
     const { stage, items, lanes } = manual();
     const results = collect(
       overlap(device, source, { depth: 2, signal: abort.signal }, (item, lane) => {
-        lane.pinned('p', 8);
+        lane.pinned(8);
         return stage(item, lane);
       }),
     );

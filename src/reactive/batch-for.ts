@@ -1,0 +1,53 @@
+// `batchFor`: small items together, so that one launch serves many.
+import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
+import { checkInteger } from '../core/base/arguments.js';
+import { checkMilliseconds } from './error-policy.js';
+import { observable, rx } from './observe.js';
+
+/** When `batchFor` emits. */
+export interface BatchLimits {
+  /** The most values in a batch, at least 1. */
+  readonly maxItems: number;
+  /** Milliseconds that the first value of a batch waits for more, at least 0. */
+  readonly maxWaitMs: number;
+  /** Whose clock it is. Default: rxjs's `asyncScheduler`. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/**
+ * Collects values and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them; the rest when the source
+ * completes. No batch is empty. RxJS's `bufferTime` emits by a fixed rhythm, also empty arrays. Throws ArgumentError for a bad limit.
+ * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
+ */
+export function batchFor<T>({ maxItems, maxWaitMs, scheduler = rx().asyncScheduler }: BatchLimits): OperatorFunction<T, readonly T[]> {
+  checkInteger('maxItems', maxItems, 1);
+  checkMilliseconds('maxWaitMs', maxWaitMs);
+  return (source) =>
+    observable<readonly T[]>((sink) => {
+      let batch: T[] = [];
+      let timer: Subscription | undefined;
+      const flush = (): void => {
+        timer?.unsubscribe();
+        timer = undefined;
+        const full = batch;
+        batch = [];
+        if (full.length > 0) sink.next(full);
+      };
+      const subscription = source.subscribe({
+        next: (value) => {
+          batch.push(value);
+          if (batch.length >= maxItems) flush();
+          else timer ??= scheduler.schedule(flush, maxWaitMs);
+        },
+        error: (error: unknown) => sink.error(error),
+        complete: () => {
+          flush();
+          sink.complete();
+        },
+      });
+      return () => {
+        timer?.unsubscribe();
+        subscription.unsubscribe();
+      };
+    });
+}

@@ -1,0 +1,225 @@
+// `createLanes`: request in, answer out, on N lanes at once. What a service calls for each of its requests.
+// Thread: owner.
+import { checkInteger, badArgument, show } from '../core/base/arguments.js';
+import { AbortError } from '../core/base/errors.js';
+import type { WaitOptions } from '../core/waits/wait.js';
+import { AutoDepth } from './auto-depth.js';
+import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
+import type { Lane, Slot } from './lane.js';
+import { Meter } from './meter.js';
+import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
+import type { ItemCounts } from './overlap-run.js';
+import { type Request, RequestQueue } from './requests.js';
+import { checkLayout, type Devices, type LaneLayout, Slots } from './slots.js';
+import { type Stage, StagedItem } from './stage.js';
+
+/** Options of `createLanes`. */
+export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
+  /** How many requests wait for a lane at most; one more is refused with a LimitError. 0: a request is served at once or refused. */
+  readonly maxQueue: number;
+}
+
+/** What `createLanes` and `createBatcher` return. */
+export interface Lanes<T, R> extends AsyncDisposable {
+  /** Requests that wait for a lane. */
+  readonly waiting: number;
+  /** Lanes that are occupied. */
+  readonly busy: number;
+  /**
+   * The stage's result for this item; of an Observable its last value, undefined if it has none. Rejects with the stage's error, with
+   * LimitError at once when `maxQueue` requests wait (an HTTP service answers 503; `retryAfter` resolves when there is room), with
+   * StateError after `close`, and as other waits with AbortError or WaitTimeoutError: a request that waits is then dropped, one that runs
+   * has its `lane.signal` aborted.
+   */
+  run(item: T, opts?: WaitOptions): Promise<R>;
+  /** How busy each part has been since the start. */
+  report(): OverlapReport;
+  /** Accepts no further requests, finishes the accepted ones, then closes the lanes' streams. */
+  close(): Promise<void>;
+  /** Rejects the requests that wait with an AbortError, aborts those that run, and closes. */
+  destroy(): Promise<void>;
+}
+
+/** How requests share a turn of a lane. */
+export interface Grouping {
+  readonly maxItems: number;
+  /** Undefined: a group never waits for more. */
+  readonly maxWaitMs: number | undefined;
+  readonly maxQueue: number;
+}
+
+/** A stage for groups of requests, and how its last value answers them. */
+export interface GroupStage<T, V, R> {
+  readonly stage: Stage<readonly T[], V>;
+  readonly answersOf: (last: V | undefined) => readonly R[];
+}
+
+/** Requests that go through a stage, alone or in groups. */
+export class LaneService<T, V, R> implements Lanes<T, R> {
+  readonly #slots: Slots;
+  readonly #auto: AutoDepth | undefined;
+  readonly #policy: ErrorPolicy<readonly T[]>;
+  readonly #work: GroupStage<T, V, R>;
+  readonly #group: Grouping;
+  readonly #queue: RequestQueue<T, R>;
+  readonly #meter: Meter = new Meter();
+  readonly #counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
+  readonly #running: Map<{ abort(reason: unknown): void }, Promise<void>> = new Map();
+  /** Until the group that gathers is begun although it is not full. */
+  #timer: NodeJS.Timeout | undefined;
+  #isDue = false;
+  #isClosing = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(name: string, layout: LaneLayout, policy: ErrorPolicy<readonly T[]>, work: GroupStage<T, V, R>, group: Grouping) {
+    this.#slots = new Slots(layout);
+    this.#auto = layout.isAuto ? new AutoDepth(this.#slots) : undefined;
+    this.#policy = policy;
+    this.#work = work;
+    this.#group = group;
+    const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
+    this.#queue = new RequestQueue(name, group.maxQueue, canBegin, () => this.#beginWhatCan());
+    this.#meter.start();
+  }
+
+  run(item: T, opts?: WaitOptions): Promise<R> {
+    return this.#queue.add(item, opts);
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  get busy(): number {
+    return this.#slots.busy;
+  }
+
+  report(): OverlapReport {
+    return reportOf(this.#meter, this.#counts, this.#slots.count);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  destroy(): Promise<void> {
+    const controller = new AbortController();
+    controller.abort(new Error('The lanes were destroyed.'));
+    this.#queue.destroy(new AbortError(controller.signal));
+    for (const item of this.#running.keys()) item.abort(controller.signal.reason);
+    return this.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#queue.close();
+    this.#isClosing = true;
+    this.#beginWhatCan();
+    while (this.#running.size > 0) await Promise.all(this.#running.values());
+    clearTimeout(this.#timer);
+    this.#meter.stop();
+    await this.#slots.close();
+  }
+
+  #beginWhatCan(): void {
+    const { maxItems } = this.#group;
+    while (this.#queue.length > 0 && this.#slots.free > 0 && (this.#queue.length >= maxItems || this.#hasWaited())) {
+      const requests = this.#queue.take(maxItems);
+      this.#begin(requests);
+    }
+    if (this.#queue.length === 0) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  /** Whether a group that is not full has waited for more long enough; starts its clock if it has not. */
+  #hasWaited(): boolean {
+    const { maxWaitMs } = this.#group;
+    if (this.#isClosing || maxWaitMs === undefined) return true;
+    if (this.#timer === undefined) {
+      this.#timer = setTimeout(() => {
+        this.#isDue = true;
+        this.#beginWhatCan();
+      }, maxWaitMs);
+      return false;
+    }
+    return this.#isDue;
+  }
+
+  #begin(requests: readonly Request<T, R>[]): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#isDue = false;
+    const slot = this.#slots.acquire() as Slot;
+    let last: V | undefined;
+    const settings = {
+      stage: this.#work.stage,
+      policy: this.#policy,
+      meter: this.#meter,
+      onRetry: () => void this.#counts.retried++,
+      onLate: (late: Slot) => this.#slots.forsake(late),
+    };
+    const items = requests.map(({ item }) => item);
+    const staged = new StagedItem<readonly T[], V>(settings, items, slot, (value) => {
+      last = value;
+    });
+    for (const request of requests) {
+      request.onGiveUp = () => {
+        if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Nobody waits for the answer any more.'));
+      };
+    }
+    // The stage runs in the context of the first request's call.
+    const work = (requests[0] as Request<T, R>).context
+      .runInAsyncScope(() => staged.run())
+      .then((outcome) => {
+        this.#running.delete(staged);
+        if (outcome.kind === 'failed') for (const request of requests) request.reject(outcome.error);
+        else this.#answer(requests, this.#work.answersOf(last));
+        for (const { context } of requests) context.emitDestroy();
+        this.#slots.release(slot);
+        this.#noteOccupied();
+        this.#auto?.countItem();
+        this.#beginWhatCan();
+      });
+    this.#running.set(staged, work);
+    this.#noteOccupied();
+  }
+
+  #answer(requests: readonly Request<T, R>[], results: readonly R[]): void {
+    this.#counts.items += requests.length;
+    requests.forEach((request, at) => request.resolve(results[at] as R));
+  }
+
+  #noteOccupied(): void {
+    const isOccupied = this.#slots.free === 0;
+    this.#meter.set('lanes', isOccupied);
+    this.#auto?.setOccupied(isOccupied);
+  }
+}
+
+/**
+ * Makes lanes that serve requests: each `run` waits for a free lane, goes through the stage, and gets its result. Throws ArgumentError for
+ * a bad option, StateError on a closed device.
+ * @example
+ * const lanes = createLanes(device, { depth: 4, maxQueue: 100 }, (photo, lane) => classify(photo, lane));
+ * const label = await lanes.run(photo, { signal: request.signal });
+ */
+export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
+  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  const layout = checkLayout(device, opts.depth, opts.streams);
+  const grouping = { maxItems: 1, maxWaitMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
+  const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };
+  return new LaneService('lanes', layout, checkServicePolicy(opts), work, grouping);
+}
+
+/** A request has an answer or an error, so nothing is skipped. */
+export function checkServicePolicy<T>(opts: Omit<LanesOptions, 'maxQueue'>): ErrorPolicy<T> {
+  const policy = checkErrorOptions<T>(opts);
+  if (!policy.isSkipping) return policy;
+  throw badArgument('onError', opts.onError, "A request cannot be skipped: onError is 'fail' or a retry policy whose `then` is 'fail'.");
+}

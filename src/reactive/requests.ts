@@ -1,0 +1,103 @@
+// Requests that wait for a lane: in the order of their calls, at most `maxQueue`, each with a signal and a timeout.
+// Thread: owner.
+import { AsyncResource } from 'node:async_hooks';
+import { AbortError, LimitError, StateError } from '../core/base/errors.js';
+import { checkWaitOptions, type WaitOptions, waitWith } from '../core/waits/wait.js';
+
+/** A request between its call and its answer. */
+export interface Request<T, R> {
+  readonly item: T;
+  readonly resolve: (result: R) => void;
+  readonly reject: (error: unknown) => void;
+  /** Where the call was made. */
+  readonly context: AsyncResource;
+  /** Nobody waits for the answer any more. */
+  isGivenUp: boolean;
+  /** What a request that was begun does when it is given up. */
+  onGiveUp: (() => void) | undefined;
+}
+
+export class RequestQueue<T, R> {
+  readonly #name: string;
+  readonly #maxQueue: number;
+  readonly #canBegin: () => boolean;
+  readonly #onChange: () => void;
+  #waiting: Request<T, R>[] = [];
+  #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
+  #closed: 'closed' | 'destroyed' | undefined;
+
+  /** `canBegin`: whether a further request would not have to wait. `onChange`: a request came, or one was given up. */
+  constructor(name: string, maxQueue: number, canBegin: () => boolean, onChange: () => void) {
+    this.#name = name;
+    this.#maxQueue = maxQueue;
+    this.#canBegin = canBegin;
+    this.#onChange = onChange;
+  }
+
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  async add(item: T, opts: WaitOptions | undefined): Promise<R> {
+    const { signal } = checkWaitOptions(opts);
+    if (this.#closed) throw new StateError('ERR_MILLRACE_STATE', `The ${this.#name} is ${this.#closed}.`);
+    if (signal?.aborted) throw new AbortError(signal);
+    if (this.#waiting.length >= this.#maxQueue && !this.#canBegin()) {
+      const message = `${this.#waiting.length} requests wait already, which is the limit (maxQueue ${this.#maxQueue}).`;
+      throw new LimitError('ERR_MILLRACE_LIMIT', message, this.#maxQueue, () => this.#roomAgain());
+    }
+    let request!: Request<T, R>;
+    const answer = new Promise<R>((resolve, reject) => {
+      const context = new AsyncResource('millrace.request');
+      request = { item, resolve, reject, context, isGivenUp: false, onGiveUp: undefined };
+    });
+    this.#waiting.push(request);
+    this.#onChange();
+    return waitWith(answer, opts, `an answer of the ${this.#name}`, [() => this.#giveUp(request)]);
+  }
+
+  /** The requests that have waited longest, at most so many. */
+  take(most: number): Request<T, R>[] {
+    const taken = this.#waiting.splice(0, most);
+    this.#tellRoom();
+    return taken;
+  }
+
+  close(): void {
+    this.#closed ??= 'closed';
+  }
+
+  /** Rejects what waits. */
+  destroy(error: Error): void {
+    this.#closed = 'destroyed';
+    for (const request of this.take(this.#waiting.length)) request.reject(error);
+  }
+
+  #giveUp(request: Request<T, R>): void {
+    request.isGivenUp = true;
+    const at = this.#waiting.indexOf(request);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    else request.onGiveUp?.();
+    this.#tellRoom();
+    this.#onChange();
+  }
+
+  #roomAgain(): Promise<void> {
+    if (this.#waiting.length < this.#maxQueue || this.#canBegin() || this.#closed) return Promise.resolve();
+    if (!this.#room) {
+      let resolve!: () => void;
+      const promise = new Promise<void>((settle) => {
+        resolve = settle;
+      });
+      this.#room = { promise, resolve };
+    }
+    return this.#room.promise;
+  }
+
+  /** Called when a request may have got room. */
+  #tellRoom(): void {
+    if (this.#waiting.length >= this.#maxQueue && !this.#closed) return;
+    this.#room?.resolve();
+    this.#room = undefined;
+  }
+}

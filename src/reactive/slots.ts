@@ -1,0 +1,147 @@
+// The lanes of a run: how many there are on each device, which are free, and their streams.
+// Thread: owner.
+import { badArgument, checkInteger } from '../core/base/arguments.js';
+import type { Device } from '../core/api/device.js';
+import type { Stream } from '../core/api/stream.js';
+import type { Slot } from './lane.js';
+
+/** One device, or several. */
+export type Devices = Device | readonly Device[];
+
+export const DEFAULT_DEPTH = 3;
+/** Each lane holds a stream; more than this is a mistake for a queue length. */
+export const MAX_DEPTH = 1024;
+/** `depth: 'auto'` starts with this many lanes a device, and stops at the other number. */
+const AUTO_DEPTH = { first: 2, most: 64 } as const;
+
+export interface LaneLayout {
+  readonly devices: readonly Device[];
+  /** Lanes on each device at the start. */
+  readonly depth: number;
+  readonly isAuto: boolean;
+  readonly streams: readonly Stream[] | undefined;
+}
+
+/** Checks the devices, `depth` and `streams` of a call. */
+export function checkLayout(devices: Devices, depth: number | 'auto' | undefined, streams: readonly Stream[] | undefined): LaneLayout {
+  const list = Array.isArray(devices) ? (devices as readonly Device[]) : [devices as Device];
+  if (list.length === 0) throw badArgument('device', devices, 'The list of devices is empty.', 1);
+  if (streams !== undefined) {
+    if (!Array.isArray(streams) || streams.length === 0)
+      throw badArgument('streams', streams, 'streams is not a list of at least one stream.', 1);
+    const foreign = streams.find((stream) => !list.some((device) => stream.device.core === device.core));
+    if (foreign) throw badArgument('streams', foreign, `The stream ${foreign.label} is not of a device of this run.`);
+    const idle = list.find((device) => !streams.some((stream) => stream.device.core === device.core));
+    if (idle) throw badArgument('streams', streams, `No stream of streams is of the device ${idle.core.name}.`);
+  }
+  const isAuto = depth === 'auto';
+  const given = isAuto ? AUTO_DEPTH.first : (depth ?? streams?.length ?? DEFAULT_DEPTH);
+  return { devices: list, depth: checkInteger('depth', given, 1, MAX_DEPTH), isAuto, streams };
+}
+
+interface DeviceLanes {
+  readonly device: Device;
+  readonly streams: readonly Stream[] | undefined;
+  readonly free: Slot[];
+  count: number;
+  busy: number;
+  /** Lanes to drop when they are next released. */
+  surplus: number;
+}
+
+export class Slots {
+  readonly #lanes: DeviceLanes[];
+  readonly #ownStreams: Set<Stream> = new Set();
+  readonly #forsaken: Set<Stream> = new Set();
+  #nextIndex = 0;
+
+  /** Creates the streams. Throws what `createStream` throws; nothing is left then. */
+  constructor({ devices, depth, streams }: LaneLayout) {
+    this.#lanes = devices.map((device) => {
+      const own = streams?.filter((stream) => stream.device.core === device.core);
+      return { device, streams: own, free: [], count: 0, busy: 0, surplus: 0 };
+    });
+    try {
+      for (let at = 0; at < depth; at++) for (const lanes of this.#lanes) this.#add(lanes);
+      // Lane 0 first.
+      for (const lanes of this.#lanes) lanes.free.reverse();
+    } catch (error) {
+      void this.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Lanes that take items, over all devices. */
+  get count(): number {
+    return this.#sum(({ count, surplus }) => count - surplus);
+  }
+
+  get free(): number {
+    return this.#sum(({ free }) => free.length);
+  }
+
+  get busy(): number {
+    return this.#sum(({ busy }) => busy);
+  }
+
+  /** A free lane of the device with the fewest busy ones. */
+  acquire(): Slot | undefined {
+    let least: DeviceLanes | undefined;
+    for (const lanes of this.#lanes) if (lanes.free.length > 0 && (!least || lanes.busy < least.busy)) least = lanes;
+    if (least) least.busy++;
+    return least?.free.pop();
+  }
+
+  release(slot: Slot): void {
+    const lanes = this.#lanes.find(({ device }) => device === slot.device) as DeviceLanes;
+    lanes.busy--;
+    if (lanes.surplus === 0) return void lanes.free.push(slot);
+    lanes.surplus--;
+    lanes.count--;
+  }
+
+  /** Adds lanes to each device, up to the limit of 'auto'. False when there are that many already. */
+  grow(by: number): boolean {
+    const lanes = this.#lanes.filter(({ count }) => count < AUTO_DEPTH.most);
+    for (const each of lanes) for (let n = Math.min(by, AUTO_DEPTH.most - each.count); n > 0; n--) this.#add(each);
+    return lanes.length > 0;
+  }
+
+  /** Drops this many lanes of each device as they become free. */
+  shrink(by: number): void {
+    for (const lanes of this.#lanes) {
+      for (let n = by; n > 0; n--) {
+        if (lanes.free.pop()) lanes.count--;
+        else lanes.surplus++;
+      }
+    }
+  }
+
+  /** `close` does not wait for this lane's stream: work of a stage that exceeded its limit may still be in it. */
+  forsake({ stream }: Slot): void {
+    if (this.#ownStreams.delete(stream)) this.#forsaken.add(stream);
+  }
+
+  /** Closes the lanes' own streams, behind their work. */
+  async close(): Promise<void> {
+    for (const stream of this.#forsaken) stream.close().catch(() => undefined);
+    this.#forsaken.clear();
+    const streams = [...this.#ownStreams];
+    this.#ownStreams.clear();
+    await Promise.all(streams.map((stream) => stream.close()));
+  }
+
+  #add(lanes: DeviceLanes): void {
+    const index = this.#nextIndex++;
+    let stream = lanes.streams?.[lanes.count % lanes.streams.length];
+    if (!stream) this.#ownStreams.add((stream = lanes.device.createStream({ label: `lane ${String(index)}` })));
+    lanes.count++;
+    lanes.free.push({ index, device: lanes.device, stream });
+  }
+
+  #sum(of: (lanes: DeviceLanes) => number): number {
+    let sum = 0;
+    for (const lanes of this.#lanes) sum += of(lanes);
+    return sum;
+  }
+}

@@ -1,0 +1,199 @@
+// One item through its stage: attempts, their time limit, and what is told of a failure.
+//
+// Thread: owner. `run` never rejects.
+import { WaitTimeoutError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
+import { isPromiseLike } from '../core/base/promise-like.js';
+import type { Observable } from 'rxjs';
+import { type ErrorPolicy, firstCause } from './error-policy.js';
+import { type Lane, LaneTurn, type Slot } from './lane.js';
+import type { Meter } from './meter.js';
+import { isObservable, type Sink } from './observe.js';
+
+/** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
+export type Staged<R> = PromiseLike<R> | Observable<R>;
+/**
+ * Processes one item on a lane and gives its result, or its results as an Observable, which are emitted as they come; with a retry policy,
+ * when the attempt has succeeded. A stage that returns neither a promise nor an Observable fails with an ArgumentError.
+ */
+export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
+
+/** How an item ended. */
+export type Outcome = { readonly kind: 'done' } | { readonly kind: 'skipped' } | { readonly kind: 'failed'; readonly error: unknown };
+
+export interface StageSettings<T, R> {
+  readonly stage: Stage<T, R>;
+  readonly policy: ErrorPolicy<T>;
+  readonly meter: Meter;
+  /** Told of each attempt after the first one. */
+  readonly onRetry: () => void;
+  /** Told when an attempt exceeds its limit: its device work may still be under way. */
+  readonly onLate: (slot: Slot) => void;
+}
+
+export class StagedItem<T, R> {
+  readonly #settings: StageSettings<T, R>;
+  readonly #item: T;
+  readonly #slot: Slot;
+  readonly #emit: (value: R) => void;
+  #attempt: AbortController = new AbortController();
+  #aborted: { readonly reason: unknown } | undefined;
+
+  /** `emit` gets the results. */
+  constructor(settings: StageSettings<T, R>, item: T, slot: Slot, emit: (value: R) => void) {
+    this.#settings = settings;
+    this.#item = item;
+    this.#slot = slot;
+    this.#emit = emit;
+  }
+
+  /** Nobody wants the item any more: aborts the attempt, and lets no other one begin. */
+  abort(reason?: unknown): void {
+    this.#aborted ??= { reason };
+    this.#attempt.abort(reason);
+  }
+
+  async run(): Promise<Outcome> {
+    const { policy, onRetry } = this.#settings;
+    for (let attempt = 1; ; attempt++) {
+      this.#attempt = new AbortController();
+      const error = await this.#try(attempt);
+      if (error === undefined) return { kind: 'done' };
+      if (this.#aborted || this.#isDeviceGone(error.value)) return { kind: 'failed', error: error.value };
+      try {
+        if (attempt > policy.retries || !policy.when(error.value, attempt)) {
+          if (!policy.isSkipping) return { kind: 'failed', error: error.value };
+          policy.onSkip({ item: this.#item, reason: 'error', error: error.value });
+          return { kind: 'skipped' };
+        }
+      } catch (thrown) {
+        return { kind: 'failed', error: thrown };
+      }
+      onRetry();
+      await pause(policy.delayMs(attempt), this.#attempt.signal);
+      if (this.#aborted) return { kind: 'failed', error: error.value };
+    }
+  }
+
+  /** Undefined when the attempt succeeded. */
+  async #try(number: number): Promise<{ readonly value: unknown } | undefined> {
+    const { policy, stage, meter } = this.#settings;
+    const controller = this.#attempt;
+    if (this.#aborted) controller.abort(this.#aborted.reason);
+    const turn = new LaneTurn(this.#slot, controller.signal, number, meter);
+    // Results of an attempt that may be tried again are held back, so that none is emitted twice.
+    const held: R[] = [];
+    const isHolding = policy.retries > 0;
+    let isOver = false;
+    const give = (value: R): void => {
+      if (isOver) return;
+      turn.checkResult(value);
+      if (isHolding) held.push(value);
+      else this.#emit(value);
+    };
+    const work = settle(() => stage(this.#item, turn), turn, give);
+    try {
+      await (policy.stageTimeoutMs === undefined ? work : this.#withLimit(work, policy.stageTimeoutMs, controller));
+      for (const value of held) this.#emit(value);
+      return undefined;
+    } catch (error) {
+      return { value: firstCause(error) };
+    } finally {
+      isOver = true;
+      // A stage that is still at it may be writing to the arrays, for example in a thread of a pool.
+      const end = (): void => turn.end();
+      work.then(end, end);
+    }
+  }
+
+  async #withLimit(work: Promise<void>, limitMs: number, controller: AbortController): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const message = `The stage has not settled within stageTimeoutMs (${limitMs} ms) on lane ${this.#slot.index}.`;
+        const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, limitMs, [], { device: this.#slot.device.core.name });
+        reject(error);
+        this.#settings.onLate(this.#slot);
+        controller.abort(error);
+      }, limitMs);
+    });
+    try {
+      await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+      work.catch(() => undefined);
+    }
+  }
+
+  /** Without its device every item would fail: skipping or trying again could only run the source dry. */
+  #isDeviceGone(error: unknown): boolean {
+    return error instanceof DeviceLostError || this.#slot.device.state !== 'open';
+  }
+}
+
+/**
+ * Resolves when the stage has given all its results to `give` and what its operators submitted has finished. An Observable is unsubscribed
+ * from when the signal aborts.
+ */
+async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) => void): Promise<void> {
+  const staged: unknown = run();
+  if (isPromiseLike<R>(staged)) {
+    const value = await staged;
+    await turn.finished;
+    give(value);
+  } else if (isObservable<R>(staged)) {
+    await drain(staged, give, turn.signal);
+    await turn.finished;
+  } else {
+    const message = `A stage returns a promise or an Observable, not ${describe(staged)}.`;
+    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: staged });
+  }
+}
+
+function drain<R>(values: Observable<R>, give: (value: R) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let subscription: { unsubscribe(): void } | undefined = undefined;
+    let isOver = false;
+    const finish = (end: () => void): void => {
+      if (isOver) return;
+      isOver = true;
+      signal.removeEventListener('abort', onAbort);
+      subscription?.unsubscribe();
+      end();
+    };
+    const onAbort = (): void => finish(() => reject(signal.reason));
+    const sink: Pick<Sink<R>, 'next' | 'error' | 'complete'> = {
+      next: (value) => {
+        try {
+          give(value);
+        } catch (error) {
+          finish(() => reject(error));
+        }
+      },
+      error: (error) => finish(() => reject(error)),
+      complete: () => finish(resolve),
+    };
+    signal.addEventListener('abort', onAbort);
+    subscription = values.subscribe(sink);
+    if (isOver) subscription.unsubscribe();
+    else if (signal.aborted) onAbort();
+  });
+}
+
+/** Waits, or until the signal aborts. */
+function pause(delayMs: number, signal: AbortSignal): Promise<void> {
+  if (delayMs === 0 || signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, delayMs);
+    signal.addEventListener('abort', end);
+  });
+}
+
+function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  return typeof value === 'object' ? `a ${value.constructor?.name ?? 'plain object'}` : `a ${typeof value}`;
+}
