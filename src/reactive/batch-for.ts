@@ -3,6 +3,7 @@ import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
 import { checkInteger } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
 import { observable, rx } from './observe.js';
+import { checkOptionNames } from './option-names.js';
 
 /** When `batchFor` emits. */
 export interface BatchLimits {
@@ -19,7 +20,9 @@ export interface BatchLimits {
  * completes. No batch is empty. RxJS's `bufferTime` emits by a fixed rhythm, also empty arrays. Throws ArgumentError for a bad limit.
  * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
  */
-export function batchFor<T>({ maxItems, maxWaitMs, scheduler = rx().asyncScheduler }: BatchLimits): OperatorFunction<T, readonly T[]> {
+export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {
+  checkOptionNames(limits, ['maxItems', 'maxWaitMs', 'scheduler']);
+  const { maxItems, maxWaitMs, scheduler = rx().asyncScheduler } = limits;
   checkInteger('maxItems', maxItems, 1);
   checkMilliseconds('maxWaitMs', maxWaitMs);
   return (source) =>

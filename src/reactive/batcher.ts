@@ -5,6 +5,7 @@ import { ArgumentError } from '../core/base/errors.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
 import type { Lane } from './lane.js';
+import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
 
 /** Options of `createBatcher`. */
@@ -29,6 +30,7 @@ export function createBatcher<T, R>(
   stage: (items: readonly T[], lane: Lane) => PromiseLike<readonly R[]>,
 ): Lanes<T, R> {
   if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  checkOptionNames(opts, [...LANE_OPTIONS, 'maxItems', 'maxWaitMs']);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const maxItems = checkInteger('maxItems', opts.maxItems, 1);
   const maxQueue = checkInteger('maxQueue', opts.maxQueue, maxItems);

@@ -18,7 +18,7 @@ import type { Meter } from './meter.js';
 /**
  * An item's turn on one of the lanes of `overlap`, `createLanes` or `createBatcher`. `empty`, `zeros`, `ones`, `full`, `from` and `pinned`
  * make arrays for this item only: they are disposed when its turn ends, and using them afterwards throws a StateError. A stage whose
- * result is such an array, or a plain object or array that holds one, fails with an ArgumentError. Return what `read` gives, or `detach`
+ * result is such an array, or an object, array, Map or Set that holds one, fails with an ArgumentError. Return what `read` gives, or `detach`
  * the array.
  */
 export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'full' | 'from'> {
@@ -51,12 +51,30 @@ export interface Slot {
   readonly stream: Stream;
 }
 
-/** What a plain object or an array holds itself. */
-function membersOf(value: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value;
+/** A result is looked through for memory of the lane up to this many values, so that large results stay cheap. */
+const MOST_MEMBERS = 1000;
+
+/** What a plain object, an array, a Map or a Set holds itself. */
+function membersOf(value: unknown): Iterable<unknown> {
   if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value) || value instanceof Set) return value as Iterable<unknown>;
+  if (value instanceof Map) return value.values();
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null ? Object.values(value) : [];
+}
+
+/** The first of a result and all that it holds, to any depth, that passes the test. */
+function findWithin(result: unknown, test: (value: unknown) => boolean): unknown {
+  const seen: Set<unknown> = new Set([result]);
+  // The loop also visits what is added to the Set meanwhile.
+  for (const value of seen) {
+    if (test(value)) return value;
+    for (const member of membersOf(value)) {
+      if (seen.size >= MOST_MEMBERS) return undefined;
+      seen.add(member);
+    }
+  }
+  return undefined;
 }
 
 function overlaps(one: ArrayBufferView, other: ArrayBufferView): boolean {
@@ -130,10 +148,10 @@ export class LaneTurn extends ArrayFactory implements Lane {
     return this.#submitted;
   }
 
-  /** Throws ArgumentError for a result that is memory of this turn, or that holds some directly. */
+  /** Throws ArgumentError for a result that is memory of this turn, or that holds some. */
   checkResult(result: unknown): void {
     if (this.#arrays.size === 0) return;
-    const part = [result, ...membersOf(result)].find((value) => this.#isOwn(value));
+    const part = findWithin(result, (value) => this.#isOwn(value));
     if (part === undefined) return;
     const message = `The result of the stage is memory of lane ${this.index}, which is disposed when the stage ends: return what read() gives, or lane.detach(array).`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });

@@ -7,6 +7,7 @@ import { AutoDepth } from './auto-depth.js';
 import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
+import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
 import { type Request, RequestQueue } from './requests.js';
@@ -211,6 +212,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
  */
 export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
   if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  checkOptionNames(opts, LANE_OPTIONS);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const grouping = { maxItems: 1, maxWaitMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
   const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };

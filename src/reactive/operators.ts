@@ -6,7 +6,7 @@
 import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs';
 import type { Shape } from '../core/elements/shape.js';
 import type { LaunchArgs } from '../core/api/launch-args.js';
-import type { DeviceArray } from '../core/api/array.js';
+import { DeviceArray } from '../core/api/array.js';
 import type { DTypeOf } from '../core/api/array-factory.js';
 import { badArgument, show } from '../core/base/arguments.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
@@ -24,6 +24,14 @@ const uploaded: WeakSet<DeviceArray> = new WeakSet();
 
 function isLane(on: On): on is Lane {
   return 'detach' in on;
+}
+
+/** Checks the target of an operator where the operator is made. */
+function checkOn(operator: string, on: On): void {
+  const { copy, stream } = (on ?? {}) as Partial<Stream & Lane>;
+  if (typeof copy === 'function' || (typeof stream === 'object' && isLane(on))) return;
+  const hint = stream === undefined ? '' : ': give its stream';
+  throw badArgument('on', on, `${operator} works on a Lane or a Stream, not on ${show(on)}${hint}.`);
 }
 
 function streamOf(on: On): Stream {
@@ -52,6 +60,7 @@ export function upload<T extends HostArray | PinnedArray>(
   on: On,
   opts: { readonly shape?: Shape } = {},
 ): OperatorFunction<T, DeviceArray<DTypeOf<T>>> {
+  checkOn('upload', on);
   return rx().map((data) => {
     const dtype = dtypeOf(data);
     const shape = opts.shape ?? (data instanceof PinnedArray ? data.shape : data.length);
@@ -78,8 +87,16 @@ export function launch<T, P extends Params>(
   shape: LaunchShape | ((value: T) => LaunchShape),
   args: (value: T) => LaunchArgs<NoInfer<P>>,
 ): MonoTypeOperatorFunction<T> {
+  checkOn('launch', on);
   return rx().map((value) => {
-    const launched = streamOf(on).launch(kernel, typeof shape === 'function' ? shape(value) : shape, args(value));
+    const given = args(value);
+    if (given instanceof DeviceArray)
+      throw badArgument(
+        'args',
+        given,
+        `args returned a DeviceArray: it returns an object with the arguments of kernel ${kernel.name} by name.`,
+      );
+    const launched = streamOf(on).launch(kernel, typeof shape === 'function' ? shape(value) : shape, given);
     report(on, `launch ${kernel.name}`, () => launched.done);
     return value;
   });
@@ -104,6 +121,7 @@ export function download<D extends DType>(
   on: On,
   opts: { readonly pinned?: boolean } = {},
 ): OperatorFunction<DeviceArray<D>, HostOf<ArrayBuffer>[D] | PinnedArray<D>> {
+  checkOn('download', on);
   const { defer, mergeMap } = rx();
   return (arrays) =>
     defer(() => {

@@ -9,6 +9,7 @@ import { isAbortSignal } from '../core/waits/abort-listeners.js';
 import { checkErrorOptions, type ErrorOptions } from './error-policy.js';
 import { Meter, type StageReport } from './meter.js';
 import { observable, type Sink } from './observe.js';
+import { checkOptionNames, OVERLAP_OPTIONS } from './option-names.js';
 import { type ItemCounts, OverlapRun } from './overlap-run.js';
 import { checkLayout, type Devices } from './slots.js';
 import { checkSource, type OverflowOptions, type PushSource, type Source } from './sources.js';
@@ -87,6 +88,9 @@ export function overlap<T, R>(
   opts: OverlapOptions<T> & Partial<OverflowOptions>,
   stage: Stage<T, R>,
 ): Overlapped<R> {
+  if (typeof opts === 'function')
+    throw badArgument('opts', opts, 'The options stand before the stage: overlap(device, source, {}, stage).');
+  checkOptionNames(opts, OVERLAP_OPTIONS);
   const { signal, ordered = true } = opts;
   if (signal !== undefined && !isAbortSignal(signal))
     throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
@@ -124,7 +128,8 @@ export function overlap<T, R>(
  */
 export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
   // Bad options are found here, where the operator is made.
-  overlap(device, () => observable<T>(() => () => undefined), opts, stage);
+  const nothing = observable<T>(() => () => undefined);
+  overlap(device, nothing, opts, stage);
   return (source) => overlap(device, source, opts, stage);
 }
 

@@ -1,6 +1,7 @@
 // The lanes of a run: how many there are on each device, which are free, and their streams.
 // Thread: owner.
-import { badArgument, checkInteger } from '../core/base/arguments.js';
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Device } from '../core/api/device.js';
 import type { Stream } from '../core/api/stream.js';
 import type { Slot } from './lane.js';
@@ -26,6 +27,7 @@ export interface LaneLayout {
 export function checkLayout(devices: Devices, depth: number | 'auto' | undefined, streams: readonly Stream[] | undefined): LaneLayout {
   const list = Array.isArray(devices) ? (devices as readonly Device[]) : [devices as Device];
   if (list.length === 0) throw badArgument('device', devices, 'The list of devices is empty.', 1);
+  for (const device of list) checkDevice(device);
   if (streams !== undefined) {
     if (!Array.isArray(streams) || streams.length === 0)
       throw badArgument('streams', streams, 'streams is not a list of at least one stream.', 1);
@@ -37,6 +39,12 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
   const isAuto = depth === 'auto';
   const given = isAuto ? AUTO_DEPTH.first : (depth ?? streams?.length ?? DEFAULT_DEPTH);
   return { devices: list, depth: checkInteger('depth', given, 1, MAX_DEPTH), isAuto, streams };
+}
+
+function checkDevice(device: unknown): void {
+  const { core, createStream } = (device ?? {}) as Partial<Device>;
+  if (core !== undefined && typeof createStream === 'function') return;
+  throw badArgument('device', device, `The device (${show(device)}) is not a Device${isPromiseLike(device) ? ': await it first' : ''}.`);
 }
 
 interface DeviceLanes {

@@ -3,7 +3,8 @@
 // Thread: owner.
 import type { Observable } from 'rxjs';
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
-import { LimitError } from '../core/base/errors.js';
+import { LimitError, StateError } from '../core/base/errors.js';
+import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Skipped } from './error-policy.js';
 import { isObservable } from './observe.js';
 
@@ -54,7 +55,11 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
     if (isAsync || Symbol.iterator in source) {
       if (overflow !== undefined)
         throw badArgument('overflow', overflow, 'overflow is for Observables; this source is iterable and waits for a free lane.');
-      return () => (isAsync ? (source as AsyncIterable<T>)[Symbol.asyncIterator]() : (source as Iterable<T>)[Symbol.iterator]());
+      return () => {
+        const opened = isAsync ? (source as AsyncIterable<T>)[Symbol.asyncIterator]() : (source as Iterable<T>)[Symbol.iterator]();
+        if ((opened as unknown) === source) checkUnused(source);
+        return opened;
+      };
     }
   }
   if (isObservable<T>(source)) {
@@ -63,8 +68,21 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
       "An Observable does not wait for a free lane: say in the options what happens to its values meanwhile, with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'.";
     throw badArgument('overflow', overflow, message);
   }
-  const message = `The source (${show(source)}) is not an iterable, async iterable or Observable of items, nor a function that returns one.`;
+  const hint = isPromiseLike(source) ? ': await it first' : '';
+  const message = `The source (${show(source)}) is not an iterable, async iterable or Observable of items, nor a function that returns one${hint}.`;
   throw badArgument('source', source, message);
+}
+
+/** Generators that a run has taken items from. */
+const used: WeakSet<object> = new WeakSet();
+
+/** A generator gives its items once. A second run would end at once and look complete. */
+function checkUnused(source: object): void {
+  if (used.has(source)) {
+    const message = 'An earlier run has used this generator up: give a function that makes one for each run, such as () => frames().';
+    throw new StateError('ERR_MILLRACE_STATE', message);
+  }
+  used.add(source);
 }
 
 /** How many values may wait. */

@@ -195,5 +195,6 @@ function pause(delayMs: number, signal: AbortSignal): Promise<void> {
 
 function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  return typeof value === 'object' ? `a ${value.constructor?.name ?? 'plain object'}` : `a ${typeof value}`;
+  const name = typeof value === 'object' ? (value.constructor?.name ?? 'plain object') : typeof value;
+  return `${/^[AEIO]/i.test(name) ? 'an' : 'a'} ${name}`;
 }

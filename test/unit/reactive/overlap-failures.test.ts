@@ -1,8 +1,8 @@
 import { NEVER, Observable, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { AbortError, DeviceLostError } from '../../../src/core/base/errors.js';
+import { AbortError, ArgumentError, DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Lane } from '../../../src/reactive/lane.js';
-import { overlap } from '../../../src/reactive/overlap.js';
+import { overlap, overlapMap } from '../../../src/reactive/overlap.js';
 import { counter, fakeDevice, settleAll } from './fakes.js';
 import { collect, forbidUnhandledRejections, manual } from './helpers.js';
 
@@ -119,6 +119,47 @@ describe('failures', () => {
     await expect(collect(overlap(device, [1], {}, array))).rejects.toThrow(
       'A stage returns a promise or an Observable, not a Float32Array.',
     );
+  });
+
+  it('refuses what is no device, no stage and no option, at the call', () => {
+    const { device } = fakeDevice();
+    const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
+    const refused: readonly (readonly [unknown, unknown, unknown, unknown, string])[] = [
+      ['cpu', [1], {}, stage, "The device ('cpu') is not a Device."],
+      [Promise.resolve(device), [1], {}, stage, 'is not a Device: await it first'],
+      [[], [1], {}, stage, 'The list of devices is empty'],
+      [device, Promise.resolve([1]), {}, stage, 'await it first'],
+      [device, 'abc', {}, stage, "The source ('abc')"],
+      [device, [1], stage, undefined, 'The options stand before the stage'],
+      [device, [1], {}, undefined, 'The stage (undefined) is not a function.'],
+      [device, [1], { concurrency: 8 }, stage, "There is no option 'concurrency'; the options are depth,"],
+      [device, [1], { overflow: 'drop' }, stage, 'overflow is for Observables'],
+      [device, NEVER, {}, stage, "with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'"],
+      [device, NEVER, { overflow: 'buffer' }, stage, 'needs maxQueue'],
+    ];
+    for (const [onDevice, source, opts, work, message] of refused) {
+      const call = (): unknown => overlap(onDevice as never, source as never, opts as never, work as never);
+      expect(call).toThrow(ArgumentError);
+      expect(call).toThrow(message);
+    }
+    expect(() => overlapMap(device, {} as never, stage)).toThrow('An Observable does not wait');
+  });
+
+  it('refuses a generator that another run has used up, and calls a function for each run', async () => {
+    const { device } = fakeDevice();
+    const run = overlap(device, counter(2).source, {}, (item) => Promise.resolve(item));
+    expect(await collect(run)).toEqual([0, 1]);
+    await expect(collect(run)).rejects.toThrow('give a function that makes one for each run');
+    const again = overlap(
+      device,
+      () => counter(2).source,
+      {},
+      (item) => Promise.resolve(item),
+    );
+    expect([await collect(again), await collect(again)]).toEqual([
+      [0, 1],
+      [0, 1],
+    ]);
   });
 
   it('refuses bad options at the call', () => {
