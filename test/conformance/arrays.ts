@@ -186,6 +186,17 @@ export function arrays(target: Target): void {
       expect(wrong).toBe(0);
     });
 
+    rule('S364', 'the data of a disposed pinned array and of its views is refused', async () => {
+      const { device } = chapter;
+      const pinned = device.pinned(8, 'i32');
+      const view = pinned.subarray(2);
+      using x = device.full(8, 5, 'i32');
+      const copied = device.stream.copy(pinned, x);
+      pinned[Symbol.dispose]();
+      for (const array of [pinned, view]) expect(thrownBy(() => array.data)).toBeInstanceOf(StateError);
+      await copied.done;
+    });
+
     rule('S309', 'many pinned arrays share one arena without overlapping', async () => {
       const { device } = chapter;
       const pinned = Array.from({ length: 64 }, (_, n) => device.pinned(100 + n, 'u16'));

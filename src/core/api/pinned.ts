@@ -11,7 +11,7 @@ import type { Storage } from '../memory/storage.js';
 
 /**
  * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare it with
- * `using`; after disposal, copies of it and `subarray` throw a StateError.
+ * `using`; after disposal, copies of it, `data` and `subarray` throw a StateError.
  */
 export class PinnedArray<D extends DType = DType> implements Disposable {
   /** The element type. */
@@ -20,14 +20,13 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   readonly shape: readonly number[];
   /** The number of elements: the product of `shape`. */
   readonly length: number;
-  /** The memory itself, as a typed array over a SharedArrayBuffer. A pending copy into it changes the elements at any time. */
-  readonly data: HostOf<SharedArrayBuffer>[D];
   /** @internal */
   readonly core: DeviceCore;
   /** @internal */
   readonly storage: Storage;
   /** @internal */
   readonly byteOffset: number;
+  readonly #data: HostOf<SharedArrayBuffer>[D];
   readonly #block: HostBlock;
   readonly #lease: Lease;
   readonly #isView: boolean;
@@ -52,16 +51,30 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     this.byteOffset = byteOffset;
     // Of fixed length: views that follow a growable buffer are fifteen times slower.
     const make = DTYPES[dtype].make;
-    this.data = data ?? (new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D]);
+    this.#data = data ?? (new make(block.buffer, block.byteOffset + byteOffset, this.length) as HostOf<SharedArrayBuffer>[D]);
     this.#block = block;
     this.#isView = viewOf !== undefined;
     if (viewOf === undefined) storage.belongTo(this);
     this.#lease = viewOf ?? new Lease(storage, core, block);
   }
 
+  /**
+   * The memory itself, as a typed array over a SharedArrayBuffer. A pending copy into it changes the elements at any time. Throws
+   * StateError after disposal: the memory may then belong to another pinned array.
+   */
+  get data(): HostOf<SharedArrayBuffer>[D] {
+    if (this.isDisposed) throw this.disposedError();
+    return this.#data;
+  }
+
+  /** @internal The same, also after disposal. */
+  get bytes(): HostOf<SharedArrayBuffer>[D] {
+    return this.#data;
+  }
+
   /** `length` times the size of an element. */
   get byteLength(): number {
-    return this.data.byteLength;
+    return this.#data.byteLength;
   }
 
   /** True after disposal. Disposing an array also disposes its views. */
@@ -81,8 +94,8 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * Releases the memory for the next pinned array once every operation that uses it has finished. Do not use `data` afterwards. Memory
-   * given to `device.pin` is then unlocked (`cuMemHostUnregister`) and keeps its contents. Never throws.
+   * Releases the memory for the next pinned array once every operation that uses it has finished. Typed arrays that were taken from
+   * `data` before must not be used afterwards. Memory given to `device.pin` is then unlocked (`cuMemHostUnregister`) and keeps its contents. Never throws.
    */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;

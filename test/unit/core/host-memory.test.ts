@@ -288,3 +288,31 @@ test('small blocks are used again where the arena is full too, and keep the memo
   expect(channel.unregistered).toEqual([]);
   expect(large.every(({ isDisposed }) => !isDisposed)).toBe(true);
 });
+
+describe('the data of a disposed pinned array', () => {
+  test('is a StateError, of the array and of its views', () => {
+    const { device } = fixture();
+    const whole = device.pinned([2, 3], 'i16');
+    const [view, gone] = [whole.subarray(1, 3), whole.subarray(2)];
+    gone[Symbol.dispose]();
+    expect([whole.data.length, view.data.length]).toEqual([6, 2]);
+    expect(thrownBy(() => gone.data)).toBeInstanceOf(StateError);
+    whole[Symbol.dispose]();
+    for (const array of [whole, view, gone]) {
+      const error = thrownBy(() => array.data);
+      expect(error).toBeInstanceOf(StateError);
+      expect(error.message).toBe('A pinned array of device cpu:0 was disposed.');
+    }
+    // What the array is stays known.
+    expect([whole.byteLength, view.byteLength, whole.shape, view.isDisposed]).toEqual([12, 4, [2, 3], true]);
+  });
+
+  test('is one too where the program gave the memory, which it keeps', () => {
+    const { device } = simulated();
+    const data = new Float64Array(new SharedArrayBuffer(80)).fill(2.5);
+    const pinned = device.pin(data);
+    pinned[Symbol.dispose]();
+    expect(thrownBy(() => pinned.data)).toBeInstanceOf(StateError);
+    expect(data.every((value) => value === 2.5)).toBe(true);
+  });
+});
