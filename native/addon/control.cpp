@@ -53,25 +53,6 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
   });
 }
 
-bool BoolProperty(napi_env env, napi_value object, const char* name) {
-  napi_value value;
-  bool result = false;
-  return napi_get_named_property(env, object, name, &value) == napi_ok &&
-         napi_get_value_bool(env, value, &result) == napi_ok && result;
-}
-
-/// Whether `view` begins with the first byte of a growable SharedArrayBuffer that may have so many.
-bool IsWholeGrowable(napi_env env, napi_value view, uint64_t most_bytes) {
-  napi_value buffer = nullptr;
-  napi_value most = nullptr;
-  size_t offset = 0;
-  double bytes = 0;
-  return napi_get_typedarray_info(env, view, nullptr, nullptr, nullptr, &buffer, &offset) == napi_ok && offset == 0 &&
-         BoolProperty(env, buffer, "growable") &&
-         napi_get_named_property(env, buffer, "maxByteLength", &most) == napi_ok &&
-         napi_get_value_double(env, most, &bytes) == napi_ok && bytes == static_cast<double>(most_bytes);
-}
-
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
   Args<6> args(env, info);
   const std::string name = args.String(0);

@@ -4,6 +4,7 @@
 
 #include "addon/args.h"
 #include "addon/environment.h"
+#include "addon/shared_pages.h"
 #include "addon/values.h"
 #include "runtime/registry.h"
 
@@ -91,6 +92,31 @@ napi_value CountShared(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("countShared");
   args.self().CountShared(args[0], bytes);
   return nullptr;
+}
+
+/// The bytes of an argument that is a view of a whole SharedArrayBuffer or of a part; the call may write them.
+template <size_t N>
+std::span<std::byte> WritableBytes(Args<N>& args, size_t n) {
+  const std::span<const std::byte> bytes = args.Bytes(n);
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+napi_value MapHost(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  const std::span<std::byte> target = WritableBytes(args, 0);
+  const std::span<std::byte> source = WritableBytes(args, 1);
+  // Pages beyond a buffer's own would be taken from whoever has them.
+  args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
+  if (!args.ok()) return args.Throw("mapHost");
+  return BoolValue(env, MapAlso(target, source));
+}
+
+napi_value UnmapHost(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const std::span<std::byte> target = WritableBytes(args, 0);
+  args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
+  if (!args.ok()) return args.Throw("unmapHost");
+  return BoolValue(env, MapApart(target));
 }
 
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
@@ -288,6 +314,8 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("attach", Attach),
       self.Function("detach", Detach),
       self.Function("countShared", CountShared),
+      self.Function("mapHost", MapHost),
+      self.Function("unmapHost", UnmapHost),
       self.Function("reserveHandles", ReserveHandles),
       self.Function("reserveStream", ReserveStream),
       self.Function("lastTicket", LastTicket),

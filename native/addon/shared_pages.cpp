@@ -56,4 +56,26 @@ std::span<std::byte> SharedPages::Native(std::span<std::byte> bytes) const {
   return {native_ + (bytes.data() - script_), bytes.size()};
 }
 
+namespace {
+
+bool IsWholePages(std::span<std::byte> bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return !bytes.empty() && reinterpret_cast<uintptr_t>(bytes.data()) % page == 0 && bytes.size() % page == 0;
+}
+
+}  // namespace
+
+bool MapAlso(std::span<std::byte> target, std::span<std::byte> source) {
+  if (!IsWholePages(target) || !IsWholePages(source) || target.size() != source.size()) return false;
+  // An old size of 0 leaves the old mapping in place and maps its pages a second time. Linux refuses that for private
+  // mappings, such as an arena whose pages were not replaced.
+  return mremap(source.data(), 0, target.size(), MREMAP_MAYMOVE | MREMAP_FIXED, target.data()) != MAP_FAILED;
+}
+
+bool MapApart(std::span<std::byte> target) {
+  if (!IsWholePages(target)) return false;
+  return mmap(target.data(), target.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+         MAP_FAILED;
+}
+
 }  // namespace millrace

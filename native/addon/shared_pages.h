@@ -36,4 +36,12 @@ class SharedPages {
   size_t bytes_ = 0;
 };
 
+/// Maps the pages of `source`, which a SharedPages has taken over, also at `target`, which nobody has seen yet. False
+/// where the system refuses; `target` then has the pages that it had. Both are whole pages of the same size.
+[[nodiscard]] bool MapAlso(std::span<std::byte> target, std::span<std::byte> source);
+
+/// Gives `target` empty pages of its own. Whoever still reads or writes it no longer reaches the former pages. False
+/// where the system refuses. Thread: any.
+[[nodiscard]] bool MapApart(std::span<std::byte> target);
+
 }  // namespace millrace

@@ -49,4 +49,10 @@ napi_value FailureValue(napi_env env, const char* what, const Status& status);
 /// Throws it and returns null, for `return ThrowStatus(...)`.
 napi_value ThrowStatus(napi_env env, const char* what, const Status& status);
 
+/// A boolean property of an object; false where it is no boolean.
+bool BoolProperty(napi_env env, napi_value object, const char* name);
+
+/// Whether `view` begins with the first byte of a growable SharedArrayBuffer that may have so many.
+bool IsWholeGrowable(napi_env env, napi_value view, uint64_t most_bytes);
+
 }  // namespace millrace

@@ -129,6 +129,13 @@ export interface Binding {
   detach(channel: number): void;
   /** V8 counts these bytes for memory of this thread until it has collected the buffer, which by itself it does not for shared memory. */
   countShared(buffer: SharedArrayBuffer, byteLength: number): void;
+  /**
+   * Maps the pages of `source`, a part of an arena, also at `target`, a whole growable buffer that nobody has seen yet. Both are whole
+   * pages of the same size. False where the system refuses; `target` then keeps its own pages.
+   */
+  mapHost(target: Uint8Array, source: Uint8Array): boolean;
+  /** Gives what `mapHost` mapped empty pages of its own. False where the system refuses; it then keeps the pages of the arena. */
+  unmapHost(target: Uint8Array): boolean;
   /** A contiguous run of unused handle indices for this environment; the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
   /** The id of a failure that is no record's. Any thread. */

@@ -140,11 +140,19 @@ export class WorkerChannel implements Channel {
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const moved = types.isArrayBuffer(buffer) ? [buffer] : [];
-    if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena && !counted.has(buffer)) {
-      counted.add(buffer);
-      this.#binding.countShared(buffer, buffer.byteLength);
-    }
+    if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena) this.#count(buffer);
     post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
+  }
+
+  mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean {
+    const { byteLength } = buffer;
+    if (!this.#binding.mapHost(new Uint8Array(buffer, 0, byteLength), new Uint8Array(this.arena, arenaOffset, byteLength))) return false;
+    this.#count(buffer);
+    return true;
+  }
+
+  unmapHost(buffer: SharedArrayBuffer): boolean {
+    return this.#binding.unmapHost(new Uint8Array(buffer, 0, buffer.byteLength));
   }
 
   lend(handle: number, byteLength: number): void {
@@ -212,6 +220,13 @@ export class WorkerChannel implements Channel {
     this.#worker.unref();
     void this.#worker.terminate();
     return { streams, afterMs: DESTROY_MS };
+  }
+
+  /** V8 does not see what a shared buffer keeps. */
+  #count(buffer: SharedArrayBuffer): void {
+    if (counted.has(buffer)) return;
+    counted.add(buffer);
+    this.#binding.countShared(buffer, buffer.byteLength);
   }
 
   #expect<T>(pending: Map<number, Settling<T>>, id: number, message: ToWorker): Promise<T> {

@@ -32,6 +32,7 @@ import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { overlapped } from './overlap.js';
 import { ownStreams } from './own-streams.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
@@ -58,6 +59,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   views,
   stridedCopies,
   transfers,
+  pinnedBuffers,
   hostLimits,
   reopening,
   launches,

@@ -196,7 +196,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const dimensions = checkShape(shape);
     const type = checkDType(dtype);
     const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_HOST_BYTES);
-    const block = this.core.arena.take(bytes);
+    const block = this.core.arena.takePinned(bytes);
     const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes, this.core);
     return new PinnedArray(this.core, type, dimensions, storage, block, 0);
   }

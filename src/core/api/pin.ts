@@ -28,7 +28,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
   }
   // No bytes have no pages to lock.
-  const block = byteLength === 0 ? core.arena.take(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
+  const block = byteLength === 0 ? core.arena.takePinned(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
   const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, byteLength, core);
   return new PinnedArray(
     core,

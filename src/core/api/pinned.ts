@@ -3,7 +3,7 @@
 import { describeAs } from '../base/describe.js';
 import type { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { HostBlock } from '../device/host-arena.js';
+import type { HostBlock } from '../device/host-block.js';
 import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
 import { clampRange, lengthOf } from '../elements/shape.js';
 import { disposedError, Lease } from '../memory/lease.js';

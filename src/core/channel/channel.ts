@@ -45,7 +45,7 @@ export interface Channel {
   readonly encoder: Encoder;
   /** The streams' slots. */
   readonly timeline: SharedArrayBuffer;
-  /** Growable; pinned memory is cut from it. */
+  /** Growable; staging memory is cut from it, and the pages of pinned arrays. */
   readonly arena: GrowableSharedBuffer;
 
   /** Hands over the encoded record. Its ticket, or minus the Status that refused it. */
@@ -83,6 +83,13 @@ export interface Channel {
    * ArrayBuffer is detached here: the device's worker has it from now on.
    */
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void;
+  /**
+   * Maps a part of the arena also as `buffer`, which nobody has seen yet: whole pages. False where the system refuses; the buffer then
+   * keeps its own pages.
+   */
+  mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean;
+  /** Gives what `mapHost` mapped empty pages of its own. False where the system refuses; it then keeps the pages of the arena. */
+  unmapHost(buffer: SharedArrayBuffer): boolean;
   /** Makes an ordinary buffer in the device's worker and binds it to the handle, not page-locked; `collect` brings it here. */
   lend(handle: number, byteLength: number): void;
   /**

@@ -3,7 +3,7 @@
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';
-import type { HostBlock } from '../device/host-arena.js';
+import type { HostBlock } from '../device/host-block.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from '../memory/storage.js';
 import type { FailingOperation } from '../timeline/failures.js';

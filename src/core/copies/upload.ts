@@ -8,7 +8,7 @@ import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { HostBlock } from '../device/host-arena.js';
+import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
 import { badCopy } from './copy-plan.js';
 import { isOnDevice, flatRegion, type Region } from './region.js';

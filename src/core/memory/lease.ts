@@ -3,7 +3,7 @@
 // leaves taken: `data` may live on, here or in another thread, when the pinned array itself is gone.
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { HostBlock } from '../device/host-arena.js';
+import type { HostBlock } from '../device/host-block.js';
 import type { Storage } from './storage.js';
 
 interface Held {

@@ -79,6 +79,8 @@ const RIGHT = {
   registerHost: [channel, handle(HandleKind.HOST), new Uint8Array(64), false],
   unregisterHost: [channel, handle(HandleKind.HOST), true],
   countShared: [new SharedArrayBuffer(64), 64],
+  mapHost: [new Uint8Array(growable(PAGE, PAGE), 0, PAGE), arena()],
+  unmapHost: [new Uint8Array(growable(PAGE, PAGE), 0, PAGE)],
   compileNvrtc: ['text', 'name', ['--x']],
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
   openPort: [new Uint8Array(MAX_RECORD_BYTES), () => {}],

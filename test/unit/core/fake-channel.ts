@@ -153,6 +153,15 @@ export class FakeChannel implements Channel {
     this.registered.push({ handle, byteOffset, byteLength, isLocked });
   }
 
+  /** Nothing can be mapped here: buffers of pinned arrays are registered. */
+  mapHost(_buffer: SharedArrayBuffer, _arenaOffset: number): boolean {
+    return false;
+  }
+
+  unmapHost(_buffer: SharedArrayBuffer): boolean {
+    return false;
+  }
+
   lend(handle: number, byteLength: number): void {
     this.registered.push({ handle, byteOffset: 0, byteLength, isLocked: false });
   }

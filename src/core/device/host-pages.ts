@@ -1,0 +1,168 @@
+// Page-locked pages: cut from one growable SharedArrayBuffer that the device's worker made and holds, or a buffer with a
+// registration of its own where the arena has no room.
+//
+// The arena starts on a page, keeps its address when it grows and costs nothing until touched. It grows by chunks. Each
+// chunk is registered with the device once, which takes milliseconds on the worker and none here: copies that name it
+// wait on the device until it is locked. Cuts come from a list of free ranges, best fit, and are whole pages.
+// Thread: owner.
+import { OutOfMemoryError } from '../base/errors.js';
+import type { Channel } from '../channel/channel.js';
+import { type GrowableSharedBuffer, growableSharedBuffer } from '../channel/shared-buffer.js';
+import type { HandleTable } from './handles.js';
+import { type Chunk, type HostBlock, PAGE, roundUp } from './host-block.js';
+
+const MIB = 2 ** 20;
+const FIRST_CHUNK = 16 * MIB;
+const LARGEST_CHUNK = 256 * MIB;
+/** Beyond it a block gets a buffer of its own: it would keep a quarter of the arena from everybody else. */
+const LARGEST_CUT = 1024 * MIB;
+
+interface Range {
+  readonly chunk: Chunk;
+  /** In the arena. */
+  start: number;
+  bytes: number;
+}
+
+export class HostPages {
+  readonly #channel: Channel;
+  readonly #handles: HandleTable;
+  #nextChunk = FIRST_CHUNK;
+  /** Sorted by start; neighbours of one chunk are joined. */
+  readonly #free: Range[] = [];
+  /** Page-locked, and no part of the arena; by handle. */
+  readonly #locked: Map<number, HostBlock> = new Map();
+
+  constructor(channel: Channel, handles: HandleTable) {
+    this.#channel = channel;
+    this.#handles = handles;
+  }
+
+  /** Makes the first chunk. */
+  prepare(): void {
+    this.#grow(0);
+  }
+
+  take(byteLength: number): HostBlock {
+    return this.cut(byteLength) ?? this.own(ownBuffer(roundUp(byteLength, PAGE)), byteLength);
+  }
+
+  /** A part of the arena, or undefined where it has no room. */
+  cut(byteLength: number): HostBlock | undefined {
+    const bytes = roundUp(byteLength, PAGE);
+    if (bytes > LARGEST_CUT) return undefined;
+    const range = this.#bestFit(bytes) ?? this.#grow(bytes);
+    if (range === undefined) return undefined;
+    const { chunk, start } = range;
+    range.start += bytes;
+    range.bytes -= bytes;
+    if (range.bytes === 0) this.#free.splice(this.#free.indexOf(range), 1);
+    return {
+      buffer: this.#channel.arena,
+      byteOffset: start,
+      byteLength,
+      handle: chunk.handle,
+      handleOffset: start - chunk.start,
+      cutBytes: bytes,
+      chunk,
+    };
+  }
+
+  /** Registers a buffer of whole pages, page-locked. */
+  own(buffer: SharedArrayBuffer, byteLength: number): HostBlock {
+    const handle = this.#handles.take();
+    this.#channel.register(handle, buffer, 0, buffer.byteLength, true);
+    const block = { buffer, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
+    this.lock(block);
+    return block;
+  }
+
+  /** The block has page-locked memory that is no part of the arena. */
+  lock(block: HostBlock): void {
+    this.#locked.set(block.handle, block);
+  }
+
+  /** Is any of these bytes page-locked? */
+  isLocked(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): boolean {
+    if (buffer === this.#channel.arena) return true;
+    const end = byteOffset + byteLength;
+    for (const block of this.#locked.values()) {
+      if (block.buffer === buffer && block.byteOffset < end && byteOffset < block.byteOffset + block.byteLength) return true;
+    }
+    return false;
+  }
+
+  /** Nothing uses the block any more. */
+  release(block: HostBlock): void {
+    const { chunk, handle, cutBytes } = block;
+    if (chunk !== undefined) {
+      this.#insert({ chunk, start: chunk.start + block.handleOffset, bytes: cutBytes });
+      return;
+    }
+    // The device lets go of the pages before the buffer can be collected: the worker holds it until then. What is
+    // asked of the worker later, such as locking the same pages again, comes after.
+    this.#locked.delete(handle);
+    void this.#channel.unregister(handle).then(
+      () => this.#handles.giveBackNow(handle),
+      () => undefined,
+    );
+  }
+
+  #bestFit(bytes: number): Range | undefined {
+    let best: Range | undefined;
+    for (const range of this.#free) {
+      if (range.bytes >= bytes && (best === undefined || range.bytes < best.bytes)) best = range;
+    }
+    return best;
+  }
+
+  /** A new chunk of at least this size, or undefined when the arena is full, or the system has no memory for it. */
+  #grow(bytes: number): Range | undefined {
+    const { arena } = this.#channel;
+    const start = arena.byteLength;
+    const size = roundUp(Math.max(bytes, this.#nextChunk), PAGE);
+    if (start + size > arena.maxByteLength) return undefined;
+    // The handle first: it may be refused, and what the arena has grown by without one is never found again.
+    const handle = this.#handles.take();
+    try {
+      arena.grow(start + size);
+    } catch {
+      this.#handles.giveBackNow(handle);
+      return undefined;
+    }
+    this.#channel.register(handle, arena, start, size, true);
+    this.#nextChunk = Math.min(this.#nextChunk * 2, LARGEST_CHUNK);
+    const range = { chunk: { handle, start }, start, bytes: size };
+    this.#free.push(range);
+    return range;
+  }
+
+  #insert(range: Range): void {
+    const free = this.#free;
+    let at = free.findIndex((other) => other.start > range.start);
+    if (at < 0) at = free.length;
+    const before = free[at - 1];
+    const after = free[at];
+    const joinsBefore = before !== undefined && before.chunk === range.chunk && before.start + before.bytes === range.start;
+    const joinsAfter = after !== undefined && after.chunk === range.chunk && range.start + range.bytes === after.start;
+    if (joinsBefore) {
+      before.bytes += range.bytes + (joinsAfter ? after.bytes : 0);
+      if (joinsAfter) free.splice(at, 1);
+    } else if (joinsAfter) {
+      after.start = range.start;
+      after.bytes += range.bytes;
+    } else {
+      free.splice(at, 0, range);
+    }
+  }
+}
+
+/** Throws OutOfMemoryError. */
+export function ownBuffer(byteLength: number): GrowableSharedBuffer {
+  try {
+    return growableSharedBuffer(byteLength, byteLength);
+  } catch (cause) {
+    const message = `There is no host memory for a block of ${byteLength} bytes.`;
+    throw new OutOfMemoryError('ERR_MILLRACE_MEMORY', message, byteLength, 0, { cause });
+  }
+}
