@@ -34,6 +34,7 @@ import { ownStreams } from './own-streams.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
+import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
 import { reopening } from './reopening.js';
@@ -60,6 +61,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   stridedCopies,
   transfers,
   pinnedBuffers,
+  platform,
   hostLimits,
   reopening,
   launches,

@@ -1,7 +1,7 @@
 // Page-locked memory as an ordinary typed array: the device copies to and from it at full speed, and since it is a
 // SharedArrayBuffer `data` can be posted to a worker thread as it is.
 import { describeAs } from '../base/describe.js';
-import type { StateError } from '../base/errors.js';
+import { OutOfMemoryError, type StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
@@ -59,8 +59,9 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * The memory itself, as a typed array over a SharedArrayBuffer. A pending copy into it changes the elements at any time. Throws
-   * StateError after disposal: the memory may then belong to another pinned array.
+   * The memory itself, as a typed array over a SharedArrayBuffer, which no other array uses. A pending copy into it changes the elements
+   * at any time. Some APIs refuse shared memory: `read` has bytes for them. Throws StateError after disposal: the memory may then belong
+   * to another pinned array.
    */
   get data(): HostOf<SharedArrayBuffer>[D] {
     if (this.isDisposed) throw this.disposedError();
@@ -80,6 +81,20 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   /** True after disposal. Disposing an array also disposes its views. */
   get isDisposed(): boolean {
     return this.#isDisposed || this.storage.isDisposed;
+  }
+
+  /**
+   * Copies the present elements to a new typed array over an ordinary ArrayBuffer, at the call: `ndarray.copy()` of CuPy's pinned arrays.
+   * For APIs that refuse shared memory (`Response`, `fetch`, `crypto.subtle`, transfer lists), and for bytes that later copies do not
+   * change. It waits for nothing: await the `done` of a copy into this array first. It blocks the event loop for about 1 ms per MiB.
+   * Throws StateError after disposal, OutOfMemoryError if there is no host memory.
+   * @example const response = new Response(pinned.read());
+   */
+  read(): HostOf<ArrayBuffer>[D] {
+    const { data } = this;
+    const host = plainArray(this.dtype, this.byteLength);
+    host.set(data as never);
+    return host;
   }
 
   /**
@@ -106,6 +121,16 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   /** @internal */
   disposedError(): StateError {
     return disposedError('A pinned array', this.core.name);
+  }
+}
+
+function plainArray<D extends DType>(dtype: D, byteLength: number): HostOf<ArrayBuffer>[D] {
+  const { make, byteSize } = DTYPES[dtype];
+  try {
+    return new make(new ArrayBuffer(byteLength), 0, byteLength / byteSize) as HostOf<ArrayBuffer>[D];
+  } catch (cause) {
+    const message = `There is no host memory for ${byteLength} bytes.`;
+    throw new OutOfMemoryError('ERR_MILLRACE_MEMORY', message, byteLength, 0, { cause });
   }
 }
 
