@@ -4,6 +4,7 @@
 // looks which devices there are, since the driver may take long to say; the choice is made here.
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
+import { DeviceContext } from './core/api/device-context.js';
 import type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
@@ -43,9 +44,9 @@ interface Environment {
   readonly cores: Set<DeviceCore>;
 }
 
-/** An open or opening device and how many opened it. */
+/** An open or opening device and how many opened it and have not closed it. */
 interface Entry {
-  readonly device: Promise<Device>;
+  readonly context: Promise<DeviceContext>;
   readonly ordering: Ordering;
   readonly maxPending: number;
   users: number;
@@ -80,10 +81,10 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 
 /**
  * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Default 'auto'; 'cuda' rejects with
- * UnavailableError if there is no GPU. Opening a device again in the same thread gives the same Device and counts it; the last `close`
- * closes it. Options given then must equal those it was opened with, else StateError. Rejects also with ArgumentError, AbortError,
- * DeviceLostError if the device's worker ends while it opens, and, if the same device has been closing for 5 s, with a WaitTimeoutError
- * that says what runs.
+ * UnavailableError if there is no GPU. Opening a device again in the same thread gives another Device of the same device: they share
+ * streams and memory (`isSameDevice`), each is closed by its own `close`, and the last close closes the device. Options given then must
+ * equal those it was opened with, else StateError. Rejects also with ArgumentError, AbortError, DeviceLostError if the device's worker
+ * ends while it opens, and, if the same device has been closing for 5 s, with a WaitTimeoutError that says what runs.
  * @example await using device = await openDevice();
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
@@ -108,9 +109,9 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   // 'auto' was open already, or somebody else was faster.
   if (opened !== undefined) return join(opened, opts);
   const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
-  const entry: Entry = { device: openIn(env, candidate, chosen), ...chosen, users: 0 };
+  const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
-  entry.device.catch(() => forget(id, entry));
+  entry.context.catch(() => forget(id, entry));
   return join(entry, opts);
 }
 
@@ -118,12 +119,13 @@ async function join(entry: Entry, { signal, ordering, maxPending }: OpenOptions)
   if (ordering !== undefined && ordering !== entry.ordering) throw openOtherwise('ordering', ordering, entry.ordering);
   if (maxPending !== undefined && maxPending !== entry.maxPending) throw openOtherwise('maxPending', maxPending, entry.maxPending);
   entry.users++;
-  if (signal === undefined) return entry.device;
+  const device = entry.context.then((context) => new Device(context));
+  if (signal === undefined) return device;
   try {
-    return await waitWith(entry.device, { signal }, 'the device to open');
+    return await waitWith(device, { signal }, 'the device to open');
   } catch (error) {
     // It is closed as soon as it is open, unless others use it.
-    entry.device.then((device) => device.close()).catch(() => undefined);
+    device.then((late) => late.close()).catch(() => undefined);
     throw error;
   }
 }
@@ -139,7 +141,7 @@ async function openIn(
   env: Environment,
   candidate: Candidate,
   { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
-): Promise<Device> {
+): Promise<DeviceContext> {
   const { info, native } = candidate;
   const channel = await openChannel(env, info, native, maxPending);
   const core = new DeviceCore(info.id, channel, env.progress);
@@ -151,13 +153,12 @@ async function openIn(
     if (endings.get(info.id)?.core === core) endings.delete(info.id);
     env.cores.delete(core);
   };
-  const device = new Device(core, {
+  const context = new DeviceContext(core, {
     info: describe(info.backend, channel.info),
     ordering,
+    isShared: () => entry.users > 1,
     release: () => {
-      if (--entry.users > 0 && core.state === 'open') return false;
-      forget(info.id, entry);
-      return true;
+      if (--entry.users === 0 || core.state !== 'open') forget(info.id, entry);
     },
     ends: (closed) => {
       const ended = closed.catch(() => undefined).then(left);
@@ -167,7 +168,7 @@ async function openIn(
   });
   void core.lost.then(() => forget(info.id, entry));
   if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
-  return device;
+  return context;
 }
 
 async function openChannel(env: Environment, info: DeviceInfo, native: NativeDeviceInfo, maxPending: number): Promise<WorkerChannel> {

@@ -1,6 +1,17 @@
 // Chapter 8: opening and closing devices and streams.
 import { describe, expect } from 'vitest';
-import { ArgumentError, DeviceLostError, listDevices, openDevice, StateError, UnavailableError, type DeviceSpec } from 'millrace';
+import {
+  ArgumentError,
+  DeviceLostError,
+  type DeviceSpec,
+  elapsed,
+  getDefaultDevice,
+  listDevices,
+  openDevice,
+  setDefaultDevice,
+  StateError,
+  UnavailableError,
+} from 'millrace';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
 import { rulesOf, withDevice } from '../support/rule.js';
@@ -39,22 +50,102 @@ export function lifecycle(target: Target): void {
       }
     });
 
-    rule('S802', 'opening the same device again gives the same Device, and the last close closes it', async () => {
+    rule('S802', 'opening the same device again gives another Device of it, and the last close closes it', async () => {
       const first = await target.open();
       const [second, third] = await Promise.all([target.open(), openDevice(first.info.id)]);
-      expect(second).toBe(first);
-      expect(third).toBe(first);
+      expect(new Set([first, second, third]).size).toBe(3);
+      expect([first.isSameDevice(second), second.isSameDevice(third), first.isSameDevice({})]).toEqual([true, true, false]);
       await first.close();
       await second.close();
-      expect(first.state).toBe('open');
-      using x = first.full(2, 4, 'i32');
+      expect([first.state, second.state, third.state]).toEqual(['closed', 'closed', 'open']);
+      using x = third.full(2, 4, 'i32');
       expect(await x.read()).toEqual(new Int32Array([4, 4]));
       x[Symbol.dispose]();
       await third.close();
-      expect(first.state).toBe('closed');
+      expect(third.state).toBe('closed');
       const reopened = await target.open();
-      expect(reopened).not.toBe(first);
+      expect(reopened.isSameDevice(third)).toBe(false);
       await reopened.close();
+    });
+
+    rule('S802', 'a Device that is closed twice closes nobody else’s', async () => {
+      const other = await target.open();
+      {
+        await using device = await target.open();
+        await device.close();
+        await device.close({ timeoutMs: 1000 });
+        await device.destroy();
+      }
+      expect(other.state).toBe('open');
+      using x = other.full(2, 4, 'i32');
+      expect(await x.read()).toEqual(new Int32Array([4, 4]));
+      await other.close();
+      expect(other.state).toBe('closed');
+    });
+
+    rule('S802', 'a closed Device refuses its calls while others have the device open', async () => {
+      await withDevice(target, {}, async (other) => {
+        const device = await target.open();
+        const { stream } = device;
+        await device.close();
+        const calls = [() => device.zeros(4), () => device.createStream(), () => device.createEvent(), () => device.pinned(4)];
+        for (const call of [...calls, () => device.setCurrentStream(stream), () => setDefaultDevice(device)]) {
+          const error = thrownBy(call);
+          expect(error).toBeInstanceOf(StateError);
+          expect(error.message).toContain(`This Device of ${device.info.id} is closed`);
+        }
+        expect(await rejectionOf(device.synchronize())).toBeInstanceOf(StateError);
+        expect(await rejectionOf(device.compile())).toBeInstanceOf(StateError);
+        expect(getDefaultDevice()).toBe(other);
+      });
+    });
+
+    rule('S812', 'streams, arrays and events of a closed Device go on until the device closes', async () => {
+      const other = await target.open();
+      const device = await target.open();
+      const stream = device.createStream({ label: 'first' });
+      const start = stream.record({ timing: true });
+      const x = stream.full(4, 1, 'i32');
+      await device.close();
+      const y = x.clone(stream);
+      stream.fill(x, 2);
+      expect([...(await x.read()), ...(await y.read())]).toEqual([2, 2, 2, 2, 1, 1, 1, 1]);
+      expect(await elapsed(start, other.stream.record({ timing: true }))).toBeGreaterThanOrEqual(0);
+      await other.close();
+      expect(thrownBy(() => stream.fill(x, 3))).toBeInstanceOf(StateError);
+    });
+
+    rule('S812', 'the device of a stream, an array or an event is the Device it was made through while that is open', async () => {
+      await withDevice(target, {}, async (other) => {
+        const device = await target.open();
+        const stream = device.createStream();
+        const made = [stream, stream.zeros(4), device.zeros(4), device.createEvent()];
+        expect(made.map((each) => each.device === device)).toEqual([true, true, false, true]);
+        expect(made.every((each) => each.device.isSameDevice(other))).toBe(true);
+        await device.close();
+        for (const each of made) expect(each.device).toBe(other);
+      });
+    });
+
+    rule('S812', 'Devices of one device share streams, the current stream and arrays', async () => {
+      await withDevice(target, {}, async (one) => {
+        const two = await target.open();
+        const stream = two.createStream();
+        expect([one.defaultStream === two.defaultStream, one.stream === two.stream]).toEqual([true, true]);
+        one.setCurrentStream(stream);
+        expect(two.stream).toBe(stream);
+        two.setCurrentStream(two.defaultStream);
+        await stream.run(async () => expect(one.stream).toBe(stream));
+        const x = one.full(4, 1, 'u32');
+        const y = stream.empty(4, 'u32');
+        stream.copy(y, x);
+        stream.launch(mixKernel, { grid: 1, block: 1 }, { x: y, k: 5 });
+        expect(await y.item(0)).toBe(mixed(1, 5, 1));
+        const event = one.createEvent();
+        stream.record(event);
+        await event.done;
+        await two.close();
+      });
     });
 
     rule('S802', 'options named by a later opener are those of the first, or a StateError', async () => {
@@ -63,7 +154,7 @@ export function lifecycle(target: Target): void {
           expect(await rejectionOf(target.open(other))).toBeInstanceOf(StateError);
         }
         const again = await target.open({ ordering: 'explicit', maxPending: 1000 });
-        expect(again).toBe(device);
+        expect(again.isSameDevice(device)).toBe(true);
         await again.close();
         expect(device.state).toBe('open');
       });

@@ -17,6 +17,7 @@ import {
   reshapedStrides,
   transposed,
 } from '../elements/strides.js';
+import type { DeviceCore } from '../device/device-core.js';
 import { exportMemory } from '../memory/interprocess-memory.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
@@ -39,12 +40,13 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   readonly length: number;
   /** Whether the elements follow each other in memory in row-major order. Kernels accept contiguous arrays only. */
   readonly isContiguous: boolean;
-  /** The device that the memory belongs to. */
-  readonly device: Device;
+  /** @internal */
+  readonly core: DeviceCore;
   /** @internal */
   readonly storage: Storage;
   /** @internal Where its first element is in its storage. */
   readonly byteOffset: number;
+  readonly #maker: Device;
   #strides: readonly number[] | undefined;
   readonly #lease: Lease;
   readonly #isView: boolean;
@@ -60,7 +62,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     viewOf?: Lease,
     strides?: readonly number[],
   ) {
-    this.device = device;
+    this.core = device.core;
+    this.#maker = device;
     this.dtype = dtype;
     this.shape = shape;
     this.length = lengthOf(shape);
@@ -71,6 +74,11 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     this.#isView = viewOf !== undefined;
     if (viewOf === undefined) storage.belongTo(this);
     this.#lease = viewOf ?? new Lease(storage, device.core);
+  }
+
+  /** The device that the memory belongs to: the Device it was made through or, once that is closed, another one of the same device. */
+  get device(): Device {
+    return this.#maker.context.deviceOf(this.#maker);
   }
 
   /** The array's name in messages, for example 'f32[1024, 768]'. */
@@ -95,9 +103,9 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    */
   get nativePointer(): bigint {
     this.#check();
-    const address = this.device.core.channel.memoryAddress(this.storage.handle);
+    const address = this.core.channel.memoryAddress(this.storage.handle);
     if (address === undefined) {
-      const device = this.device.core.name;
+      const device = this.core.name;
       throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not allocated array ${this.label} yet.`, { device });
     }
     return address + BigInt(this.storage.base + this.byteOffset);
@@ -157,8 +165,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    */
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
     this.#check();
-    if ((stream as { readonly device?: unknown } | null)?.device !== this.device) {
-      throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream of device ${this.device.info.id}.`);
+    if ((stream as { readonly core?: unknown } | null)?.core !== this.core) {
+      throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream of device ${this.core.name}.`);
     }
     const copy = stream.allocate(this.shape, this.dtype);
     try {
@@ -181,7 +189,12 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
   async read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
     this.#check();
-    return readArray(this.device.readStream(this.storage, this.byteOffset, this.byteOffset + this.byteLength), this, opts?.into, opts);
+    return readArray(
+      this.#maker.context.readStream(this.storage, this.byteOffset, this.byteOffset + this.byteLength),
+      this,
+      opts?.into,
+      opts,
+    );
   }
 
   /**
@@ -220,7 +233,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   #view({ shape, strides }: Layout, offset: number): DeviceArray<D> {
     const byteOffset = this.byteOffset + offset * DTYPES[this.dtype].byteSize;
     const [dimensions, steps] = [Object.freeze(shape), Object.freeze(strides)];
-    return new DeviceArray(this.device, this.dtype, dimensions, this.storage, byteOffset, this.#lease, steps);
+    return new DeviceArray(this.#maker, this.dtype, dimensions, this.storage, byteOffset, this.#lease, steps);
   }
 
   #gathered(what: string, value: unknown = this): ArgumentError {
@@ -255,7 +268,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
 
   /** @internal */
   disposedError(): StateError {
-    return disposedError(`Array ${this.label}`, this.device.core.name);
+    return disposedError(`Array ${this.label}`, this.core.name);
   }
 }
 

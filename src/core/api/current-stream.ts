@@ -10,6 +10,7 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { isPromiseLike } from '../base/promise-like.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
@@ -30,11 +31,11 @@ interface Scope {
   /** The default device in it. */
   device: Device;
   /** Current streams of the devices that have one of their own in it. */
-  readonly streams: Map<Device, Stream>;
+  readonly streams: Map<DeviceCore, Stream>;
 }
 
 let storage: AsyncLocalStorage<Scope> | undefined;
-const streamsOfThread: WeakMap<Device, Stream> = new WeakMap();
+const streamsOfThread: WeakMap<DeviceCore, Stream> = new WeakMap();
 
 /** `stream.run`. */
 export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncExit = false }: RunOptions = {}): T {
@@ -42,11 +43,11 @@ export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncEx
   const { device } = stream;
   const previous = currentStream(device);
   if (syncEnter) comeAfter(stream, previous);
-  const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device, stream]]) };
+  const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device.core, stream]]) };
   storage ??= load();
   if (!syncExit) return storage.run(scope, fn);
   // Whatever the function gave or threw stands: what cannot be submitted now is owed.
-  const leave = (): void => previous.comeAfter(scope.streams.get(device) as Stream);
+  const leave = (): void => previous.comeAfter(scope.streams.get(device.core) as Stream);
   let result: T;
   try {
     result = storage.run(scope, fn);
@@ -72,21 +73,21 @@ export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncEx
 
 export function currentStream(device: Device): Stream {
   for (let scope = storage?.getStore(); scope !== undefined; scope = scope.outer) {
-    const stream = scope.streams.get(device);
+    const stream = scope.streams.get(device.core);
     if (stream !== undefined) return stream;
   }
-  return streamsOfThread.get(device) ?? device.defaultStream;
+  return streamsOfThread.get(device.core) ?? device.defaultStream;
 }
 
 /** `device.setCurrentStream`. */
 export function setCurrent(device: Device, stream: Stream, isSynced: boolean): void {
-  if (stream.device !== device) {
+  if (stream.core !== device.core) {
     throw wrongDevice('stream', stream, `Stream ${stream.label} belongs to device ${stream.device.info.id}, not to ${device.info.id}.`);
   }
   stream.checkOpen();
   if (isSynced) comeAfter(stream, currentStream(device));
   const streams = storage?.getStore()?.streams ?? streamsOfThread;
-  streams.set(device, stream);
+  streams.set(device.core, stream);
 }
 
 /** The default device of the enclosing run. */

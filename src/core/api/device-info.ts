@@ -31,8 +31,10 @@ export interface DeviceInfo {
 export interface DeviceOwner {
   readonly info: DeviceInfo;
   readonly ordering: Ordering;
-  /** True when this was the last of those who opened it. */
-  release(): boolean;
+  /** Do others than the one who asks have it open, or are they opening it? */
+  isShared(): boolean;
+  /** One of those who opened it lets go of it. */
+  release(): void;
   /** It is being closed until then. */
   ends(closed: Promise<void>): void;
   /** It is being destroyed, which nobody has to wait for. */

@@ -1,40 +1,35 @@
-// One GPU, or the CPU device: what its streams, arrays and kernels belong to.
+// One GPU, or the CPU device, as one caller of `openDevice` has it. What several have open at once is in device-context.ts.
 // Thread: the one that opened it.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { describeAs } from '../base/describe.js';
-import { DeviceLostError, type MillraceError, UnsupportedError } from '../base/errors.js';
-import { type ObservableOf, Hub, observe } from '../base/observable.js';
+import { type DeviceLostError, type MillraceError, StateError, UnsupportedError } from '../base/errors.js';
+import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
-import type { Ordering } from '../device/stream-context.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
-import { MemoryPool } from '../memory/pool.js';
+import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Operation } from '../operations/operation.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
-import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
-import { diagnoseWait } from '../waits/wait-diagnosis.js';
-import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
+import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
 import { currentStream, setCurrent } from './current-stream.js';
-import type { DeviceInfo, DeviceOwner } from './device-info.js';
+import type { DeviceContext } from './device-context.js';
+import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
-import { ForeignStreams } from './wrapped-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
-import { enter, leave } from './open-devices.js';
+import { enter } from './open-devices.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin.js';
 import { PinnedArray } from './pinned.js';
-import { Readers } from './readback-streams.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
 
@@ -42,7 +37,11 @@ import { Stream } from './stream.js';
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
  * `stream`. `await using` closes it.
  *
- * Every call that submits throws a StateError once the device is closing, and the DeviceLostError once it is lost.
+ * Each `openDevice` call gives a Device of its own. Devices that one thread opened on the same device share its streams, its current
+ * stream, its memory and its end; `isSameDevice` compares them. Closing a Device ends that Device alone, until the last one closes the
+ * device.
+ *
+ * Every call that submits throws a StateError once the Device is closing or closed, and the DeviceLostError once the device is lost.
  */
 export class Device extends ArrayFactory implements AsyncDisposable {
   /** The device's id, name, memory and limits. */
@@ -55,55 +54,49 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly signal: AbortSignal;
   /** @internal */
   readonly core: DeviceCore;
+  /** @internal */
+  readonly context: DeviceContext;
   /** The stream-ordered memory pool that the device's arrays come from: `cuDeviceGetDefaultMemPool`. */
   readonly pool: MemoryPool;
   /** Which other devices may access the memory of this one. */
   readonly peers: PeerAccess;
-  /** @internal Operations of all its streams, when they have finished. */
-  readonly hub: Hub<Operation> = new Hub();
-  readonly #owner: DeviceOwner;
-  readonly #streams: Map<Timeline, Stream> = new Map();
-  readonly #readers: Readers = new Readers(this, (label) => this.#makeStream(label, { priority: 0, ordering: 'tracked', timing: false }));
-  readonly #foreign: ForeignStreams = new ForeignStreams();
-  #made = 0;
-  #closing: Promise<void> | undefined = undefined;
   #operations: ObservableOf<Operation> | undefined = undefined;
   #errors: ObservableOf<MillraceError> | undefined = undefined;
 
   /** @internal Made by openDevice. */
-  constructor(core: DeviceCore, owner: DeviceOwner) {
+  constructor(context: DeviceContext) {
     super();
+    const { core } = context;
+    this.context = context;
     this.core = core;
-    this.info = owner.info;
-    this.#owner = owner;
+    this.info = context.owner.info;
     this.lost = core.lost;
-    const aborter = new AbortController();
-    this.signal = aborter.signal;
-    core.onLost = (error) => {
-      for (const stream of this.#streams.values()) stream.finish(error);
-      this.hub.error(error);
-      leave(this);
-      aborter.abort(error);
-    };
-    this.hub.onAwaited = () => {
-      for (const stream of this.#streams.values()) stream.holdLoop();
-    };
-    core.isChecked = owner.ordering === 'checked';
-    this.defaultStream = this.#makeStream('default', { priority: 0, ordering: owner.ordering, timing: false });
-    this.pool = new MemoryPool(core);
+    this.signal = context.signal;
+    this.defaultStream = context.defaultStream;
+    this.pool = context.pool;
     this.peers = new PeerAccess(this);
-    core.home = this.defaultStream.timeline;
+    context.join(this);
     enter(this);
   }
 
   /** @internal */
   protected get target(): Stream {
+    this.#checkOpen();
     return this.stream;
   }
 
   /** 'closed' after `close` or `destroy`, 'lost' after a fault or when the device's worker ended. */
   get state(): DeviceState {
-    return this.core.state;
+    const { state } = this.core;
+    return this.context.has(this) || state === 'lost' ? state : 'closed';
+  }
+
+  /**
+   * Whether `other` is the same open device: both were opened in this thread by calls of `openDevice` that share it, so they share
+   * streams and arrays. `==` of two `CUcontext`, `cupy.cuda.Device.__eq__`. False for anything else.
+   */
+  isSameDevice(other: unknown): boolean {
+    return other instanceof Device && other.core === this.core;
   }
 
   /** The current stream, on which the array factories work: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
@@ -129,8 +122,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * operations.
    */
   createStream(opts: StreamOptions = {}): Stream {
-    const checked = checkStreamOptions(opts, this.#owner.ordering, this.info.priorityRange);
-    return this.#makeStream(opts.label ?? `stream-${++this.#made}`, checked);
+    const checked = checkStreamOptions(opts, this.context.owner.ordering, this.info.priorityRange);
+    this.#checkOpen();
+    return this.context.makeStream(this, opts.label, checked);
   }
 
   /**
@@ -153,7 +147,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
         },
       );
     }
-    return this.#wrapped(handle, opts);
+    return this.context.wrapStream(this, handle, opts.label, opts.owner);
   }
 
   /**
@@ -233,20 +227,25 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    */
   async synchronize(opts?: WaitOptions): Promise<void> {
     checkWaitOptions(opts);
-    const over = this.core.refuseIfOver();
+    const over = this.refusal();
     if (over !== undefined && this.state !== 'closing') throw over;
     await waitForDevices([this.core], opts);
   }
 
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
-    return inspectDevice(this, this.#streams.keys());
+    return inspectDevice(this, this.context.timelines);
   }
 
   /** The `operations$` of all its streams, hot and shared. Completes after everything submitted before `close` was told. */
   get operations$(): ObservableOf<Operation> {
-    this.#operations ??= observe(this.hub);
+    this.#operations ??= observe(this.context.hub);
     return this.#operations;
+  }
+
+  /** @internal */
+  get hub(): Hub<Operation> {
+    return this.context.hub;
   }
 
   /** @internal */
@@ -261,45 +260,28 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Refuses new work at once, and resolves when the pending work has finished and the device is closed: `cuDevicePrimaryCtxRelease`. A
-   * device that was opened twice closes with the last `close`. A lost device does not reject it. Inside a `hold` of one of its streams it
-   * rejects with StateError.
+   * Closes this Device; its calls throw from now on. While other calls of `openDevice` have the device open, that is all, and it
+   * resolves at once: work goes on, and streams and arrays of this Device stay usable. The last one closes the device
+   * (`cuDevicePrimaryCtxRelease`): it refuses new work at once, and resolves when the pending work has finished and the device is closed.
+   * A lost device does not reject it. The last close rejects with StateError inside a `hold` of one of the device's streams.
    *
    * It waits as long as the work takes. `opts` limits the wait only, which then rejects with AbortError, or with a WaitTimeoutError that
    * says what runs. The device goes on closing: `close` again waits again, and `destroy` ends it.
    */
   close(opts?: WaitOptions): Promise<void> {
-    const refused = refuseDeadlockAtEnd(this.core.timelines) ?? this.core.peerUsers.refuse();
-    if (refused !== undefined) return Promise.reject(refused);
-    let limits: WaitOptions;
-    try {
-      limits = checkWaitOptions(opts);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    if (this.#closing === undefined && !this.#owner.release()) return Promise.resolve();
-    if (this.#closing === undefined) {
-      this.#closing = this.#close();
-      this.#owner.ends(this.#closing);
-    }
-    if (limits.signal === undefined && limits.timeoutMs === undefined) return this.#closing;
-    return waitWith(this.#closing, limits, `device ${this.core.name} to close`, [], () => diagnoseWait(this.#ends()));
+    return this.context.close(this, opts);
   }
 
   /**
-   * Refuses new work and rejects pending work with DeviceLostError, at once; `reason` becomes its cause. Work that has not begun is
-   * dropped. A running kernel stops before its next block on a CPU device; a GPU completes what the driver was given. Resolves when
-   * nothing runs any more.
+   * Ends the device for everyone who opened it: refuses new work and rejects pending work with DeviceLostError, at once; `reason` becomes
+   * its cause. Work that has not begun is dropped. A running kernel stops before its next block on a CPU device; a GPU completes what the
+   * driver was given. Resolves when nothing runs any more. On a Device that was closed while others have the device open it does nothing.
    *
    * After 5 s a kernel that still runs is taken for one that never ends: `destroy` rejects with a DeviceLostError, reason 'hung', that
    * names it, and leaves it its thread and memory. A CPU device then opens afresh; a GPU runs the kernel until the process ends.
    */
   destroy(reason?: unknown): Promise<void> {
-    // A close that is under way waits no longer.
-    if (this.state === 'closing') this.#lose(reason);
-    this.#closing ??= this.#destroy(reason);
-    this.#owner.letsGo();
-    return this.#closing;
+    return this.context.has(this) ? this.context.destroy(reason) : Promise.resolve();
   }
 
   /** `close()`, for `await using`. */
@@ -307,81 +289,17 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.close();
   }
 
-  /** @internal For a `read` of these bytes. */
-  readStream(storage: Storage, start: number, end: number): Stream {
-    return this.#readers.take(storage.lastWrites(start, end), (timeline) => this.#streams.get(timeline));
-  }
-
-  /** @internal */
-  forget(stream: Stream): void {
-    this.#streams.delete(stream.timeline);
-    this.#foreign.forget(stream);
-  }
-
-  #makeStream(
-    label: string,
-    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean; readonly foreign?: bigint },
-  ): Stream {
-    this.#checkOpen();
-    const stream = new Stream(this, this.core.openTimeline(label, opts.priority, opts.foreign), opts);
-    this.#streams.set(stream.timeline, stream);
-    return stream;
-  }
-
-  /** Where its streams are over. */
-  #ends(): Point[] {
-    return Array.from(this.core.timelines, (timeline) => timeline.here());
-  }
-
-  #wrapped(handle: bigint, { owner, label }: { readonly owner?: object; readonly label?: string }): Stream {
-    const known = this.#foreign.find(handle, owner);
-    if (known !== undefined) return known;
-    for (const stream of this.#streams.values())
-      if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
-    const { ordering } = this.#owner;
-    const stream = this.#makeStream(label ?? `foreign-${++this.#made}`, { priority: 0, ordering, timing: false, foreign: handle });
-    this.#foreign.add(handle, stream, owner);
-    return stream;
-  }
-
-  async #close(): Promise<void> {
-    const { core } = this;
-    if (core.state === 'open') {
-      core.state = 'closing';
-      for (const stream of this.#streams.values()) stream.stop();
-      // A device that is lost meanwhile has nothing left to wait for.
-      await this.synchronize().catch(() => undefined);
-      await core.peerUsers.left();
-      await Promise.all(Array.from(this.#streams.values(), (stream) => stream.told()));
-      if (core.lostError === undefined) core.finish();
-      for (const stream of this.#streams.values()) stream.finish();
-      leave(this);
-      this.hub.complete();
-    }
-    if (core.lostError === undefined) await core.channel.close();
-    else await this.#abandon(core.lostError);
-  }
-
-  async #destroy(reason: unknown): Promise<void> {
-    this.#lose(reason);
-    // Lost, it is let go by all who opened it: opened again, it is another one.
-    this.#owner.release();
-    await this.#abandon(undefined);
-  }
-
-  /** Lost: whatever runs. `lost` tells of what has happened to it, which is told once. */
-  async #abandon(lost: DeviceLostError | undefined): Promise<void> {
-    const still = await this.core.channel.destroy();
-    if (still !== undefined && (lost === undefined || lost.reason === 'closed')) throw this.core.hang(still);
-  }
-
-  #lose(reason: unknown): void {
-    const message = `Device ${this.core.name} was destroyed.`;
-    this.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'closed', { device: this.core.name, cause: reason }));
+  /** @internal What a call that needs it open is refused with. */
+  refusal(): Error | undefined {
+    const over = this.core.refuseIfOver();
+    if (over !== undefined || this.context.has(this)) return over;
+    const { name } = this.core;
+    const message = `This Device of ${name} is closed; others still have the device open. Call openDevice() for a new one.`;
+    return new StateError('ERR_MILLRACE_STATE', message, { device: name });
   }
 
   #checkOpen(): void {
-    const error = this.core.refuseIfOver();
+    const error = this.refusal();
     if (error !== undefined) throw error;
   }
 }

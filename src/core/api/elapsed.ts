@@ -16,12 +16,12 @@ export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitO
   checkWaitOptions(opts);
   checkEvent('start', start);
   checkEvent('end', end);
-  if (start.device !== end.device) {
+  if (start.core !== end.core) {
     const message = `The start event belongs to device ${start.device.info.id}, the end event to ${end.device.info.id}: their clocks differ.`;
     throw new EventTimingError(message, 'other-device', { device: start.device.info.id });
   }
   const [from, to] = [timed('start', start), timed('end', end)];
-  const { core } = start.device;
+  const { core } = start;
   const eventHandles = [from.eventHandle, to.eventHandle];
   for (const eventHandle of eventHandles) eventHandle.hold();
   try {

@@ -27,11 +27,11 @@ export interface TimedPoint extends Point {
  * Recording a disposed event, or waiting for one, is a StateError.
  */
 export class DeviceEvent implements Disposable {
-  /** The device whose streams can record the event. */
-  readonly device: Device;
   /** Whether the event takes timestamps, which `elapsed` needs. */
   readonly timing: boolean;
-  readonly #core: DeviceCore;
+  /** @internal */
+  readonly core: DeviceCore;
+  readonly #maker: Device;
   /** With timing: the event of its point. */
   readonly #stamps: EventCell | undefined;
   readonly #shared: InterprocessEvent | undefined;
@@ -42,13 +42,18 @@ export class DeviceEvent implements Disposable {
   /** @internal Made by `device.createEvent`, `stream.record` and, with its event, `device.openIpcEvent`. */
   constructor(device: Device, core: DeviceCore, opts?: EventOptions, opened?: EventHandle) {
     const { timing, interprocess } = checkEventOptions(opts, core);
-    this.device = device;
+    this.#maker = device;
     this.timing = timing;
-    this.#core = core;
+    this.core = core;
     this.#stamps = timing ? new EventCell() : undefined;
     this.#shared = interprocess ? new InterprocessEvent(core, opened) : undefined;
     const cell = this.#stamps ?? this.#shared?.cell;
     if (cell !== undefined) own(this, cell);
+  }
+
+  /** The device whose streams can record the event: the Device that made it or, once that is closed, another one of the same device. */
+  get device(): Device {
+    return this.#maker.context.deviceOf(this.#maker);
   }
 
   /**
@@ -80,7 +85,7 @@ export class DeviceEvent implements Disposable {
     const refused = refuseDeadlock(point.timeline, point.ticket);
     if (refused !== undefined) return Promise.reject(refused);
     if (this.#done?.point !== point)
-      this.#done = { point, promise: this.#core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]) };
+      this.#done = { point, promise: this.core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]) };
     return this.#done.promise;
   }
 
@@ -91,7 +96,7 @@ export class DeviceEvent implements Disposable {
     const point = this.#point;
     return point === undefined
       ? waitWith(Promise.resolve(), opts, 'an event that was never recorded')
-      : this.#core.waits.until(point.timeline, point.ticket, undefined, opts, [point]);
+      : this.core.waits.until(point.timeline, point.ticket, undefined, opts, [point]);
   }
 
   /**
@@ -140,7 +145,7 @@ export class DeviceEvent implements Disposable {
   submitRecord(timeline: Timeline): number {
     this.#check();
     if (this.#stamps === undefined) return this.#shared?.record(timeline) ?? timeline.last;
-    const eventHandle = stamp(this.#core, timeline);
+    const eventHandle = stamp(this.core, timeline);
     // The event that is let go of is freed behind it.
     const ticket = timeline.last;
     this.#stamps.replace(eventHandle);
@@ -174,7 +179,7 @@ export function recordEvent(
 ): DeviceEvent {
   const { core, device, timeline } = site;
   const event = eventOrOptions instanceof DeviceEvent ? eventOrOptions : new DeviceEvent(device, core, checkPlain(eventOrOptions));
-  if (event.device !== device) {
+  if (event.core !== core) {
     throw wrongDevice('event', event, `The event belongs to device ${event.device.info.id}, the stream to ${core.name}.`);
   }
   try {

@@ -14,8 +14,8 @@ export function submitFill(site: StreamContext, dst: DeviceArray, value: unknown
   if (!((dst as unknown) instanceof DeviceArray))
     throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
   if (dst.isDisposed) throw dst.disposedError();
-  if (dst.device.core !== core) {
-    throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.device.core.name}, the stream to ${core.name}.`);
+  if (dst.core !== core) {
+    throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.core.name}, the stream to ${core.name}.`);
   }
   scalarBits(dst.dtype, value, 'value');
   const { low, high } = bits;

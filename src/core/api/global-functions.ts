@@ -15,10 +15,7 @@ import type { Stream } from './stream.js';
  * `device.synchronize` does.
  */
 export async function synchronize(opts?: WaitOptions): Promise<void> {
-  await waitForDevices(
-    openDevices().map(({ core }) => core),
-    opts,
-  );
+  await waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts);
 }
 
 /**

@@ -6,6 +6,7 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { bits, scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
@@ -14,36 +15,23 @@ import { geometry, keepGeometry, MAX_EXTENT, measure } from '../kernels/launch-s
 import { variablesOf } from '../memory/module-variables.js';
 import { uses } from '../memory/record-accesses.js';
 import { DeviceArray } from './array.js';
-import type { Device } from './device.js';
 
 /** What the launch that was submitted last is called. One object for all launches: it is read at once. */
 export const launched: { label: string } = { label: '' };
 
 /** Submits a launch; its ticket. `launched` tells more of it. */
-export function submitLaunch(
-  device: Device,
-  site: StreamContext,
-  plan: KernelPlan,
-  shape: LaunchShape,
-  args: Readonly<Record<string, unknown>>,
-): number {
-  if (!uses.isBusy) return submit(device, site, plan, shape, args);
+export function submitLaunch(site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
+  if (!uses.isBusy) return submit(site, plan, shape, args);
   // A getter of another launch's shape or arguments made this call.
-  return keepGeometry(() => submit(device, site, plan, shape, args));
+  return keepGeometry(() => submit(site, plan, shape, args));
 }
 
-function submit(
-  device: Device,
-  site: StreamContext,
-  plan: KernelPlan,
-  shape: LaunchShape,
-  args: Readonly<Record<string, unknown>>,
-): number {
+function submit(site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
   const { core, timeline } = site;
   uses.begin(site);
   try {
     measure(shape, plan, core.info, core.name);
-    const entries = writeArguments(device, site, plan, args);
+    const entries = writeArguments(site, plan, args);
     const label = geometry.label ?? plan.name;
     if (geometry.isEmpty) {
       const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
@@ -77,8 +65,9 @@ function submit(
 }
 
 /** Writes the arguments behind the fixed part of the record; how many entries they are. */
-function writeArguments(device: Device, site: StreamContext, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
-  const { encoder } = site.core;
+function writeArguments(site: StreamContext, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
+  const { core } = site;
+  const { encoder } = core;
   const { params, isShaped } = plan;
   let at = 0;
   if (typeof args !== 'object' || args === null)
@@ -88,7 +77,7 @@ function writeArguments(device: Device, site: StreamContext, plan: KernelPlan, a
     const value = args[param.name];
     switch (param.form) {
       case Form.ARRAY: {
-        const array = checkArray(value, param, device, plan);
+        const array = checkArray(value, param, core, plan);
         const { storage } = array;
         encoder.memoryArg(at++, param.access, storage.handle, storage.base + array.byteOffset);
         if (isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
@@ -140,10 +129,10 @@ function surplusArgument(args: object, plan: KernelPlan): Error {
   );
 }
 
-function checkArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): DeviceArray {
+function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): DeviceArray {
   if (
     value instanceof DeviceArray &&
-    value.device === device &&
+    value.core === core &&
     value.dtype === param.dtype &&
     (!plan.isShaped || value.shape.length === param.rank) &&
     !value.isDisposed &&
@@ -152,17 +141,17 @@ function checkArray(value: unknown, param: PlanParam, device: Device, plan: Kern
   ) {
     return value;
   }
-  throw badArray(value, param, device, plan);
+  throw badArray(value, param, core, plan);
 }
 
-function badArray(value: unknown, param: PlanParam, device: Device, plan: KernelPlan): Error {
+function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): Error {
   const { name } = param;
   const what = `Argument ${name} of kernel ${plan.name}`;
   if (value === undefined) return badArgument(name, value, `${what} is missing.`);
   if (!(value instanceof DeviceArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
   if (value.isDisposed) return value.disposedError();
-  if (value.device !== device) {
-    return badArgument(name, value, `${what} belongs to device ${value.device.info.id}, the stream to ${device.info.id}.`, device.info.id);
+  if (value.core !== core) {
+    return badArgument(name, value, `${what} belongs to device ${value.core.name}, the stream to ${core.name}.`, core.name);
   }
   if (value.dtype !== param.dtype)
     return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);

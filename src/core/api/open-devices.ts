@@ -46,7 +46,7 @@ export function checkOpenDevice(argument: string, value: unknown): Device {
     throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a device of this thread.`);
   }
   const device = value as Device;
-  const over = device.core.refuseIfOver();
+  const over = device.refusal();
   if (over !== undefined) throw over;
   return device;
 }

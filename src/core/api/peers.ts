@@ -49,7 +49,7 @@ export class PeerAccess {
   /** Ends the access of `peer`. Does nothing if nothing was granted, or between devices that have nothing to grant. */
   async revoke(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
     const { isGranted } = await this.#state(peer, what);
-    if (isGranted && peer !== this.#device) await this.#set(peer, what, false);
+    if (isGranted && peer.core !== this.#device.core) await this.#set(peer, what, false);
   }
 
   async #state(peer: unknown, what: unknown): Promise<PeerReport> {

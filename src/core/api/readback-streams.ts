@@ -2,19 +2,19 @@
 // Thread: owner.
 import { HiddenStreams } from '../device/hidden-streams.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import type { Device } from './device.js';
+import type { DeviceContext } from './device-context.js';
 import type { Stream } from './stream.js';
 
 /** Reads that wait at the same time for different writers, each on a stream of its own; further ones share them. */
 const MAX_READERS = 8;
 
 export class Readers {
-  readonly #device: Device;
+  readonly #context: DeviceContext;
   readonly #hidden: HiddenStreams<Stream>;
 
   /** `make` makes a stream of the device. */
-  constructor(device: Device, make: (label: string) => Stream) {
-    this.#device = device;
+  constructor(context: DeviceContext, make: (label: string) => Stream) {
+    this.#context = context;
     this.#hidden = new HiddenStreams(
       MAX_READERS,
       (reader) => reader.timeline.isComplete,
@@ -31,10 +31,10 @@ export class Readers {
       const { last, isComplete } = writer.timeline;
       if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
     }
-    const { defaultStream, state } = this.#device;
+    const { core, defaultStream } = this.#context;
     // Nothing to wait for, on the device or in the queue; or the device is closed, and this refuses.
     const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
-    if ((areReached && defaultStream.timeline.isComplete) || state !== 'open') return defaultStream;
+    if ((areReached && defaultStream.timeline.isComplete) || core.state !== 'open') return defaultStream;
     return this.#hidden.take();
   }
 }

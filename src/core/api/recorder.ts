@@ -23,6 +23,7 @@ import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
 import { type CopyOptions, planCopy } from './copy.js';
 import type { Device } from './device.js';
+import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
 import type { LaunchArgs } from './launch-args.js';
@@ -31,16 +32,17 @@ import type { PinnedArray } from './pinned.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {
-  /** The device that the operations run on. */
-  readonly device: Device;
   /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
   /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
   readonly ordering: Ordering;
   /** @internal */
+  readonly context: DeviceContext;
+  /** @internal */
   readonly core: DeviceCore;
   /** @internal */
   readonly timeline: Timeline;
+  readonly #maker: Device | undefined;
   /** @internal */
   readonly timer: OperationTimer | undefined;
   // The kernel launched last and what it is here: loops launch the same one.
@@ -48,15 +50,21 @@ export abstract class Recorder extends ArrayFactory {
   #plan: KernelPlan | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
+  constructor(context: DeviceContext, maker: Device | undefined, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
     super();
-    this.device = device;
-    this.core = device.core;
+    this.context = context;
+    this.#maker = maker;
+    this.core = context.core;
     this.timeline = timeline;
     this.label = timeline.label;
     this.ordering = ordering;
     this.timer = timer;
     if (ordering === 'checked') keepClocks();
+  }
+
+  /** The device that the operations run on: the Device that made the stream or, once that is closed, another one of the same device. */
+  get device(): Device {
+    return this.context.deviceOf(this.#maker);
   }
 
   /** @internal Throws where it takes no work any more. */
@@ -86,7 +94,7 @@ export abstract class Recorder extends ArrayFactory {
       this.#kernel = kernel;
     }
     const plan = this.#plan;
-    const ticket = submitLaunch(this.device, this, plan, shape, args);
+    const ticket = submitLaunch(this, plan, shape, args);
     return this.operation('launch', ticket, launched.label, undefined);
   }
 

@@ -17,6 +17,7 @@ import { see } from '../waits/host-observed.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { runIn, type RunOptions } from './current-stream.js';
 import type { Device } from './device.js';
+import type { DeviceContext } from './device-context.js';
 import { Recorder } from './recorder.js';
 
 /**
@@ -40,11 +41,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** @internal Made by `device.createStream`. */
   constructor(
-    device: Device,
+    context: DeviceContext,
+    maker: Device | undefined,
     timeline: Timeline,
     opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
   ) {
-    super(device, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
+    super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
     this.priority = opts.priority;
     this.hub.onAwaited = () => this.holdLoop();
   }
@@ -162,13 +164,14 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * stream open, for the default stream of an open device and inside a `hold` that it would have to wait for.
    */
   close(): Promise<void> {
-    if (this === this.device.defaultStream && this.device.state === 'open') {
+    const { context, core } = this;
+    if (this === context.defaultStream && core.state === 'open') {
       return Promise.reject(
-        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${this.core.name} cannot be closed: close the device.`),
+        new StateError('ERR_MILLRACE_STATE', `The default stream of device ${core.name} cannot be closed: close the device.`),
       );
     }
     // What the other streams leave behind is freed on the default stream until the device is closed.
-    if (this === this.device.defaultStream && this.device.state === 'closing') return this.device.close();
+    if (this === context.defaultStream && core.state === 'closing') return context.end();
     const refused = refuseDeadlock(this.timeline, this.timeline.last);
     if (refused !== undefined) return Promise.reject(refused);
     this.#closing ??= this.#close();
@@ -254,7 +257,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   protected closedError(): Error {
     const { lostError } = this.core;
     if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
-    const what = this.device.state === 'open' ? `Stream ${this.label} of device` : 'Device';
+    const what = this.core.state === 'open' ? `Stream ${this.label} of device` : 'Device';
     return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
   }
 
@@ -278,7 +281,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     await this.told();
     // What a lost device left unfinished stays so.
     if (core.lostError === undefined) core.closeTimeline(timeline);
-    this.device.forget(this);
+    this.context.forget(this);
     this.finish();
   }
 

@@ -15,7 +15,7 @@ import type { Operation } from './operation.js';
 /** What watchers of a stream listen to. */
 export interface WatchedSite extends StreamContext {
   readonly hub: Hub<Operation>;
-  readonly device: { readonly hub: Hub<Operation> };
+  readonly context: { readonly hub: Hub<Operation> };
 }
 
 interface Followed {
@@ -47,16 +47,16 @@ export class Followers {
 
   /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
   get isWatched(): boolean {
-    const { device, hub } = this.#site;
-    return hub.observed || device.hub.observed || this.#activity.observed || operationsChannel.hasSubscribers;
+    const { context, hub } = this.#site;
+    return hub.observed || context.hub.observed || this.#activity.observed || operationsChannel.hasSubscribers;
   }
 
   /** Tells the watchers of an operation now and when it has finished. */
   follow(operation: Operation, ticket: number): void {
-    const { core, device, timeline, hub } = this.#site;
+    const { core, context, timeline, hub } = this.#site;
     const activity = this.#activity;
     if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
-    if (!hub.observed && !device.hub.observed && !activity.observed) return;
+    if (!hub.observed && !context.hub.observed && !activity.observed) return;
     const submittedAt = performance.now();
     operation.submittedAt(submittedAt);
     const followed: Followed = { operation, finishedAt: undefined, error: undefined };
@@ -90,8 +90,8 @@ export class Followers {
 
   /** Keeps the process alive while a reader waits for an operation that is pending, and no longer. */
   holdLoop(): void {
-    const { core, device, hub } = this.#site;
-    const isNeeded = !this.#isEmpty && (hub.isAwaited || device.hub.isAwaited);
+    const { core, context, hub } = this.#site;
+    const isNeeded = !this.#isEmpty && (hub.isAwaited || context.hub.isAwaited);
     if (isNeeded === (this.#letLoopGo !== undefined)) return;
     this.#letLoopGo?.();
     this.#letLoopGo = undefined;
@@ -136,9 +136,9 @@ export class Followers {
   }
 
   #tell({ operation, finishedAt, error }: Followed): void {
-    const { device, hub } = this.#site;
+    const { context, hub } = this.#site;
     hub.next(operation);
-    device.hub.next(operation);
+    context.hub.next(operation);
     const activity = this.#activity;
     if (!activity.observed) return;
     const atMs = finishedAt as number;

@@ -3,6 +3,7 @@ import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
 import { Device } from '../../../src/core/api/device.js';
+import { DeviceContext } from '../../../src/core/api/device-context.js';
 import type { DeviceName } from '../../../src/core/api/device-info.js';
 import type { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
@@ -280,13 +281,15 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
   const progress = sharedProgress ?? new Progress((on) => holds.push(on));
   const { backend } = channel;
   const core = new DeviceCore(id, channel, progress);
-  const device = new Device(core, {
+  const context = new DeviceContext(core, {
     info: { id, backend, ...channel.info },
     ordering: 'tracked',
-    release: () => true,
+    isShared: () => false,
+    release: () => undefined,
     ends: () => undefined,
     letsGo: () => undefined,
   });
+  const device = new Device(context);
   return { channel, progress, core, device, holds };
 }
 

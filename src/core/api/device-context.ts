@@ -1,0 +1,218 @@
+// An open device as the Devices share it that were opened on it in this thread: its streams, its default stream, and its end.
+// Each `openDevice` call makes a Device of its own; the context counts them, and closes the device with the last one.
+// Thread: owner.
+import { DeviceLostError } from '../base/errors.js';
+import { Hub } from '../base/observable.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { Ordering } from '../device/stream-context.js';
+import { waitForDevices } from '../device/wait-for-devices.js';
+import { MemoryPool } from '../memory/pool.js';
+import type { Storage } from '../memory/storage.js';
+import type { Operation } from '../operations/operation.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
+import { diagnoseWait } from '../waits/wait-diagnosis.js';
+import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
+import type { Device } from './device.js';
+import type { DeviceOwner } from './device-info.js';
+import { leave } from './open-devices.js';
+import { Readers } from './readback-streams.js';
+import { Stream } from './stream.js';
+import { ForeignStreams } from './wrapped-streams.js';
+
+/** How a stream is made. */
+export interface StreamSettings {
+  readonly priority: number;
+  readonly ordering: Ordering;
+  readonly timing: boolean;
+  readonly foreign?: bigint;
+}
+
+export class DeviceContext {
+  readonly core: DeviceCore;
+  readonly owner: DeviceOwner;
+  readonly pool: MemoryPool;
+  /** Aborted with the DeviceLostError when the device is lost. */
+  readonly signal: AbortSignal;
+  /** Operations of all its streams, when they have finished. */
+  readonly hub: Hub<Operation> = new Hub();
+  readonly defaultStream: Stream;
+  readonly #devices: Set<Device> = new Set();
+  readonly #streams: Map<Timeline, Stream> = new Map();
+  readonly #readers: Readers;
+  readonly #foreign: ForeignStreams = new ForeignStreams();
+  #made = 0;
+  #closing: Promise<void> | undefined = undefined;
+
+  constructor(core: DeviceCore, owner: DeviceOwner) {
+    this.core = core;
+    this.owner = owner;
+    const aborter = new AbortController();
+    this.signal = aborter.signal;
+    core.onLost = (error) => {
+      for (const stream of this.#streams.values()) stream.finish(error);
+      this.hub.error(error);
+      this.#leave();
+      aborter.abort(error);
+    };
+    this.hub.onAwaited = () => {
+      for (const stream of this.#streams.values()) stream.holdLoop();
+    };
+    core.isChecked = owner.ordering === 'checked';
+    this.defaultStream = this.makeStream(undefined, 'default', { priority: 0, ordering: owner.ordering, timing: false });
+    this.pool = new MemoryPool(core);
+    core.home = this.defaultStream.timeline;
+    const make = (label: string): Stream => this.makeStream(undefined, label, { priority: 0, ordering: 'tracked', timing: false });
+    this.#readers = new Readers(this, make);
+  }
+
+  // ── its Devices ──
+
+  join(device: Device): void {
+    this.#devices.add(device);
+  }
+
+  /** Has the Device not been closed, or was it the last one? */
+  has(device: Device): boolean {
+    return this.#devices.has(device);
+  }
+
+  /** The Device that something was made through, unless that was closed and others were not: then the oldest of these. */
+  deviceOf(maker: Device | undefined): Device {
+    if (maker !== undefined && this.#devices.has(maker)) return maker;
+    const [oldest = maker] = this.#devices;
+    return oldest as Device;
+  }
+
+  // ── streams ──
+
+  get streams(): Iterable<Stream> {
+    return this.#streams.values();
+  }
+
+  get timelines(): Iterable<Timeline> {
+    return this.#streams.keys();
+  }
+
+  /** `maker`: undefined for streams that belong to all its Devices. */
+  makeStream(maker: Device | undefined, label: string | undefined, opts: StreamSettings): Stream {
+    const error = this.core.refuseIfOver();
+    if (error !== undefined) throw error;
+    const name = label ?? `${opts.foreign === undefined ? 'stream' : 'foreign'}-${++this.#made}`;
+    const stream = new Stream(this, maker, this.core.openTimeline(name, opts.priority, opts.foreign), opts);
+    this.#streams.set(stream.timeline, stream);
+    return stream;
+  }
+
+  /** The stream with this handle of the driver; made if there is none. */
+  wrapStream(maker: Device, handle: bigint, label: string | undefined, owner: object | undefined): Stream {
+    const known = this.#foreign.find(handle, owner);
+    if (known !== undefined) return known;
+    for (const stream of this.#streams.values())
+      if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
+    const { ordering } = this.owner;
+    const stream = this.makeStream(maker, label, { priority: 0, ordering, timing: false, foreign: handle });
+    this.#foreign.add(handle, stream, owner);
+    return stream;
+  }
+
+  /** For a `read` of these bytes. */
+  readStream(storage: Storage, start: number, end: number): Stream {
+    return this.#readers.take(storage.lastWrites(start, end), (timeline) => this.#streams.get(timeline));
+  }
+
+  /** The stream has closed. */
+  forget(stream: Stream): void {
+    this.#streams.delete(stream.timeline);
+    this.#foreign.forget(stream);
+  }
+
+  // ── the end ──
+
+  /** One Device is closed; the last one closes the device. */
+  close(device: Device, opts: WaitOptions | undefined): Promise<void> {
+    let limits: WaitOptions;
+    try {
+      limits = checkWaitOptions(opts);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (!this.#devices.has(device)) return Promise.resolve();
+    const isEnding = this.#closing !== undefined || this.core.state !== 'open';
+    if (!isEnding && this.owner.isShared()) {
+      this.owner.release();
+      this.#devices.delete(device);
+      leave(device);
+      return Promise.resolve();
+    }
+    const refused = refuseDeadlockAtEnd(this.core.timelines) ?? this.core.peerUsers.refuse();
+    if (refused !== undefined) return Promise.reject(refused);
+    if (this.#closing === undefined) this.owner.release();
+    const closing = this.end();
+    if (limits.signal === undefined && limits.timeoutMs === undefined) return closing;
+    return waitWith(closing, limits, `device ${this.core.name} to close`, [], () => diagnoseWait(this.#ends()));
+  }
+
+  /** Drains and closes the device, once. */
+  end(): Promise<void> {
+    if (this.#closing === undefined) {
+      this.#closing = this.#close();
+      this.owner.ends(this.#closing);
+    }
+    return this.#closing;
+  }
+
+  /** Ends the device for all its Devices, and drops what has not begun. */
+  destroy(reason: unknown): Promise<void> {
+    // A close that is under way waits no longer.
+    if (this.core.state === 'closing') this.#lose(reason);
+    this.#closing ??= this.#destroy(reason);
+    this.owner.letsGo();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { core } = this;
+    if (core.state === 'open') {
+      core.state = 'closing';
+      for (const stream of this.#streams.values()) stream.stop();
+      // A device that is lost meanwhile has nothing left to wait for.
+      await waitForDevices([core], undefined).catch(() => undefined);
+      await core.peerUsers.left();
+      await Promise.all(Array.from(this.#streams.values(), (stream) => stream.told()));
+      if (core.lostError === undefined) core.finish();
+      for (const stream of this.#streams.values()) stream.finish();
+      this.#leave();
+      this.hub.complete();
+    }
+    if (core.lostError === undefined) await core.channel.close();
+    else await this.#abandon(core.lostError);
+  }
+
+  async #destroy(reason: unknown): Promise<void> {
+    this.#lose(reason);
+    // Lost, it is let go by all who opened it: opened again, it is another one.
+    this.owner.release();
+    await this.#abandon(undefined);
+  }
+
+  /** Lost: whatever runs. `lost` tells of what has happened to it, which is told once. */
+  async #abandon(lost: DeviceLostError | undefined): Promise<void> {
+    const still = await this.core.channel.destroy();
+    if (still !== undefined && (lost === undefined || lost.reason === 'closed')) throw this.core.hang(still);
+  }
+
+  #lose(reason: unknown): void {
+    const message = `Device ${this.core.name} was destroyed.`;
+    this.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', message, 'closed', { device: this.core.name, cause: reason }));
+  }
+
+  #leave(): void {
+    for (const device of this.#devices) leave(device);
+  }
+
+  /** Where its streams are over. */
+  #ends(): Point[] {
+    return Array.from(this.core.timelines, (timeline) => timeline.here());
+  }
+}
