@@ -66,9 +66,9 @@ export function cudaAssertions(target: Target): void {
       async () => {
         const { device } = chapter;
         for (const [made, assertion] of [
-          [loops, 'i != bad && "is (not) bad" (line 2 of the text)'],
-          [waits, 'i != bad (line 3 of the text)'],
-          [cut, 'on line 6 of the text'],
+          [loops, 'i != bad && "is (not) bad" (line 2 of the source)'],
+          [waits, 'i != bad (line 3 of the source)'],
+          [cut, 'on line 6 of the source'],
         ] as const) {
           using poisoned = device.full(96, -1, 'i32');
           const error = await rejectionOf(device.stream.launch(made, { grid: 3, block: 32 }, { x: poisoned, bad: 41 }).done);

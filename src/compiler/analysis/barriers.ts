@@ -1,4 +1,4 @@
-// Where threads wait for each other, and the error of a place that they do not all reach.
+// // Finds the barriers of a kernel, checks that a grid barrier fits in shared memory, and builds the error for a divergent barrier.
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 import { DTYPES } from '../../core/elements/dtype.js';
 import { type ArrayRef, type BarrierScope, type KernelIr, MAX_SHARED_BYTES, type Stmt } from '../ir/ir.js';
@@ -13,12 +13,12 @@ export function hasBarrier(stmt: Stmt): boolean {
   return someStmt(stmt, (inner) => inner.kind === 'barrier');
 }
 
-/** Do blocks wait for each other? */
+/** Whether the statements contain a grid barrier. */
 export function hasGridBarrier({ body }: Pick<KernelIr, 'body'>): boolean {
   return body.some((stmt) => someStmt(stmt, (inner) => inner.kind === 'barrier' && inner.scope === 'grid'));
 }
 
-/** K404: the barrier of the grid counts threads in 16 bytes of the block's memory, which may be taken. */
+/** Throws K404 when the grid barrier's counters (16 bytes of shared memory) do not fit beside the kernel's own shared arrays. */
 export function checkRoomForGrid({ arrays, body }: Pick<KernelIr, 'arrays' | 'body'>): void {
   const bytes = arrays.filter(({ space }) => space === 'shared').reduce((sum, array) => sum + bytesOf(array), 0);
   const limit = MAX_SHARED_BYTES - GRID_BARRIER_BYTES;
@@ -27,7 +27,7 @@ export function checkRoomForGrid({ arrays, body }: Pick<KernelIr, 'arrays' | 'bo
   throw new KernelTextError(
     'K404',
     { start: at, end: at + 'gridSync'.length },
-    `gridSync() and the shared memory of a block are ${bytes + GRID_BARRIER_BYTES} bytes (${MAX_SHARED_BYTES} at most).`,
+    `gridSync() and the shared memory of a block need ${bytes + GRID_BARRIER_BYTES} bytes (${MAX_SHARED_BYTES} at most).`,
     'Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }.',
   );
 }
@@ -36,7 +36,7 @@ function bytesOf({ dtype, extents }: ArrayRef): number {
   return extents.reduce((product, extent) => product * extent, DTYPES[dtype].byteSize);
 }
 
-/** K401, with the frame on the condition that parts the threads of the group. */
+/** Builds K401. Its code frame shows the condition on which the threads diverge. */
 export function brokenBarrier({ barrier, parting }: BrokenBarrier, group: Group): KernelTextError {
   const name = BARRIER_NAMES[barrier.scope];
   const depends = `(it depends on ${parting.cause})`;

@@ -1,4 +1,4 @@
-// What a condition says of integers: comparisons that hold together, and the counter of a `for` loop.
+// Derives facts about integers from conditions: comparisons that hold together, and the counter of a `for` loop.
 import type { ComparisonOp, Expr, Stmt, Variable } from '../ir/ir.js';
 import { statementsIn } from '../ir/walk.js';
 
@@ -8,7 +8,7 @@ export interface Comparison {
   readonly right: Expr;
 }
 
-/** How a range is narrowed to the values for which `value op bound` may hold (ranges.h of the shim). */
+/** Functions of the shim's ranges.h that narrow a range to the values for which `value op bound` can hold. */
 export const BOUND: Readonly<Record<ComparisonOp, readonly string[]>> = {
   '<': ['mr_below'],
   '<=': ['mr_at_most'],
@@ -28,16 +28,16 @@ function isInteger(expr: Expr): boolean {
   return expr.type === 'i32' || expr.type === 'u32';
 }
 
-/** Comparisons of integers that are all true when the condition is. */
+/** The integer comparisons that are all true whenever the condition is true. */
 export function conjuncts(test: Expr | undefined): readonly Comparison[] {
   if (test?.kind === 'compare') return isInteger(test.left) ? [test] : [];
   if (test?.kind === 'logical' && test.op === '&&') return [...conjuncts(test.left), ...conjuncts(test.right)];
-  // What cannot be turned round comes back as it is.
+  // `negated` returns the same expression when it cannot negate it.
   const turned = test?.kind === 'not' ? negated(test.operand) : test;
   return turned === undefined || turned.kind === 'not' || turned === test ? [] : conjuncts(turned);
 }
 
-/** A condition that is true when this one is not, as far as `conjuncts` looks into it. */
+/** The negation of a condition, for the forms that `conjuncts` understands. */
 export function negated(test: Expr): Expr {
   if (test.kind === 'compare') return { ...test, op: NEGATED[test.op] };
   if (test.kind === 'not') return test.operand;
@@ -45,7 +45,7 @@ export function negated(test: Expr): Expr {
   return { kind: 'not', type: 'bool', operand: test };
 }
 
-/** Does everything that runs it leave the list around it? */
+/** Whether every path through the list ends in a jump out of it. */
 export function endsIn(body: readonly Stmt[]): boolean {
   const last = body.at(-1);
   if (last === undefined) return false;
@@ -54,17 +54,17 @@ export function endsIn(body: readonly Stmt[]): boolean {
   return last.kind === 'block' && endsIn(last.body);
 }
 
-/** `for (let v = from; v < bound; v += step)`: `up`. `>` with `-=`: `down`; with `>>=` or a quotient: `shrink`. */
+/** `up` is `for (let v = from; v < bound; v += step)`. `down` uses `>` and `-=`. `shrink` uses `>>=` or integer division. */
 export interface Counter {
   readonly variable: Variable;
   readonly how: 'up' | 'down' | 'shrink';
   readonly from: Expr;
-  /** The first value beyond. */
+  /** The first value that fails the condition. */
   readonly bound: Expr;
   readonly step: Expr;
 }
 
-/** The counter of a loop: declared in its head, compared there, and assigned nowhere but in its update. */
+/** The loop's counter: a variable that the head declares, the condition compares, and only the update assigns. */
 export function counterOf(loop: Extract<Stmt, { kind: 'loop' }>): Counter | undefined {
   if (loop.tested === 'after') return undefined;
   for (const stmt of loop.init) {
@@ -105,7 +105,7 @@ function stepOf(value: Expr, isVariable: (expr: Expr) => boolean): Pick<Counter,
   if (op === '+' && isVariable(left)) return { how: 'up', step: right };
   if (op === '+' && isVariable(right)) return { how: 'up', step: left };
   if (op === '-' && isVariable(left)) return { how: 'down', step: right };
-  // Whatever the number of places, it comes no further from 0.
+  // A right shift never moves the value away from 0, whatever the shift count.
   if (op === '>>' && isVariable(left)) return { how: 'shrink', step: { kind: 'const', type: 'i32', value: 1 } };
   return undefined;
 }

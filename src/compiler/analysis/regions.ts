@@ -1,9 +1,7 @@
-// A kernel with barriers as a block runs it: regions, which every thread of the block runs from start to end before the
-// next piece begins, and between them what the block does once: barriers, and the branches and loops around barriers,
-// with the variables that decide them. All of that is the same for the threads that are left (uniformity.ts), or the
-// kernel is refused.
-//
-// docs/decisions/0015 says why. Where each variable lives is decided in storage.ts.
+// Splits a kernel with barriers into regions for the block form. Every thread of the block runs a region from start to end before the next
+// piece begins. Between regions the block runs some statements once: barriers, the branches and loops around barriers, and the variables
+// that control those. uniformity.ts proves that these are the same for all threads that have not returned; otherwise the compiler rejects
+// the kernel. storage.ts decides where each variable lives. docs/decisions/0015 gives the reasons.
 import { brokenBarrier, checkRoomForGrid, hasBarrier, hasGridBarrier } from './barriers.js';
 import type { BarrierScope, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { analyse, type Uniformity } from './uniformity.js';
@@ -12,13 +10,13 @@ import { bodiesOf, expressionsOf, someExpr, someExprOf, someStmt, statementsIn, 
 export type Loop = Extract<Stmt, { kind: 'loop' }>;
 export interface Region {
   readonly kind: 'region';
-  /** Counts from 1. */
+  /** Starts at 1. */
   readonly number: number;
   readonly body: readonly Stmt[];
 }
 export type Piece =
   | Region
-  /** A declaration or an assignment of what the block has one of; or `break`, `continue`, `return` of all threads. */
+  /** A declaration or assignment of a block variable; or a `break`, `continue` or `return` that all threads take. */
   | { readonly kind: 'once'; readonly stmt: Stmt }
   | { readonly kind: 'barrier'; readonly at: number; readonly scope: BarrierScope }
   | { readonly kind: 'if'; readonly at: number; readonly test: Expr; readonly then: readonly Piece[]; readonly otherwise: readonly Piece[] }
@@ -34,17 +32,17 @@ export type Piece =
 export interface Plan {
   readonly pieces: readonly Piece[];
   readonly regions: readonly Region[];
-  /** What the block has one of. */
+  /** Variables of which the block holds one copy. */
   readonly shared: ReadonlySet<Variable>;
 }
 
-/** The pieces of a kernel; undefined for one without barriers. Throws K401 for a barrier that not all threads reach. */
+/** The pieces of a kernel; undefined for a kernel without barriers. Throws K401 when some threads may not reach a barrier. */
 export function planRegions(ir: KernelIr): Plan | undefined {
   const uniformity = checkBarriers(ir);
   return uniformity && new Planner(ir, uniformity).plan();
 }
 
-/** What threads of a block have alike; undefined without barriers. Throws K401 for a barrier that not all threads reach. */
+/** The uniformity of a kernel's values; undefined without barriers. Throws K401 when some threads may not reach a barrier. */
 export function checkBarriers(ir: KernelIr): Uniformity | undefined {
   if (!ir.body.some(hasBarrier)) return undefined;
   const uniformity = analyse(ir);
@@ -58,7 +56,7 @@ export function checkBarriers(ir: KernelIr): Uniformity | undefined {
   return uniformity;
 }
 
-/** A kernel without barriers: one region, which every thread of the block runs from start to end. */
+/** A kernel without barriers is one region. */
 export function oneRegion(ir: KernelIr): Plan {
   const region: Region = { kind: 'region', number: 1, body: ir.body };
   return { pieces: [region], regions: [region], shared: new Set() };
@@ -67,11 +65,11 @@ export function oneRegion(ir: KernelIr): Plan {
 class Planner {
   readonly #body: readonly Stmt[];
   readonly #uniformity: Uniformity;
-  /** Branches, loops and blocks that stand outside the regions. */
+  /** Branches, loops and blocks that run once per block, outside the regions. */
   readonly #outer = new Set<Stmt>();
-  /** What their conditions come from. */
+  /** Variables that the conditions of `#outer` depend on. */
   readonly #deciding = new Set<Variable>();
-  /** What the block has one of. */
+  /** Variables of which the block holds one copy. */
   readonly #shared = new Set<Variable>();
   readonly #regions: Region[] = [];
 
@@ -88,8 +86,8 @@ class Planner {
   }
 
   /**
-   * Outside are, with everything around them: a barrier, an assignment to what decides, and a `break`, `continue` or
-   * `return` that all threads reach together. True when there was a new one.
+   * Adds to `#outer` every statement that contains a barrier, an assignment to a deciding variable, or a `break`, `continue` or `return`
+   * that all threads take. Returns true when it added one.
    */
   #findOuter(body: readonly Stmt[], loop: Stmt | undefined): boolean {
     let hasFound = false;
@@ -122,7 +120,7 @@ class Planner {
     return this.#deciding.size > before;
   }
 
-  /** Uniform variables of which all declarations and assignments are outside the regions, and which come from such only. */
+  /** Finds the uniform variables that only statements outside the regions declare and assign, from values of such variables. */
   #findShared(): void {
     const inside = new Set<Variable>();
     const values = new Map<Variable, Expr[]>();
@@ -162,7 +160,7 @@ class Planner {
         open.push(stmt);
         continue;
       }
-      // What the region before does not look at may as well come first, so that the region goes on.
+      // A statement that the open region does not depend on may run before it, so the region continues.
       if (!mayComeBefore(stmt, open)) close();
       pieces.push(this.#piece(stmt));
     }
@@ -207,11 +205,11 @@ class Planner {
   }
 }
 
-/** Can the block do it before a region that stands before it in the text? */
+/** Whether the block can run `stmt` before a region that precedes it in the source. */
 function mayComeBefore(stmt: Stmt, region: readonly Stmt[]): boolean {
   if (region.length === 0) return true;
   if (stmt.kind !== 'declare' && stmt.kind !== 'assign') return false;
-  // Nobody may be left to load it, and what the kernel writes may be the same memory: a launch can pass an array twice.
+  // All threads may have returned before the load. The region may also write the same memory, since a launch can pass one array twice.
   const loads = someExprOf(stmt, (expr) => expr.kind === 'load');
   if (loads && region.some((inner) => someStmt(inner, ({ kind }) => kind === 'return' || kind === 'assert'))) return false;
   if (loads && [...writtenArrays(region)].some(({ space }) => space === 'parameter')) return false;

@@ -1,21 +1,21 @@
-// Where the variables of a kernel with barriers live, besides those that the block has one of: in the one region that
-// uses them; written anew in each region, where that costs a few instructions and no memory, which compilers need to see
-// through an index and vectorise; or in an array with one for each thread, from one region to the next.
+// Decides where the variables of a kernel with barriers live, apart from block variables. A variable is local to the one region that uses
+// it, or every region recomputes it when that costs a few instructions and no memory access (so that compilers can analyse index
+// expressions and vectorise), or an array with one element per thread keeps it from region to region.
 import type { ArrayRef, Axis, Expr, Stmt, Variable } from '../ir/ir.js';
 import { forEachVariable, type Piece, type Plan, type Region } from './regions.js';
 import { bodiesOf, expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
 
 type Declaration = Extract<Stmt, { kind: 'declare' }>;
 
-/** What a region finds when it begins. */
+/** The variables and arrays that a region needs. */
 export interface RegionStorage {
   readonly indices: ReadonlySet<Axis>;
-  /** Declarations of other regions, in order. */
+  /** Declarations of other regions that this region recomputes, in source order. */
   readonly anew: readonly Declaration[];
   readonly crossing: readonly Variable[];
-  /** Local memory that other regions use too. */
+  /** Local arrays that other regions use too. */
   readonly crossingArrays: readonly ArrayRef[];
-  /** Local memory of its own. */
+  /** Local arrays that only this region uses. */
   readonly ownArrays: readonly ArrayRef[];
 }
 
@@ -23,11 +23,11 @@ export interface Storage {
   readonly of: ReadonlyMap<Region, RegionStorage>;
   readonly crossing: ReadonlySet<Variable>;
   readonly crossingArrays: ReadonlySet<ArrayRef>;
-  /** Those that are written anew wherever they are needed, which is not where they are declared. */
+  /** Whether a region can omit one of its declarations, because only other regions use the variable and they recompute it. */
   readonly isOnlyElsewhere: (region: Region, declaration: Stmt) => boolean;
 }
 
-/** Builtins that cost no more than the load that would replace them. */
+/** Builtins that cost no more than a load from the per-thread array. */
 const CHEAP: ReadonlySet<string> = new Set(['idiv', 'floordiv', 'imul', 'min', 'max', 'clamp', 'abs', 'sign']);
 
 interface Uses {
@@ -42,12 +42,12 @@ export function placeVariables(body: readonly Stmt[], plan: Plan): Storage {
 
 class Placement {
   readonly #plan: Plan;
-  /** In the order of the text. */
+  /** In source order. */
   readonly #declarations = new Map<Variable, Declaration>();
-  /** What follows a declaration for as long as the variable is in scope. */
+  /** The statements that follow a declaration within the variable's scope. */
   readonly #scopes = new Map<Variable, readonly Stmt[]>();
   readonly #assigned = new Set<Variable>();
-  /** The region whose list a declaration stands in. */
+  /** The region whose statement list contains the declaration. */
   readonly #homes = new Map<Variable, Region>();
   readonly #uses = new Map<Region, Uses>();
 
@@ -93,7 +93,7 @@ class Placement {
     });
   }
 
-  /** Whoever writes a variable anew needs what it comes from. */
+  /** A region that recomputes a variable also needs the variables of its initialiser. */
   #needForRebuilding(variable: Variable, region: Region): void {
     const home = this.#homes.get(variable);
     if (home === undefined || home === region || !this.#isRebuilt(variable)) return;
@@ -104,7 +104,7 @@ class Placement {
     }
   }
 
-  /** Never assigned again, and made of indices, arguments, numbers and others like it. */
+  /** Whether regions recompute the variable: never reassigned, and computed from indices, arguments, constants and other such variables. */
   #isRebuilt(variable: Variable): boolean {
     const declaration = this.#declarations.get(variable);
     if (declaration === undefined || this.#assigned.has(variable) || !this.#homes.has(variable)) return false;
@@ -135,7 +135,7 @@ class Placement {
     return operands(expr).every((operand) => this.#isCheap(operand, scope, bound));
   }
 
-  /** Those of several regions, and those of one that the block comes back to. */
+  /** Local arrays that several regions use, or that a region in a loop uses. */
   #crossingArrays(): Set<ArrayRef> {
     const crossing = new Set<ArrayRef>();
     const seen = new Set<ArrayRef>();

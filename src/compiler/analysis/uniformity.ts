@@ -1,36 +1,35 @@
-// What is the same for all threads of a block, or of the grid, among those that have not left the kernel, and so where
-// they may meet; or for neighbours along x that run side by side (lanes), which also share what memory holds at one place.
+// Finds the values that are the same for all threads of a block, or of the grid, that have not returned. Barriers are legal only where such
+// values decide the control flow. The same analysis covers SIMD lanes: neighbours along x that run side by side and therefore load the same
+// value from the same address.
 //
-// A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared
-// or local memory, from an atomic, or from another such value. A variable differs too if it is assigned where threads
-// have parted: below a condition that differs and deeper than its declaration, or in a loop that they leave at different
-// times. Threads that return are gone and part nobody. Everything else is the same: so is a load, at an index that is the
-// same, from an array that the kernel does not write. A launch may pass that array a second time, as one that is written:
-// then all threads still load the same, where the text has the load and nothing races. It must not be moved past a write
-// (regions.ts). Of the grid the same is said, but that blockIdx differs too; what is written before a load races with it
-// unless a barrier of the grid stands between.
+// A value differs between threads if it comes from the thread's index, from memory that the kernel writes, from shared or local memory,
+// from an atomic, or from another such value. A variable also differs if it is assigned in divergent code: below a divergent condition and
+// deeper than its declaration, or in a loop that threads leave at different iterations. A `return` causes no divergence, since the threads
+// that returned do not count. A load at a uniform index from an array that the kernel does not write is uniform, even if the launch passes
+// the same memory as an output, as long as the load stays in place: regions.ts must not move it past a write. For the grid, blockIdx
+// differs too; a write races with a later load of another block unless a grid barrier separates them.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { operands, writtenArrays } from '../ir/walk.js';
 
 const AXES = ['x', 'y', 'z'] as const;
 const INDEX_NAMES = ['i', 'j', 'k'] as const;
 
-/** Whose threads. */
+/** The group of threads that the analysis compares. */
 export type Group = 'block' | 'grid';
 
 export interface Uniformity {
-  /** Why the value may differ between the threads of the group, in words; undefined when it does not. */
+  /** The reason why the value may differ between threads of the group, as a phrase; undefined when it does not differ. */
   readonly causeOf: (expr: Expr) => string | undefined;
   readonly isUniform: (variable: Variable) => boolean;
-  /** Statements that some threads of the group may run while others do not. */
+  /** Statements that only some threads of the group may run. */
   readonly divergent: ReadonlySet<Stmt>;
-  /** Loops that threads leave at different times. */
+  /** Loops that threads leave at different iterations. */
   readonly partedLoops: ReadonlySet<Stmt>;
-  /** Barriers among them, each with what parts the threads. */
+  /** Barriers in divergent code, each with the statement that causes the divergence. */
   readonly brokenBarriers: readonly BrokenBarrier[];
 }
 
-/** Where threads part, and on what. */
+/** A statement at which threads diverge, and the value on which they do. */
 export interface Parting {
   readonly stmt: Stmt;
   readonly how: 'branch' | 'loop' | 'break' | 'continue';
@@ -42,16 +41,16 @@ export interface BrokenBarrier {
   readonly parting: Parting;
 }
 
-/** A variable's reason to differ: `root` is where it comes from in the end. */
+/** Why a variable differs. `root` is the original source of the difference. */
 interface Reason {
   readonly text: string;
   readonly root: string;
 }
 
-/** Neighbours along x, that run side by side. */
+/** SIMD lanes: neighbours along x that run side by side. */
 export interface Lanes {
   readonly indexRank: KernelIr['indexRank'];
-  /** Variables that differ to begin with: parameters of a helper, and what a thread keeps from one region to the next. */
+  /** Variables that differ from the start: parameters of a helper, and variables that a thread keeps from one region to the next. */
   readonly differing: Iterable<Variable>;
 }
 
@@ -72,13 +71,13 @@ class Analysis {
   readonly #isOfGrid: boolean;
   readonly #written: ReadonlySet<string>;
   readonly #varying = new Map<Variable, Reason>();
-  /** How many partings enclose a variable's declaration. */
+  /** The number of divergent statements around a variable's declaration. */
   readonly #depths = new Map<Variable, number>();
-  /** Loops that threads leave at different times. */
+  /** Loops that threads leave at different iterations. */
   readonly #loops = new Map<Stmt, Parting>();
   readonly #lanes: Lanes | undefined;
   #partings: Parting[] = [];
-  /** The loop around, and how many partings enclose its body. */
+  /** The enclosing loop, and the number of divergent statements around its body. */
   #loop: { readonly stmt: Stmt; readonly depth: number } | undefined;
   #hasChanged = true;
 
@@ -89,7 +88,7 @@ class Analysis {
       this.#differs(variable, { text: `'${variable.name}'`, root: `'${variable.name}'` });
     const arrays = [...writtenArrays(body)].filter((array) => array.space === 'parameter');
     this.#written = new Set(arrays.map((array) => array.name));
-    // Reasons are only ever added, so this ends.
+    // Each round only adds reasons, so the loop terminates.
     while (this.#hasChanged) {
       this.#hasChanged = false;
       this.brokenBarriers = [];
@@ -109,7 +108,7 @@ class Analysis {
     const own = (text: string): Reason => ({ text, root: text });
     switch (expr.kind) {
       case 'index':
-        // Lanes are neighbours along x, the last index.
+        // SIMD lanes are neighbours along x, which is the last index.
         if (this.#lanes !== undefined && expr.axis !== this.#lanes.indexRank - 1) return undefined;
         return own(`the index ${INDEX_NAMES[expr.axis]}`);
       case 'thread':
@@ -124,13 +123,13 @@ class Analysis {
         return own(`a number drawn from '${expr.array.name}'`);
       case 'load':
         if (expr.array.space === 'local') return own(`'${expr.array.name}', which is each thread's own`);
-        // Lanes load at one moment.
+        // SIMD lanes run one load together, so one address gives one value.
         if (this.#lanes !== undefined) break;
         if (expr.array.space !== 'parameter') return own(`'${expr.array.name}', which is in shared memory`);
         if (this.#written.has(expr.array.name)) return own(`'${expr.array.name}', which the kernel writes`);
         break;
       case 'bind': {
-        // The body mentions the variable, so its reason has to stand before.
+        // The body refers to the variable, so its reason must be known first.
         const reason = this.reasonOf(expr.value);
         if (reason !== undefined) this.#differs(expr.variable, reason);
         return reason ?? this.reasonOf(expr.body);
@@ -158,7 +157,7 @@ class Analysis {
         this.#hasChanged = true;
       }
       this.#statement(stmt);
-      // Who continues misses the rest of the loop's body.
+      // A thread that runs `continue` skips the rest of the loop's body.
       const parting = this.#loop && this.#continues(stmt);
       if (parting !== undefined) this.#partings = [...this.#partings, parting];
     }
@@ -233,7 +232,7 @@ class Analysis {
     this.#partings = outer;
   }
 
-  /** A `continue` of the loop around, in the statement, that only some threads reach. */
+  /** A `continue` of the enclosing loop, inside the statement, that only some threads reach. */
   #continues(stmt: Stmt): Parting | undefined {
     if (!continuesOuter(stmt)) return undefined;
     const parted = this.#partings[this.#loop!.depth];
@@ -253,7 +252,7 @@ function innerOf(stmt: Stmt): readonly Stmt[] {
   return stmt.kind === 'block' ? stmt.body : [];
 }
 
-/** Does it hold a `continue` of the loop around it? */
+/** Whether the statement contains a `continue` of the enclosing loop. */
 function continuesOuter(stmt: Stmt): boolean {
   return stmt.kind === 'continue' || innerOf(stmt).some(continuesOuter);
 }

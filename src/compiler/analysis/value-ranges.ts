@@ -1,10 +1,10 @@
-// Which integers a value may be, whoever computes it: what is loaded from bytes is 0 to 255, a sum of two of those 0 to
-// 510. A variable is all that is ever assigned to it; one that grows in a loop may be anything of its type.
+// Computes the range of each integer value over all threads: a u8 load gives 0 to 255, a sum of two such loads 0 to 510. A variable's range
+// covers every assigned value; a variable that keeps growing in a loop gets the full range of its type.
 import type { DType } from '../../core/elements/dtype.js';
 import type { Expr, KernelIr, Variable } from '../ir/ir.js';
 import { expressionsOf, partsOf, statementsIn } from '../ir/walk.js';
 
-/** Both ends are in it. */
+/** Both bounds are inclusive. */
 export interface ValueRange {
   readonly low: number;
   readonly high: number;
@@ -12,7 +12,7 @@ export interface ValueRange {
 
 const I32: ValueRange = { low: -(2 ** 31), high: 2 ** 31 - 1 };
 const U32: ValueRange = { low: 0, high: 2 ** 32 - 1 };
-/** A count: of elements, of threads. */
+/** The range of a count of elements or threads. */
 const COUNT: ValueRange = { low: 0, high: 2 ** 31 - 1 };
 const BIT: ValueRange = { low: 0, high: 1 };
 
@@ -23,13 +23,13 @@ const STORED: Readonly<Partial<Record<DType, ValueRange>>> = {
   i16: { low: -32_768, high: 32_767 },
 };
 
-/** Assignments that feed each other settle in as many rounds, or have no end. */
+/** Assignments that depend on each other reach a fixed point in this many rounds, or get the full range of their type. */
 const MOST_ROUNDS = 8;
 
 export class ValueRanges {
-  /** Absent: nothing has been assigned yet that has a value. */
+  /** A missing variable has no assigned value with a known range yet. */
   readonly #variables = new Map<Variable, ValueRange>();
-  /** Once nothing changes any more. */
+  /** Cached results, once the fixed point is reached. */
   #known: Map<Expr, ValueRange | undefined> | undefined;
 
   constructor({ body }: Pick<KernelIr, 'body'>) {
@@ -48,17 +48,17 @@ export class ValueRanges {
     this.#known = new Map();
   }
 
-  /** Undefined where it is no integer of 32 bits. */
+  /** Undefined unless the expression is a 32-bit integer. */
   of(expr: Expr): ValueRange | undefined {
     return wholeOf(expr.type) && (this.#of(expr) ?? wholeOf(expr.type));
   }
 
-  /** Undefined too where nothing has a value yet: then it is looked at again. */
+  /** Also undefined while no operand has a range yet; a later round computes it. */
   #of(expr: Expr): ValueRange | undefined {
     if (this.#known?.has(expr)) return this.#known.get(expr);
     const whole = wholeOf(expr.type);
     const wide = whole && this.#wideOf(expr, whole);
-    // What leaves its type has wrapped.
+    // A result outside the type's range has wrapped around.
     const range = wide === undefined || isWithin(wide, whole!) ? wide : whole;
     this.#known?.set(expr, range);
     return range;
@@ -81,7 +81,7 @@ export class ValueRanges {
       case 'negate':
         return this.#made([expr.operand], ({ low, high }) => ({ low: -high, high: -low }));
       case 'invert':
-        // All bits of a u32, and -1 of an i32: both less the operand.
+        // `~x` is 0xffffffff - x for u32 and -1 - x for i32.
         return this.#made([expr.operand], ({ low, high }) => ({
           low: (whole === U32 ? U32.high : -1) - high,
           high: (whole === U32 ? U32.high : -1) - low,
@@ -122,7 +122,7 @@ export class ValueRanges {
     }
   }
 
-  /** Undefined until all that it is made of have values. */
+  /** Undefined until every operand has a range. */
   #made(parts: readonly Expr[], make: (first: ValueRange, ...others: [ValueRange, ...ValueRange[]]) => ValueRange): ValueRange | undefined {
     const ranges = parts.map((part) => this.#of(part));
     return ranges.every((range) => range !== undefined) ? make(...(ranges as [ValueRange, ValueRange, ...ValueRange[]])) : undefined;
@@ -172,9 +172,9 @@ function either(a: ValueRange, b: ValueRange): ValueRange {
   return { low: Math.min(a.low, b.low), high: Math.max(a.high, b.high) };
 }
 
-/** The least and the greatest of what all ends give. */
+/** The smallest and largest result over all combinations of bounds. */
 function spanned(values: readonly number[]): ValueRange {
-  // -0 is 0.
+  // `+ 0` turns -0 into 0.
   return { low: Math.min(...values) + 0, high: Math.max(...values) + 0 };
 }
 
@@ -182,7 +182,7 @@ function quotient(a: ValueRange, b: ValueRange): ValueRange {
   return spanned([a.low, a.high].flatMap((one) => [Math.trunc(one / b.low), Math.trunc(one / b.high)]));
 }
 
-/** Undefined for whatever the type has. */
+/** Undefined stands for the type's full range. */
 function arithmetic(op: Extract<Expr, { kind: 'arithmetic' }>['op'], a: ValueRange, b: ValueRange): ValueRange | undefined {
   const isNatural = a.low >= 0 && b.low >= 0;
   switch (op) {
@@ -203,7 +203,7 @@ function arithmetic(op: Extract<Expr, { kind: 'arithmetic' }>['op'], a: ValueRan
     case '>>':
       return b.low === b.high ? { low: Math.floor(a.low / 2 ** (b.low & 31)), high: Math.floor(a.high / 2 ** (b.low & 31)) } : undefined;
     case '%':
-      // Of the sign of what is divided, and nearer to zero than both.
+      // The remainder has the dividend's sign, and its magnitude is at most the dividend's and less than the divisor's.
       if (b.low <= 0) return undefined;
       return { low: a.low < 0 ? Math.max(a.low, 1 - b.high) : 0, high: a.high > 0 ? Math.min(a.high, b.high - 1) : 0 };
     default:
@@ -211,7 +211,7 @@ function arithmetic(op: Extract<Expr, { kind: 'arithmetic' }>['op'], a: ValueRan
   }
 }
 
-/** Of a number that is not negative. */
+/** The bit length of a number that is not negative. */
 function bitsOf(value: number): number {
   return value === 0 ? 0 : Math.floor(Math.log2(value)) + 1;
 }

@@ -1,4 +1,4 @@
-// What a kernel's texts are written from: plain data, so that whoever builds it may write them, and only if there is need.
+// The input of code generation: plain data that can be posted, so that the device's worker can emit sources only when it needs them.
 import type { Params } from '../../core/kernels/kernel.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
 import type { KernelIr } from '../ir/ir.js';
@@ -9,6 +9,6 @@ export interface KernelForm {
   readonly isChecked: boolean;
   readonly maxThreadsPerBlock: number | undefined;
   readonly site: CallSite;
-  /** Offsets of the lines of the function's text. */
+  /** Offset of each line of the function's source. */
   readonly lineStarts: readonly number[];
 }

@@ -1,5 +1,4 @@
-// The texts of a kernel. They are written where a compiler wants them, in the device's worker, since most kernels are
-// found built: what is asked of a kernel before that, its form knows.
+// Emits a kernel's sources. The device's worker does this only when a compiler needs them, since most kernels come from the cache.
 import type { BuildSpec, UnwrittenBuild } from '../../core/channel/build.js';
 import { CompileError } from '../../core/base/errors.js';
 import { emitKernel } from '../emission/cuda.js';
@@ -9,15 +8,15 @@ import { isTooDeep } from '../diagnostics/depth.js';
 import { lineAt, userLine } from '../diagnostics/diagnostics.js';
 import type { KernelForm } from './form.js';
 
-/** Which kernels have lanes: none, those that are known to gain by them, or all that can. */
+/** Which kernels get a SIMD form: none, those that are estimated to gain from it, or all that can have one. */
 export type SimdMode = 'off' | 'auto' | 'always';
 
-/** CUDA C++, which both devices take; it has the names of the function's text. */
+/** The kernel's CUDA C++ source, which both devices compile. It keeps the identifiers of the TypeScript function. */
 export function cudaTextOf({ ir, params, isChecked, maxThreadsPerBlock }: KernelForm): string {
   return emitKernel(ir, params, { isChecked, maxThreadsPerBlock }).source;
 }
 
-/** Throws CompileError for a kernel that is nested too deeply to be written. */
+/** Emits the sources of a build. Throws CompileError when the kernel's expressions are nested too deeply. */
 export function written(build: UnwrittenBuild, wanted: SimdMode): BuildSpec {
   const { form: given, ...facts } = build;
   const form = given as KernelForm;
@@ -39,7 +38,7 @@ function simdTextOf({ ir, params, isChecked }: KernelForm, wanted: SimdMode): st
   try {
     return wanted === 'always' || isFaster(ir, isChecked) ? emitSimd(ir, params, isChecked) : undefined;
   } catch (error) {
-    // The other text was written all the same.
+    // The CUDA C++ source did not overflow the stack, so the kernel builds without a SIMD form.
     if (isTooDeep(error)) return undefined;
     throw error;
   }

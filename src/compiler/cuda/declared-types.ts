@@ -1,33 +1,33 @@
-// Which types a CUDA C++ text declares in the global namespace, as far as tokens tell: aliases, macros that stand for types, structs
-// and enums. A name with several meanings, or one whose meaning depends on the preprocessor, has none here.
+// Collects the types that CUDA C++ source declares in the global namespace, by scanning tokens: aliases, macros that stand for types,
+// structs and enums. A name with several meanings, or whose meaning depends on the preprocessor, maps to undefined.
 
-/** What a name of a type stands for. */
+/** The meaning of a type name. */
 export type TypeMeaning =
   | { readonly kind: 'alias'; readonly words: readonly string[]; readonly isMacro?: boolean }
   | { readonly kind: 'struct' }
   /** `words` is the underlying type; undefined when the compiler chooses it. */
   | { readonly kind: 'enum'; readonly words: readonly string[] | undefined };
 
-/** The value is undefined when the meaning of the name is unclear. */
+/** The value is undefined when the name's meaning is ambiguous. */
 export type DeclaredTypes = ReadonlyMap<string, TypeMeaning | undefined>;
 
 const TAGS: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__attribute__', '__align__', '__builtin_align__', 'alignas']);
 const NAME = /^[A-Za-z_$][\w$]*$/;
 const DIRECTIVE = /^[ \t]*#[ \t]*(\w*)((?:\\\r?\n|[^\n])*)/gm;
-/** Stand for the start and the end of a conditional group among the words. */
+/** Placeholder words for the start and the end of a conditional group. */
 const IF = '\u0001';
 const ENDIF = '\u0002';
-/** What is left of brackets and what is between them. */
+/** Placeholder words for a braced body and a parenthesised list. */
 const BODY = '{}';
 const PARENTHESES = '()';
 
-/** Words and marks of a piece of C++. */
+/** Splits C++ source into words and punctuators. */
 export function wordsOf(text: string): string[] {
   return text.match(/[A-Za-z_$][\w$]*|::|\d[\w.']*|[^\s]/g) ?? [];
 }
 
-/** `text` has no comments and strings (`withoutComments`). */
+/** `text` must have no comments and strings (see `withoutComments`). */
 export function declaredTypes(text: string): DeclaredTypes {
   const found = new Map<string, TypeMeaning | undefined>();
   const add = (name: string, meaning: TypeMeaning | undefined): void => {
@@ -41,7 +41,7 @@ export function declaredTypes(text: string): DeclaredTypes {
   return found;
 }
 
-/** Passes the macros to `add`, and marks where text depends on a condition. */
+/** Removes directives: passes the macros to `add`, and marks conditional groups with IF and ENDIF. */
 function withoutDirectives(text: string, add: (name: string, meaning: TypeMeaning | undefined) => void): string {
   let depth = 0;
   return text.replace(DIRECTIVE, (_all, directive: string, rest: string) => {
@@ -72,7 +72,7 @@ interface Declaration {
   readonly isConditional: boolean;
 }
 
-/** Declarations of the global namespace that end with `;`. Bodies and parentheses are one word each. */
+/** Declarations of the global namespace that end with `;`. Each body and each parenthesised list is one word. */
 function declarationsOf(words: readonly string[]): Declaration[] {
   const found: Declaration[] = [];
   let held: string[] = [];
@@ -106,7 +106,7 @@ function declarationsOf(words: readonly string[]): Declaration[] {
   return found;
 }
 
-/** Whether a body that follows is that of a function. */
+/** Whether a body that follows these words is a function's body. */
 function endsParameters(words: readonly string[]): boolean {
   const last = words.findLastIndex((word) => !['const', 'noexcept', 'volatile'].includes(word));
   return words[last] === PARENTHESES && !ATTRIBUTES.has(words[last - 1] ?? '');
@@ -138,7 +138,7 @@ function namedBy(given: readonly string[]): Named[] {
   return tag === undefined ? [] : [[tag, meaning]];
 }
 
-/** `struct S { ... }` and `enum class E : int { ... }`; `next` is where the declarators begin. */
+/** Reads `struct S { ... }` and `enum class E : int { ... }`. `next` is the index of the first declarator. */
 function taggedType(words: readonly string[]): { tag: string | undefined; meaning: TypeMeaning; next: number } {
   const isEnum = words[0] === 'enum';
   const isScoped = isEnum && (words[1] === 'class' || words[1] === 'struct');

@@ -1,20 +1,20 @@
-// Whether the blocks of a CUDA text's kernel wait for each other by cooperative groups, as far as its tokens tell: the
-// kernel, or a function that it calls by name, synchronises what is declared as the grid. A grid that goes through a
-// template parameter is not seen: then the CPU device finds out when it runs, and CUDA stops there, which loses the device.
+// Tells, from tokens, whether a CUDA kernel synchronises its grid through cooperative groups: the kernel, or a function that it calls by
+// name, calls sync() on a variable declared as the grid. A grid passed through a template parameter is not detected. Without a cooperative
+// launch, such a kernel fails on the CPU device when it runs; on CUDA it traps, which loses the device.
 
 interface Token {
   readonly text: string;
   readonly at: number;
 }
 
-/** A function outside classes' and functions' bodies, or a member of a class: tokens of its head and body. */
+/** The tokens of the head and body of a function at namespace scope, or of a member of a class. */
 interface Body {
   readonly name: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** Names before parentheses that make no function. */
+/** Words that precede a parenthesis without naming a function. */
 const NO_FUNCTION: ReadonlySet<string> = new Set([
   '__launch_bounds__',
   '__cluster_dims__',
@@ -25,18 +25,18 @@ const NO_FUNCTION: ReadonlySet<string> = new Set([
   'decltype',
 ]);
 
-/** Whether a text, without comments, has the whole grid as a group: such a kernel can tell whether its launch is cooperative. */
+/** Whether source without comments mentions the grid group. Such a kernel can test whether its launch is cooperative. */
 export function namesGrid(text: string): boolean {
   return /\b(?:this_grid|grid_group)\b/.test(text);
 }
 
-/** Whether the kernel `entry` of a text without comments waits for its whole grid. */
+/** Whether the kernel `entry` of source without comments synchronises its grid. */
 export function syncsGrid(text: string, entry: string): boolean {
   if (!namesGrid(text)) return false;
   const tokens = [...text.matchAll(/[A-Za-z_]\w*|[;{}()<>.,=&*:]/g)].map((match): Token => ({ text: match[0], at: match.index }));
   const bodies = bodiesOf(tokens);
   const waiting = new Set(bodies.filter((body) => syncsItself(tokens, body)).map(({ name }) => name));
-  // Whoever calls one that waits does too.
+  // A function that calls a synchronising function synchronises too.
   const callees = bodies.map((body) => calledIn(tokens, body));
   for (let before = -1; before < waiting.size && !waiting.has(entry); ) {
     before = waiting.size;
@@ -66,7 +66,7 @@ function bodiesOf(tokens: readonly Token[]): Body[] {
   return found;
 }
 
-/** Of the function whose head is [start, brace); undefined for namespaces, classes and initialisers. */
+/** The name of the function whose head is [start, brace); undefined for namespaces, classes and initialisers. */
 function functionName(tokens: readonly Token[], start: number, brace: number): string | undefined {
   for (let i = start; i < brace; i++) {
     const { text } = tokens[i]!;
@@ -79,7 +79,7 @@ function functionName(tokens: readonly Token[], start: number, brace: number): s
   return undefined;
 }
 
-/** The bracket that closes the one at `open`; the last token where none does. */
+/** The index of the bracket that closes the one at `open`; the last token when none does. */
 function closing(tokens: readonly Token[], open: number): number {
   const [opener, closer] = tokens[open]!.text === '{' ? ['{', '}'] : ['(', ')'];
   let depth = 0;
@@ -90,7 +90,7 @@ function closing(tokens: readonly Token[], open: number): number {
   return tokens.length - 1;
 }
 
-/** Names of the text's functions that a body mentions before a bracket, template arguments between them or not. */
+/** Names of functions in the source that a body calls, with or without template arguments. */
 function calledIn(tokens: readonly Token[], { from, to }: Body): string[] {
   const names = new Set<string>();
   for (let i = from; i < to; i++) {
@@ -109,7 +109,7 @@ function syncsItself(tokens: readonly Token[], { from, to }: Body): boolean {
       while (/^(?:const|[&*])$/.test(tokens[name]?.text ?? '')) name++;
       if (/^\w/.test(tokens[name]?.text ?? '')) grids.add(tokens[name]!.text);
     } else if (text === 'this_grid') {
-      // `auto grid = cg::this_grid()`, with =, ( or { before it.
+      // Matches `auto grid = cg::this_grid()`, with `=`, `(` or `{` before the call.
       let before = i - 1;
       while (tokens[before]?.text === ':' || tokens[before + 1]?.text === ':') before--;
       if (/^[=({]$/.test(tokens[before]?.text ?? '')) grids.add(tokens[before - 1]?.text ?? '');

@@ -1,41 +1,39 @@
-// Reads the parameter list of a `__global__` function out of CUDA C++ text, as far as tokens tell.
-//
-// It is no C++ parser: what it cannot read (templates, types of headers, macros with arguments) it calls unknown, and leaves to
-// the real compiler. What it can read, it reads right.
+// Reads the parameter list of a `__global__` function from CUDA C++ source, by scanning tokens. It reports what it cannot resolve without a
+// C++ parser (templates, types from headers, macros with arguments) as unknown, and leaves those checks to the compiler.
 import type { DType } from '../../core/elements/dtype.js';
 import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
 import type { GlobalFunction } from './source-scan.js';
 import { isTypeWord, meaningOf } from './type-words.js';
 
 export interface TextParameter {
-  /** As it stands in the text. */
+  /** As spelled in the source. */
   readonly text: string;
-  /** Its element type; undefined when the text does not tell it, or when it has none. */
+  /** The element type; undefined when tokens do not tell it, or when the type has none. */
   readonly dtype: DType | undefined;
-  /** False also when the text does not tell. */
+  /** Also false when tokens do not tell. */
   readonly isPointer: boolean;
-  /** What is pointed to is const. */
+  /** Whether the pointee is const. */
   readonly isConst: boolean;
-  /** It has no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
+  /** Set when there is no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
   readonly other?: 'struct' | 'void' | 'pointer';
-  /** An enum whose underlying type the compiler chooses: `dtype` is its usual size. */
+  /** An enum whose underlying type the compiler chooses; `dtype` is the usual one. */
   readonly isOpenEnum?: boolean;
-  /** The text calls the type by another name than C++'s own. */
+  /** Whether the source names the type by an alias rather than C++'s own name. */
   readonly isNamed?: boolean;
 }
 
 export interface TextEntry {
   readonly isExternC: boolean;
-  /** undefined when the list cannot be read. */
+  /** Undefined when the list cannot be read. */
   readonly parameters: readonly TextParameter[] | undefined;
-  /** Offset of the list in the text. */
+  /** Offset of the list in the source. */
   readonly at: number;
 }
 
 const NO_TYPES: DeclaredTypes = new Map();
 const QUALIFIER = /^(?:const|volatile|__restrict(?:__)?|restrict|__grid_constant__|struct|class|union|enum|typename)$/;
 
-/** One parameter of a list. `types` are those that the text declares before it. */
+/** Reads one parameter of a list. `types` are the types that the source declares before it. */
 export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): TextParameter {
   const plain = text
     .split('=')[0]!
@@ -49,7 +47,7 @@ export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): Te
     return { ...unknown, isPointer: extents !== '' || (words.includes('*') && !/[<>(){}]/.test(plain)) };
   }
   const star = words.lastIndexOf('*');
-  // Without a star the last word is the parameter's name, unless the list gives only types.
+  // Without a star, the last word is the parameter's name, unless the list gives only types.
   const count = words.filter((word) => !QUALIFIER.test(word)).length;
   const isNamed = star < 0 && count > 1 && !isTypeWord(words.at(-1)!);
   const type = star >= 0 ? words.slice(0, star + 1) : isNamed ? words.slice(0, -1) : words;
@@ -66,7 +64,7 @@ export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): Te
   };
 }
 
-/** Splits at commas outside brackets; undefined when the brackets do not match. */
+/** Splits at commas outside brackets; undefined when brackets are unbalanced. */
 function splitList(list: string): string[] | undefined {
   const parts: string[] = [];
   let depth = 0;
@@ -86,7 +84,7 @@ function splitList(list: string): string[] | undefined {
   return trimmed;
 }
 
-/** What a kernel named so has for a list; undefined when the text has none. Text must have its comments taken out. */
+/** The parameter list of the kernel `name`; undefined when the source has no such kernel. `text` must have no comments. */
 export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): TextEntry | undefined {
   const [found, ...others] = functions.filter((one) => one.name === name);
   if (!found) return undefined;
@@ -98,7 +96,7 @@ export function findEntry(text: string, functions: readonly GlobalFunction[], na
     else if (text[close] === ')') depth--;
   }
   const list = depth === 0 ? splitList(text.slice(open, close - 1)) : undefined;
-  // Which of several definitions counts, only the preprocessor knows.
+  // Only the preprocessor knows which of several definitions is compiled.
   const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
   const types = isUnclear || !list ? NO_TYPES : declaredTypes(text.slice(0, start));
   return { isExternC, parameters: isUnclear ? undefined : list?.map((one) => readParameter(one, types)), at: open };

@@ -1,28 +1,28 @@
-// CUDA C++ text as far as cudaKernel() looks into it: without comments and strings, and which kernels it has. One pass over
-// the text each, whatever it holds: it may be a megabyte of anything.
+// Scans CUDA C++ source for cudaKernel(): removes comments and strings, and lists the kernels. Each function makes a single pass, because
+// the source can be a megabyte of arbitrary input.
 
 /**
- * A digit separator, comment, raw string, string, character. What never ends counts to the end of the text or the line,
- * so that the search for its end is made once.
+ * Matches a digit separator, comment, raw string, string or character literal. An unterminated one extends to the end of the line or of the
+ * source, so that the regular expression never searches for the same end twice.
  */
 const QUIET =
   /(?<!\bu8)(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])|\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|$)|R"([^()\\\s]{0,16})\([\s\S]*?(?:\)\1"|$)|"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|'(?:\\[\s\S]|[^'\\\n])*(?:'|(?=\n)|$)/g;
 
-/** Comments, strings and character literals as blanks, so that offsets stay. Lines stay too. */
+/** Replaces comments, strings and character literals with spaces, which preserves offsets and line breaks. */
 export function withoutComments(source: string): string {
   return source.replace(QUIET, (text) => (text === "'" ? text : text.replace(/[^\n]/g, ' ')));
 }
 
 export interface GlobalFunction {
   readonly name: string;
-  /** Offset of its `__global__`. */
+  /** Offset of the kernel's `__global__`. */
   readonly start: number;
-  /** Offset behind the bracket that opens its parameters. */
+  /** Offset just after the parenthesis that opens the parameter list. */
   readonly open: number;
   readonly isExternC: boolean;
 }
 
-/** Names before a bracket that belongs to no function. */
+/** Words that precede a parenthesis without naming a function. */
 const ATTRIBUTES: readonly string[] = [
   '__launch_bounds__',
   '__attribute__',
@@ -33,13 +33,13 @@ const ATTRIBUTES: readonly string[] = [
   '__align__',
 ];
 
-/** Every `__global__ ... name(` of a text without comments. The quoted C of `extern "C"` is a blank in it. */
+/** Every `__global__ ... name(` of source without comments. The "C" of `extern "C"` is blank in it. */
 export function globalFunctions(text: string): GlobalFunction[] {
   const found: GlobalFunction[] = [];
-  /** Braces around: is each one of an `extern "C"`? */
+  /** The enclosing braces: whether each belongs to an `extern "C"`. */
   const braces: boolean[] = [];
   let externs = 0;
-  /** Where the declaration in hand began, whether it says extern, and where its `__global__` is. */
+  /** Where the current declaration began, whether it says extern, and where its `__global__` is. */
   let from = 0;
   let saysExtern = false;
   let start = -1;
@@ -75,7 +75,7 @@ export function globalFunctions(text: string): GlobalFunction[] {
   return found;
 }
 
-/** The word that ends at `to`, blanks aside, and begins behind `from`. */
+/** The word that ends before `to`, ignoring spaces, and starts after `from`. */
 function wordBefore(text: string, to: number, from: number): string {
   let end = to;
   while (end > from && /\s/.test(text[end - 1]!)) end--;

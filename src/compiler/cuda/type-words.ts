@@ -1,4 +1,4 @@
-// What the words of a type in a CUDA C++ text stand for, with the types that the text declares.
+// Resolves the words of a C++ type, using the types that the source declares.
 import type { DType } from '../../core/elements/dtype.js';
 import type { DeclaredTypes } from './declared-types.js';
 
@@ -38,13 +38,13 @@ const QUALIFIERS: readonly string[] = [
   'typename',
   ...TAGS,
 ];
-/** Of CUDA's headers, which are structs. */
+/** Struct types of CUDA's headers. */
 const VECTOR =
   /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|__nv_bfloat16|__nv_bfloat162|nv_bfloat162?|dim3)$/;
 const MAX_STEPS = 64;
 const MAX_WORDS = 64;
 
-/** The element type that words of the text name: `unsigned long long`, `uint8_t`. */
+/** The element type that the words name: `unsigned long long`, `uint8_t`. */
 export function dtypeOfWords(words: readonly string[]): DType | undefined {
   if (words.length === 1 && Object.hasOwn(SCALARS, words[0]!)) return SCALARS[words[0]!];
   if (words.length === 0 || !words.every((word) => INTEGER_WORDS.includes(word))) return undefined;
@@ -55,26 +55,26 @@ export function dtypeOfWords(words: readonly string[]): DType | undefined {
   return isUnsigned ? 'u32' : 'i32';
 }
 
-/** Whether a word can only be part of a type, so that it is no parameter's name. */
+/** Whether a word can only be part of a type, and so is not a parameter's name. */
 export function isTypeWord(word: string): boolean {
   return INTEGER_WORDS.includes(word) || QUALIFIERS.includes(word) || Object.hasOwn(SCALARS, word);
 }
 
 export interface WordsMeaning {
-  /** Of a scalar; of a pointer, what it points to. */
+  /** The scalar's type; for a pointer, the pointee's type. */
   readonly dtype?: DType;
-  /** It is no scalar: a struct or a vector, or the `void` behind a pointer. */
+  /** Set when the type is not a scalar: a struct or vector, or the `void` of a pointer. */
   readonly other?: 'struct' | 'void';
   readonly stars: number;
-  /** What is pointed to is const. */
+  /** Whether the pointee is const. */
   readonly isConst: boolean;
-  /** The compiler chooses whether the enum's type has a sign, and how long it is. */
+  /** Whether the compiler chooses the signedness and width of the enum's underlying type. */
   readonly isOpenEnum: boolean;
-  /** The words are not C++'s own names of the type. */
+  /** Whether the words are an alias rather than C++'s own name of the type. */
   readonly isNamed: boolean;
 }
 
-/** `words` are names and stars. What they do not tell is left out of the result. */
+/** `words` are names and stars. The result omits what they do not tell. */
 export function meaningOf(given: readonly string[], types: DeclaredTypes): WordsMeaning {
   let words = given;
   let isOpenEnum = false;
@@ -91,7 +91,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
     }
     isOpenEnum ||= meaning.kind === 'enum' && meaning.words === undefined;
     const put = meaning.words ?? ['int'];
-    // A const before or behind the other name of a pointer is the pointer's own. A macro only stands for its words.
+    // A const before or after a pointer's alias applies to the pointer itself. A macro expands to its words, so its const does not.
     const isPointer = put.includes('*') && !(meaning.kind === 'alias' && meaning.isMacro);
     const star = words.indexOf('*', at);
     const ends = star < 0 ? words.length : star;
@@ -115,7 +115,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
     return dtype === undefined ? found : { ...found, dtype };
   }
   const [name] = names as [string];
-  // Declared in the text with a meaning that is unclear.
+  // The source declares the name, with an ambiguous meaning.
   if (types.has(name)) return found;
   const dtype = dtypeOfWords(names);
   if (dtype !== undefined) return { ...found, dtype };

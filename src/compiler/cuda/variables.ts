@@ -1,32 +1,32 @@
-// Which variables a CUDA C++ text has outside functions, with their types as far as tokens tell. Where they do not
-// (macros, typedefs, templates), what is not known is left open, and the compiled image decides.
+// Lists the variables that CUDA C++ source declares outside functions, and their types, by scanning tokens. What tokens do not tell
+// (macros, typedefs, templates) stays undefined, and the compiled image decides.
 import { DTYPES, type DType } from '../../core/elements/dtype.js';
 import { dtypeOfWords } from './type-words.js';
 
 export type VariableSpace = 'device' | 'constant' | 'managed';
 
 export interface TextVariable {
-  /** What it is asked for by: with its namespaces, `physics::gravity`, or without where the linkage is C's. */
+  /** The name that callers pass: qualified with its namespaces (`physics::gravity`), or unqualified when it has C linkage. */
   readonly name: string;
-  /** What C++ calls it at the end of the text: with its namespaces. */
+  /** The C++ name, qualified with its namespaces, as valid at the end of the source. */
   readonly path: string;
   readonly space: VariableSpace;
-  /** Nothing may write it. */
+  /** Whether the variable is read-only. */
   readonly isConst: boolean;
-  /** Declared here and defined elsewhere. */
+  /** Whether it is declared here and defined elsewhere. */
   readonly isExtern: boolean;
-  /** Static in a namespace, or in one without a name: compilers for CUDA call it what nobody can know. */
+  /** Whether it is static in a namespace, or in an unnamed namespace: compilers then choose an unpredictable symbol name. */
   readonly isHidden: boolean;
   /** `float weights[9]`. */
   readonly text: string;
-  /** Of an element; undefined when the words are not one of the known scalar types. */
+  /** The element type; undefined when the words are not a known scalar type. */
   readonly dtype: DType | undefined;
-  /** Undefined when it cannot be reckoned from the text. */
+  /** Undefined when tokens do not tell the size. */
   readonly byteLength: number | undefined;
 }
 
 const OF_DEVICE: ReadonlySet<string> = new Set(['__device__', '__constant__', '__managed__']);
-/** Words that say how it is stored and not what it is. */
+/** Words that specify storage, not type. */
 const STORAGE: ReadonlySet<string> = new Set([
   ...OF_DEVICE,
   'static',
@@ -51,12 +51,12 @@ const BEHIND_PARAMETERS: ReadonlySet<string> = new Set(['const', 'volatile', 'no
 const OPENING = '([{';
 const CLOSING = ')]}';
 const POINTER_BYTES = 8;
-/** A namespace without a name, among those around. */
+/** Stands for an unnamed namespace in the list of scopes. */
 const NAMELESS = '{}';
 
 /**
- * Variables at namespace scope. The text has no comments and strings (`withoutComments`); directives are passed over. `source`
- * has them, and says which linkage an `extern` means; without it, one around others means C's.
+ * Variables at namespace scope. `text` has no comments and strings (see `withoutComments`); directives are skipped. `source` still has the
+ * strings, which tell the language of an `extern`; without it, every enclosing `extern` block counts as C linkage.
  */
 export function variablesOf(text: string, source: string = text): TextVariable[] {
   const plain = text
@@ -64,7 +64,7 @@ export function variablesOf(text: string, source: string = text): TextVariable[]
     .replace(/\bextern\b\s+/g, (word, at: number) => withLinkage(word, source.slice(at, at + word.length)));
   const words = plain.match(/::|"C(?:\+\+)?"|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
   const found: TextVariable[] = [];
-  /** Around: the names of namespaces, and linkages in quotes. */
+  /** The enclosing scopes: names of namespaces, and linkage strings in quotes. */
   const scopes: string[] = [];
   for (let at = 0; at < words.length; ) {
     if (words[at] === '}') {
@@ -81,7 +81,7 @@ export function variablesOf(text: string, source: string = text): TextVariable[]
   return found;
 }
 
-/** `word` is an `extern` and the blanks behind it, one of which was a string. */
+/** Restores the linkage string of `word`, which is `extern` and the spaces that replaced the string. */
 function withLinkage(word: string, given: string): string {
   const linkage = /^extern\s*("C(?:\+\+)?")/.exec(given)?.[1];
   return linkage === undefined ? word : `extern ${linkage} `;
@@ -92,13 +92,13 @@ function scopeOf(declaration: readonly string[]): string {
   return declaration.filter((word) => !['inline', 'namespace', 'extern'].includes(word)).join('') || NAMELESS;
 }
 
-/** Whether the innermost linkage around, or the declaration's own, is C's. */
+/** Whether the declaration's own linkage, or else the innermost enclosing one, is C. */
 function isOfC(declaration: readonly string[], scopes: readonly string[]): boolean {
   const linkage = declaration.findLast((word) => word.startsWith('"C')) ?? scopes.findLast((scope) => scope.startsWith('"C'));
   return linkage === '"C"';
 }
 
-/** Where a declaration ends: at its `;`, behind the body of a function, or at the brace of a scope that it opens. */
+/** Where a declaration ends: at its `;`, after a function's body, or at the brace of a scope that it opens. */
 function declarationEnd(words: readonly string[], from: number): readonly [end: number, opens: boolean] {
   let isNamespace = false;
   let hasParameters = false;
@@ -106,7 +106,7 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
   for (let at = from; at < words.length; at++) {
     const word = words[at]!;
     if (word === ';') return [at, false];
-    // The scope's own: what stands before it is not understood.
+    // The brace closes the scope; the words before it are not a known declaration.
     if (word === '}') return [at - 1, false];
     if (word === 'namespace') isNamespace = true;
     if (word === '=') hasValue = true;
@@ -119,7 +119,7 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
   return [words.length, false];
 }
 
-/** Not inside brackets: a class may have members for the device. */
+/** Ignores words inside brackets, because a class may have `__device__` members. */
 function isOfDevice(declaration: readonly string[]): boolean {
   for (let at = 0; at < declaration.length; at++) {
     if (OF_DEVICE.has(declaration[at]!)) return true;
@@ -137,16 +137,16 @@ function closing(words: readonly string[], open: number): number {
   return words.length;
 }
 
-/** One of the names that a declaration declares. */
+/** One name that a declaration declares. */
 interface Declarator {
-  /** Its type if it is the first, stars, and its name. */
+  /** The type (in the first declarator only), the stars and the name. */
   readonly words: readonly string[];
-  /** What stands in each pair of brackets. */
+  /** The text inside each pair of square brackets. */
   readonly extents: readonly string[];
   readonly isFunction: boolean;
 }
 
-/** The type stands before the first name, stars and `const` behind them before each. */
+/** The type precedes the first name; stars and `const` precede each name. */
 function declared(declaration: readonly string[], scopes: readonly string[]): TextVariable[] {
   if (['template', 'typedef', 'using', 'friend'].includes(declaration[0]!)) return [];
   const [first, ...others] = declarators(declaration);
@@ -183,7 +183,7 @@ function declared(declaration: readonly string[], scopes: readonly string[]): Te
   });
 }
 
-/** Products of numbers; NaN for all else. */
+/** Evaluates products of integers; NaN for any other expression. */
 function countOf(extent: string): number {
   const factors = extent.split('*').map((factor) =>
     factor
@@ -194,7 +194,7 @@ function countOf(extent: string): number {
   return factors.reduce((product, factor) => product * (/^(?:\d+|0[xX][\da-fA-F]+)$/.test(factor) ? Number(factor) : Number.NaN), 1);
 }
 
-/** Splits at commas; leaves out attributes, initial values, template arguments and the bodies of types. */
+/** Splits at commas; omits attributes, initial values, template arguments and the bodies of types. */
 function declarators(declaration: readonly string[]): [Declarator, ...Declarator[]] {
   const found: Declarator[] = [];
   let words: string[] = [];
@@ -212,11 +212,11 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
     else if (ATTRIBUTES.has(word)) at = closing(declaration, at + 1);
     else if (OPENING.includes(word)) {
       const close = closing(declaration, at);
-      // A macro's call may stand before a declaration without an end of its own.
+      // A macro's call may precede a declaration without ending one itself.
       if (word === '(' && !hasValue && isMacroCall(declaration[close + 1])) [words, extents] = [[], []];
       else if (word === '(' && !hasValue) isFunction = true;
       if (word === '[' && !hasValue) extents.push(declaration.slice(at + 1, close).join(' '));
-      // `struct S { ... } s`, and not `S s { ... }`.
+      // Distinguishes `struct S { ... } s` from `S s { ... }`.
       if (word === '{' && !hasValue) hasValue = hasBody || !(hasBody = isBodyOfType(words));
       at = close;
     } else if (word === '<' && !hasValue) {
@@ -229,7 +229,7 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
   return found as [Declarator, ...Declarator[]];
 }
 
-/** Is what has parentheses before this no function? */
+/** Whether a parenthesised list that `next` follows belongs to a macro call rather than to a function. */
 function isMacroCall(next: string | undefined): boolean {
   return next !== undefined && /^[A-Za-z_]/.test(next) && !BEHIND_PARAMETERS.has(next);
 }

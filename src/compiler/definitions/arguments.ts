@@ -1,12 +1,12 @@
-// Checks of what `kernel`, `func` and `cudaKernel` are given, apart from the text itself.
+// Checks the arguments of `kernel`, `func` and `cudaKernel`, apart from the source itself.
 import { badArgument } from '../../core/base/arguments.js';
 import { DTYPES, isDType } from '../../core/elements/dtype.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 
 export const IDENTIFIER: RegExp = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
-/** It becomes the name of a function, stands in every error, and is what tools show. */
+/** The name becomes a function name, and appears in every error and in profilers. */
 const MAX_NAME_CHARS = 1024;
-/** And the ends of lines that are none in ASCII: a name is one line of a message. */
+/** Also line separators outside ASCII, because a message shows the name on one line. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 const CONTROLS = new RegExp(CONTROL, 'gu');
 const ACCESS: readonly unknown[] = ['in', 'out', 'inout'];
@@ -33,25 +33,25 @@ export function checkName(name: unknown): asserts name is string {
   }
 }
 
-/** Options, or nothing. */
+/** Throws unless `opts` is an object. */
 export function checkOptions(opts: unknown): void {
   if (typeof opts !== 'object' || opts === null) refuseArgument(`The options (${shortened(opts)}) must be an object.`, 'opts', opts);
 }
 
-/** A value as a message shows it. */
+/** A value as messages show it. */
 export function shortened(value: unknown): string {
   const text = String(value);
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
-/** A copy of the parameters: names that keep their order as keys, and types made by the library. */
+/** Copies the parameters. The names keep their order as keys, and the types are the library's. */
 export function checkedParams(params: unknown): Params {
   if (typeof params !== 'object' || params === null)
     refuseArgument(`params (${String(params)}) must be an object of types.`, 'params', params);
-  // Read once: what is checked is what is used, whatever a getter says next time.
+  // Each property is read once, so a getter cannot return a different value after the check.
   const own: [string, Param][] = [];
   for (const [key, value] of Object.entries(params)) {
-    // JavaScript moves keys that are numbers to the front, which would change the order of the arguments.
+    // JavaScript orders integer-like keys first, which would reorder the arguments.
     if (!IDENTIFIER.test(key)) refuseArgument(`The parameter name '${key}' must be an identifier.`, `params.${key}`, key);
     const { kind, dtype, access, rank } = (value ?? {}) as Readonly<Record<string, unknown>>;
     const isScalar = kind === 'scalar' && isDType(dtype);
@@ -63,7 +63,7 @@ export function checkedParams(params: unknown): Params {
         value,
       );
     }
-    // And posted to the device's worker, when it is built: nothing else that an object of the user's may hold.
+    // The copy is posted to the device's worker when the kernel is built, so it holds nothing else that a caller's object may contain.
     own.push([key, Object.freeze(isScalar ? { kind, dtype, byteSize: DTYPES[dtype].byteSize } : { kind, dtype, access, rank }) as Param]);
   }
   return Object.freeze(Object.fromEntries(own)) as Params;

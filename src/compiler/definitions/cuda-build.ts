@@ -1,21 +1,21 @@
-// What is to be built of a CUDA C++ text.
+// Describes what to build from CUDA C++ source.
 import type { BuildSpec, ParameterChecks } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 
-/** A text as it was given. */
+/** CUDA C++ source as the caller passed it. */
 export interface GivenText {
   readonly source: string;
-  /** Without comments. */
+  /** The source without comments. */
   readonly text: string;
   readonly options: readonly string[];
   readonly site: CallSite;
-  /** What its options say. */
+  /** The `deviceRuntime` option. */
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/** The same of one kernel. */
+/** The build of one kernel. */
 export function kernelSpec(given: GivenText, name: string, parameterChecks: ParameterChecks | undefined): BuildSpec {
   return {
     ...textSpec(given, name),
@@ -38,13 +38,13 @@ export function checkedOptions(options: readonly string[]): readonly string[] {
 
 const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)\b/;
 
-/** Without what says which kernel of the text it is for; `name` is for messages. */
+/** A build without the fields that select one kernel. `name` appears in messages. */
 export function textSpec(
   { source, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
   name: string,
 ): Omit<BuildSpec, 'entry'> {
   const lines = placeOf(source, source.length).line;
-  // Blocks that wait for each other and do not run at once are reported as an assertion is.
+  // A grid barrier in a launch that is not cooperative is reported like a failed assertion.
   const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
   return {
     source,
@@ -56,7 +56,7 @@ export function textSpec(
     isOfBlocks: OF_BLOCKS.test(text),
     ...(deviceRuntime && { isLaunching: true }),
     ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
-    // The text is taken to begin on the line of the call, where template literals usually do.
+    // Lines are numbered as if the source began on the line of the call, where template literals usually begin.
     mapping: {
       file: site.file ?? name,
       lines: Array.from({ length: lines }, (_unused, at) => (site.line === 0 ? at + 1 : site.line + at)),
@@ -64,27 +64,27 @@ export function textSpec(
   };
 }
 
-/** What line 0 asserts: the barrier of the grid, where it stands in a text. */
+/** Message for an assertion of line 0, which is the grid barrier's own. */
 const TOGETHER = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
 
-/** For each line of the text, from 1, what fails there: the condition, if it stands on the line, and the line. */
+/** For each line of the source, from 1: the asserted condition, if it ends on the line, and the line number. */
 function assertionsOf(source: string, text: string): string[] {
   const given = source.split('\n');
   return ['', ...text.split('\n')].map((line, number) => {
     if (number === 0) return TOGETHER;
     const call = /\bassert\s*\(/.exec(line);
-    if (call === null) return `on line ${number} of the text`;
+    if (call === null) return `on line ${number} of the source`;
     const from = call.index + call[0].length;
     let [to, depth] = [from, 1];
     for (; to < line.length; to++) {
       if (line[to] === '(') depth++;
       else if (line[to] === ')' && --depth === 0) break;
     }
-    return `${shortened(given[number - 1]!.slice(from, to).trim())} (line ${number} of the text)`;
+    return `${shortened(given[number - 1]!.slice(from, to).trim())} (line ${number} of the source)`;
   });
 }
 
-/** Only what tokens prove: no loop, no jump, no macro that may hide one, nothing that may recurse or wait. */
+/** True only when tokens prove it: no loop, no jump, no macro that may hide one, no call that may recurse or wait. */
 function isBounded(text: string): boolean {
   return (
     !text.includes('<<<') &&

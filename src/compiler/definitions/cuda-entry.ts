@@ -1,4 +1,4 @@
-// A kernel of a CUDA C++ text: found by its name, and its parameter list compared with the typed one.
+// Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
 import type { ParameterChecks } from '../../core/channel/build.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
@@ -6,10 +6,10 @@ import { globalFunctions } from '../cuda/source-scan.js';
 import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
 
-/** Of other kernels, where the one that was asked for is not there. */
+/** Most kernel names that the error for an unknown name lists. */
 const MAX_SHOWN_NAMES = 10;
 
-/** The name of a function in a text. */
+/** Checks the name of a function in the source. */
 export function checkEntryName(name: unknown): asserts name is string {
   checkName(name);
   if (!IDENTIFIER.test(name) || name.includes('$'))
@@ -17,8 +17,8 @@ export function checkEntryName(name: unknown): asserts name is string {
 }
 
 /**
- * `text` is the source without comments. Throws CompileError where it has no such kernel, ArgumentError where the lists differ.
- * Returns what only a compiler can compare.
+ * `text` is the source without comments. Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ.
+ * Returns the checks that only a compiler can make.
  */
 export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): ParameterChecks | undefined {
   const { parameters, at } = requireEntry(text, source, name, site);
@@ -33,7 +33,7 @@ export function checkEntry(source: string, text: string, name: string, params: P
   return list.length === 0 ? undefined : { count: entries.length, line: placeOf(text, at).line, list };
 }
 
-/** Whether the text leaves open if the parameter is of the declared type. A pointer to a struct takes an array of any type. */
+/** Whether tokens do not tell if the parameter has the declared type. A pointer to a struct accepts an array of any type. */
 function isUnknown(param: Param, { dtype, other, isPointer, isOpenEnum }: TextParameter): boolean {
   if (other !== undefined) return false;
   return dtype === undefined || (isOpenEnum === true && (param.kind === 'scalar' || isPointer));
@@ -82,7 +82,7 @@ function described(param: Param): string {
   return param.kind === 'scalar' ? param.dtype : `${param.dtype}*`;
 }
 
-/** Throws ArgumentError where the list in `params` is not the list in the text. */
+/** Throws ArgumentError when `params` differs from the list in the source. */
 function compare(name: string, params: Params, list: readonly TextParameter[]): void {
   const entries = Object.entries(params);
   if (entries.length !== list.length) {
@@ -121,7 +121,7 @@ function mismatch(param: Param, parameter: TextParameter): string | undefined {
   return undefined;
 }
 
-/** Types of one layout that texts use for each other: bool as a byte, half as its bits, plain char. */
+/** Types of the same size that sources use for each other: bool for a byte, half for its bits, plain char. */
 export function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
   if (declared === text) return true;
   return (declared === 'bool' && text === 'u8') || (declared === 'f16' && text === 'u16');

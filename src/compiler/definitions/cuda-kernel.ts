@@ -1,5 +1,5 @@
-// cudaKernel(): CUDA C++ text with a typed parameter list. The list is compared with the text here, where a mistake has
-// the user's stack; the text itself is checked by the device's compiler when it is built.
+// cudaKernel(): CUDA C++ source with a typed parameter list. The call compares the list with the source, so that an error has the caller's
+// stack. The device's compiler checks the source itself when the kernel is built.
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { withoutComments } from '../cuda/source-scan.js';
 import { callSite } from '../diagnostics/diagnostics.js';
@@ -12,8 +12,8 @@ export interface CudaOptions {
   /** Extra options for the device's compiler, as NVRTC spells them; `options` of `cupy.RawKernel`. */
   readonly options?: readonly string[];
   /**
-   * Whether kernels of the text launch kernels: on CUDA it is then compiled as relocatable code and linked with the device runtime
-   * (`nvcc -rdc=true -lcudadevrt`). Default: where `<<<` stands in the text.
+   * Whether kernels of the source launch kernels. On CUDA the source is then compiled as relocatable device code and linked with the device
+   * runtime (`nvcc -rdc=true -lcudadevrt`). Default: whether `<<<` occurs in the source.
    */
   readonly deviceRuntime?: boolean;
 }

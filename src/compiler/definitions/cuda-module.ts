@@ -1,5 +1,5 @@
-// What cudaModule() takes: CUDA C++ text of several kernels, and the variables that they share. Kernels and variables are compared
-// with the text when they are asked for, as far as tokens tell; the rest is for the device's compiler.
+// cudaModule(): CUDA C++ source of several kernels, and the variables that they share. Each request for a kernel or variable compares it
+// with the source's tokens; the device's compiler checks the rest.
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
@@ -12,7 +12,7 @@ import { checkedOptions, type GivenText, kernelSpec, textSpec } from './cuda-bui
 import { areSame, checkEntry, checkEntryName } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
 
-/** The text of a module that was asked for at `site`. */
+/** Reads a module's source. `site` is the caller. */
 export function readModule(source: string, opts: CudaOptions, site: CallSite): ModuleText {
   if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
   checkOptions(opts);
@@ -38,7 +38,7 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
       if (typeof name !== 'string') refuseArgument(`The name (${shortened(name)}) must be a string.`, 'name', name);
       const found = variables.filter((one) => one.name === name && !one.isExtern);
       if (found.length === 0) return unseen(name, text, module.variableNames);
-      // Which of several counts, only the preprocessor knows.
+      // Only the preprocessor knows which of several declarations is compiled.
       if (found.length === 1) checkVariable(found[0] as TextVariable, dtype, shape);
       return { name, isConstant: found.every(({ space }) => space === 'constant') };
     },
@@ -54,7 +54,7 @@ function isReachable({ isConst, isExtern, isHidden }: TextVariable): boolean {
   return !isConst && !isExtern && !isHidden;
 }
 
-/** Memory that the host writes while kernels run has none of the order that all other memory has here. */
+/** Throws K007 for managed memory: the host can access it while kernels run, so streams cannot order those accesses. */
 function refuseManaged(source: string, text: string, site: CallSite): void {
   const at = text.search(/\b__managed__\b/);
   if (at < 0) return;
@@ -68,7 +68,7 @@ function refuseManaged(source: string, text: string, site: CallSite): void {
   );
 }
 
-/** A name that no declaration was read for: a macro or a template may still make one. */
+/** The name has no declaration that tokens show, but a macro or a template may still produce one. */
 function unseen(name: string, text: string, names: readonly string[]): ModuleVariable {
   const word = name.split('::').at(-1) as string;
   const isHidden = /^[ \t]*#[ \t]*(?:define|include|if)/m.test(text) && new RegExp(`\\b${word.replace(/\W/g, '')}\\b`).test(text);

@@ -1,4 +1,4 @@
-// func(): a small typed function that kernels call by name, compiled into each kernel that uses it.
+// func(): a small typed function that kernels call by name. The compiler includes it in each kernel that uses it.
 import { isDType, type Scalar } from '../../core/elements/dtype.js';
 import { refuseArgument, shortened } from './arguments.js';
 import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
@@ -16,7 +16,7 @@ interface FuncDefinition {
   readonly site: CallSite;
 }
 
-/** What `func` knows beyond its public face. */
+/** The definition behind each public Func object. */
 const definitions = new WeakMap<Func, FuncDefinition>();
 
 /**
@@ -57,7 +57,7 @@ function reporting<T>(source: ErrorSource, site: CallSite, run: () => T): T {
   }
 }
 
-/** The helpers of a kernel under the names that it gives them. */
+/** Lowers a kernel's helpers, keyed by the names that the kernel gives them. */
 export function lowerFunctions(functions: Funcs): ReadonlyMap<string, FuncIr> {
   return new Map(
     Object.entries(functions).map(([name, helper]) => {

@@ -1,5 +1,5 @@
-// kernel(): a typed TypeScript function to something that can be built. All checking happens here, at the definition,
-// where a mistake has the user's stack; texts are written when somebody asks for them (codegen/write.ts).
+// kernel(): turns a typed TypeScript function into a buildable kernel. The definition does all checks, so that an error has the caller's
+// stack; codegen/write.ts emits the sources when a build needs them.
 import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
@@ -18,16 +18,16 @@ import { type ParsedFunction, parseFunction, textOfFunction } from '../source/pa
 import type { KernelForm } from '../codegen/form.js';
 import { cudaTextOf } from '../codegen/write.js';
 
-/** The hardware's limit. */
+/** CUDA's limit. */
 const MAX_THREADS_PER_BLOCK = 1024;
 
 let wasCalled = false;
-/** Has a kernel been read in this thread? */
+/** Whether this thread has compiled a kernel. */
 export function isWarm(): boolean {
   return wasCalled;
 }
 
-/** Everything about a kernel but its constants. */
+/** A kernel without the values of its constants. */
 interface Definition {
   readonly name: string;
   readonly params: Params;
@@ -40,7 +40,7 @@ interface Definition {
 }
 
 /**
- * Makes a kernel from a TypeScript function, whose text is compiled and which is never called: `@wp.kernel`, `cupyx.jit.rawkernel`.
+ * Makes a kernel from a TypeScript function, whose source is compiled and which is never called: `@wp.kernel`, `cupyx.jit.rawkernel`.
  * `params` are by name, in the order of the arguments. Throws ArgumentError for a bad name, parameter or option, CompileError if the body
  * uses what the kernel language does not have. The kernel is built for a device at its first launch there.
  * @example const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => { x[i] = 2 * x[i]!; });
@@ -112,7 +112,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
   return Object.freeze(made);
 }
 
-/** All that may be wrong with a kernel is found here. */
+/** Reports every error that a kernel definition can have. */
 function compile(definition: Definition, constants: Constants): KernelForm {
   const { name, params, parsed, functions, isChecked, maxThreadsPerBlock, site } = definition;
   const ir = lowerKernel(name, parsed, params, constants, lowerFunctions(functions));
@@ -147,7 +147,7 @@ function checkedConstants(constants: Constants): Constants {
   return Object.freeze({ ...constants });
 }
 
-/** Runs a part of the compiler; its errors leave as CompileError with a frame of the user's text. */
+/** Runs a part of the compiler, and converts its errors to CompileError with a code frame of the function. */
 function reporting<T>(name: string, source: ErrorSource, site: CallSite, run: () => T): T {
   try {
     return run();

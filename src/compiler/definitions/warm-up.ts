@@ -1,11 +1,11 @@
-// The engine compiles a function when it is first called, and the reader of kernels has a thousand: together some
-// milliseconds of the first kernel. A device that opens leaves this thread idle for longer than that.
+// V8 compiles a function at its first call, and the kernel compiler has about a thousand functions: together some milliseconds of the first
+// kernel. A device that opens leaves this thread idle for longer, so warmUp() runs then.
 import { f32, i32 } from '../../core/elements/dtype.js';
 import { inout } from '../../core/kernels/kernel.js';
 import { parseFunction } from '../source/parse.js';
 import { isWarm, kernel } from './kernel.js';
 
-/** Something of what most kernels have. */
+/** A kernel with the constructs that most kernels use. */
 function read(
   { x, n }: { x: { [index: number]: number }; n: number },
   { i, min }: { i: number; min: (a: number, b: number) => number },
@@ -17,7 +17,7 @@ function read(
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Reads a kernel in two turns of the loop, unless one was read before. Rejects under a tool that leaves functions no text. */
+/** Compiles a kernel in two event loop turns, unless this thread has compiled one. Rejects when functions have no source. */
 export async function warmUp(): Promise<void> {
   await nextTurn();
   if (isWarm()) return;

@@ -1,10 +1,10 @@
-// Texts nested deeper than the stack of those who read them, tree by tree.
+// Detects kernels that are nested too deeply for the recursive functions that walk them.
 import { KernelTextError } from './diagnostics.js';
 
-/** What is posted to a device's worker is copied on the stack of whoever launches: 1900 levels take all of Node's. */
+/** Posting to the device's worker clones the tree recursively on the launching thread's stack: 1900 levels use all of Node's. */
 const MOST_LEVELS = 1200;
 
-/** The stack ended. */
+/** Whether the error is a stack overflow. */
 export function isTooDeep(error: unknown): boolean {
   return (
     error instanceof Error && /call stack|stack space/.test(error.message) && (error instanceof RangeError || error instanceof SyntaxError)
@@ -20,7 +20,7 @@ export function tooDeep(): KernelTextError {
   );
 }
 
-/** Throws what `tooDeep` gives for a tree of more levels than can be posted, wherever it is launched from. */
+/** Throws the error of `tooDeep` for a tree with more levels than any thread can post. */
 export function refuseDeep(tree: object): void {
   const seen = new Set<object>();
   let level: object[] = [tree];

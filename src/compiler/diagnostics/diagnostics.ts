@@ -1,14 +1,14 @@
-// Errors in kernel text: a code, a place, a sentence, a hint, and a frame cut from the user's function.
+// Errors in kernel source: a code, a position, a message, a hint, and a code frame of the user's function.
 //
-// Codes: K0xx text and parsing, K1xx names, K2xx types, K3xx syntax outside the language, K4xx barriers.
+// Codes: K0xx source and parsing, K1xx names, K2xx types, K3xx unsupported syntax, K4xx barriers.
 import type { CompilerDiagnostic } from '../../core/base/errors.js';
 import { CompileError } from '../../core/base/errors.js';
 import { userPlace } from './user-place.js';
 
-/** Where `kernel()` was called, from the stack: undefined members are not known. */
+/** The caller of `kernel()`, from the stack; unknown members are undefined. */
 export interface CallSite {
   readonly file: string | undefined;
-  /** 1-based; 0 when not known. */
+  /** 1-based; 0 when unknown. */
   readonly line: number;
 }
 
@@ -28,15 +28,15 @@ export class KernelTextError extends Error {
   }
 }
 
-/** A one-line text comes from a minifier; a frame shows no more of it than this. */
+/** Most characters of a line that a code frame shows: minified source can be one long line. */
 const FRAME_WIDTH = 100;
 const STACK_PLACE = /\(?((?:file:\/\/)?[^\s()]+):(\d+):\d+\)?$/;
 
-/** The caller of `entry`. Source maps count where Node or the test runner applies them to stacks. */
+/** The caller of `entry`. Its position is source-mapped where Node or the test runner maps stacks. */
 export function callSite(entry: (...args: never[]) => unknown): CallSite {
   const holder: { stack?: string } = {};
   const limit = Error.stackTraceLimit;
-  // `node --frozen-intrinsics` refuses it: then the stack has more frames, of which the first counts.
+  // `node --frozen-intrinsics` refuses the assignment. The stack then has more frames, of which the first one counts.
   Reflect.set(Error, 'stackTraceLimit', 1);
   Error.captureStackTrace(holder, entry);
   Reflect.set(Error, 'stackTraceLimit', limit);
@@ -56,14 +56,14 @@ export function placeOf(text: string, offset: number): { readonly line: number; 
   return { line, column: before.length - before.lastIndexOf('\n') };
 }
 
-/** Offsets of a text's lines. */
+/** Offset of each line of the source. */
 export function lineStarts(text: string): number[] {
   const starts = [0];
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
   return starts;
 }
 
-/** 1-based line of an offset, of a text whose lines start there. */
+/** 1-based line of an offset, given the offsets of the lines. */
 export function lineAt(starts: readonly number[], offset: number): number {
   let [low, high] = [0, starts.length];
   while (high - low > 1) {
@@ -74,12 +74,12 @@ export function lineAt(starts: readonly number[], offset: number): number {
   return high;
 }
 
-/** The user's line of a line of the function's text. The text is taken to begin where `kernel()` was called. */
+/** Maps a line of the function's source to the user's file, as if the function began where `kernel()` was called. */
 export function userLine(site: CallSite, textLine: number): number {
   return site.line === 0 ? textLine : site.line + textLine - 1;
 }
 
-/** A line with marks under a part of it; both cut, so that the marks stay in sight. */
+/** A line with marks under a part of it. Both are cut so that the marks stay visible. */
 function frame(line: string, number: number, column: number, width: number): string {
   const full = line.replaceAll('\t', ' ');
   const marked = Math.max(1, Math.min(width, full.length - column + 1));
@@ -90,7 +90,7 @@ function frame(line: string, number: number, column: number, width: number): str
   return `\n  ${number} | ${shown}\n  ${gutter} | ${marks}`;
 }
 
-/** The frame in the text as the tools left it. */
+/** A code frame of the function's source as V8 has it, after transpilation. */
 function ownFrame(error: KernelTextError, text: string, number: number): string {
   const { line, column } = placeOf(text, error.start);
   return frame(text.split('\n')[line - 1] ?? '', number, column, error.end - error.start);
@@ -103,7 +103,7 @@ interface Placed {
   readonly place: Pick<CompilerDiagnostic, 'file' | 'line' | 'column'>;
 }
 
-/** In the user's own text when its place is known, else in the text as the tools left it, near the call. */
+/** Places the error in the user's file when its position is known, else in the transpiled source, near the call. */
 function placed(error: KernelTextError, source: ErrorSource, site: CallSite): Placed {
   const { text, body } = source;
   const user = body === undefined || text === '' ? undefined : userPlace(body, text, error.start, error.end);
@@ -123,15 +123,15 @@ function placed(error: KernelTextError, source: ErrorSource, site: CallSite): Pl
   };
 }
 
-/** What an error is about. */
+/** The source that an error refers to. */
 export interface ErrorSource {
-  /** Empty when there is none to show. */
+  /** Empty when there is no source to show. */
   readonly text: string;
-  /** The function whose text it is, for the place where the user wrote it. */
+  /** The function with that source; it leads to the position in the user's file. */
   readonly body?: object;
 }
 
-/** The error as the user gets it. Without a name it is about a module. */
+/** Converts to the error that callers catch. Without a kernel name, the error is about a module. */
 export function toCompileError(error: KernelTextError, kernelName: string | undefined, source: ErrorSource, site: CallSite): CompileError {
   const { where, frame: framed, place } = placed(error, source, site);
   const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;

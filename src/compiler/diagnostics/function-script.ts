@@ -1,18 +1,16 @@
-// Where the engine keeps a function's text: which script, and where in it. On the error path only: it takes an inspector
-// session of this thread, opened and closed within the call, and 2 to 70 ms.
-//
-// A session is one of any number: a debugger that is attached keeps its own, with its own breakpoints. Whatever fails on
-// the way (no inspector in this build of Node, a permission, a function of another realm) is an answer: not known.
+// Finds the script that contains a function, and the position in it. Runs on the error path only: it opens and closes an inspector session
+// of this thread within the call, which takes 2 to 70 ms. The session is separate from an attached debugger's, so the debugger keeps its
+// breakpoints. Any failure (no inspector in this build of Node, a permission, a function of another realm) makes the result undefined.
 import type { Debugger, Runtime, Session } from 'node:inspector';
 
 export interface FunctionScript {
   readonly url: string;
-  /** Of its source map; empty without one. */
+  /** URL of the script's source map; empty without one. */
   readonly mapUrl: string;
   readonly source: string;
-  /** Offset of the function's text in `source`. */
+  /** Offset of the function's source in `source`. */
   readonly start: number;
-  /** 0-based: where the source begins for who counts lines and columns, as a script inside a page does. */
+  /** 0-based position of `source` in its file, for a script inside an HTML page. */
   readonly firstLine: number;
   readonly firstColumn: number;
 }
@@ -23,13 +21,13 @@ export interface ScriptPoint {
   readonly column: number;
 }
 
-/** What the engine and the makers of source maps take for the end of a line. */
+/** Line terminators of JavaScript and of source maps. */
 export const LINE_END: RegExp = /\r\n|[\n\r\u2028\u2029]/;
 
-/** The function in hand, for the moment in which the inspector asks for it. */
+/** Global property that hands the function to the inspector's expression. */
 const HANDED_OVER: unique symbol = Symbol.for('millrace.located function') as never;
 
-/** The script of a function whose text is `text`; undefined when it cannot be told. */
+/** The script that contains the function; undefined when it cannot be found. */
 export function scriptOf(body: object, text: string): FunctionScript | undefined {
   let session: Session | undefined;
   try {
@@ -51,7 +49,7 @@ function read(session: Session, body: object, text: string): FunctionScript | un
   session.on('Debugger.scriptParsed', ({ params }) => {
     if (params.scriptId === location.scriptId) script = params;
   });
-  // Tells of every script there is before it returns.
+  // Reports every script before it returns.
   ask(session, 'Debugger.enable', {});
   const answer = ask<Debugger.GetScriptSourceReturnType>(session, 'Debugger.getScriptSource', { scriptId: location.scriptId });
   if (!script) return undefined;
@@ -59,7 +57,7 @@ function read(session: Session, body: object, text: string): FunctionScript | un
   const firstColumn = script.startColumn;
   const line = location.lineNumber - firstLine;
   const place = offsetOf(answer.scriptSource, line, (location.columnNumber ?? 0) - (line === 0 ? firstColumn : 0));
-  // The engine names the parameter list; the text may begin before it, with a name or `function`.
+  // V8 gives the position of the parameter list; the function's source may begin before it, with a name or `function`.
   const start = answer.scriptSource.lastIndexOf(text, place);
   if (start < 0 || start + text.length <= place) return undefined;
   return { url: script.url, mapUrl: script.sourceMapURL ?? '', source: answer.scriptSource, start, firstLine, firstColumn };
@@ -82,7 +80,7 @@ function locationOf(session: Session, body: object): Debugger.Location | undefin
   return value as Debugger.Location | undefined;
 }
 
-/** A session of this thread answers before `post` returns. */
+/** Sends a command; a session of this thread answers before `post` returns. */
 function ask<T>(session: Session, method: string, params: object): T {
   let failure: Error | null = null;
   let answer: unknown;
@@ -101,14 +99,14 @@ function offsetOf(source: string, line: number, column: number): number {
   return start + column;
 }
 
-/** The point of an offset in the script's source, as the engine and source maps count. */
+/** The position of an offset in the script's source, in lines and columns as V8 and source maps count them. */
 export function pointOf(script: FunctionScript, offset: number): ScriptPoint {
   const before = script.source.slice(0, offset).split(LINE_END);
   const line = before.length - 1;
   return { line: line + script.firstLine, column: before[line]!.length + (line === 0 ? script.firstColumn : 0) };
 }
 
-/** The text of a line of the script, 0-based as `pointOf` counts. */
+/** A line of the script, numbered as in `pointOf`. */
 export function lineOf(script: FunctionScript, line: number): string {
   return script.source.split(LINE_END)[line - script.firstLine] ?? '';
 }

@@ -1,29 +1,29 @@
-// The source map of a script: inline, or a file beside it. Read on the error path only.
+// Reads a script's source map: inline, or a file next to the script. On the error path only.
 import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { LINE_END, type FunctionScript, type ScriptPoint } from './function-script.js';
 
-/** What a map says about a point: the last thing on that line that it knows, at the point or before it. */
+/** What a map says about a point: its last mapping on that line at or before the point. */
 export interface Mapped {
-  /** A path, or the map's own name where it is none. */
+  /** A path, or the name in the map when that is not a path. */
   readonly file: string;
   /** 0-based. */
   readonly line: number;
   readonly column: number;
-  /** 0-based column in the script of the thing that this is said of. */
+  /** 0-based column in the script where the mapping begins. */
   readonly scriptColumn: number;
-  /** The line of the user's text, where the map or the disk has it. */
+  /** The line in the user's file, if the map or the disk has it. */
   readonly text: string | undefined;
 }
 
-/** One part of a map: itself, or a section of a map made of several. */
+/** A map, or a section of a map that is made of several. */
 type MapPart = Pick<SourceMapPayload, 'sources' | 'sourcesContent' | 'sourceRoot'>;
 
-/** What a map knows of a point; undefined when it says nothing of that line. */
+/** Looks up a point; undefined when the map has no mapping on that line. */
 export type FindOriginal = (point: ScriptPoint) => Mapped | undefined;
 
-/** undefined: the script's map cannot be read. */
+/** Undefined when the script's map cannot be read. */
 export function openSourceMap(script: FunctionScript): FindOriginal | undefined {
   try {
     const base = baseOf(script);
@@ -61,7 +61,7 @@ function onDisk(url: URL): string | undefined {
 }
 
 interface Base {
-  /** What relative names are relative to: the map's own file, or the script's when the map is inside it. */
+  /** The base URL of relative names: the map's own file, or the script for an inline map. */
   readonly url: URL;
   readonly isInline: boolean;
 }

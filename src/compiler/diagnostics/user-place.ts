@@ -1,7 +1,7 @@
-// Where a piece of a function's text stands in the file that the user wrote. On the error path only.
+// Maps a position in a function's source to the file that the user wrote. On the error path only.
 //
-// `isExact` is said only of what was checked: the map begins a piece at that very point, or what lies between reads the
-// same in both; without a map, the file on disk has that line. Coverage counters move what stands behind them.
+// `isExact` is set only after a check: the map has a mapping at exactly that point, or the text from the mapping to the point is the same
+// in both files; without a map, the file on disk has the same line. Coverage counters shift the columns behind them, so they clear it.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type FunctionScript, LINE_END, lineOf, pointOf, type ScriptPoint, scriptOf } from './function-script.js';
@@ -12,9 +12,9 @@ export interface UserPlace {
   /** 1-based. */
   readonly line: number;
   readonly column: number;
-  /** The user's line; undefined where neither map nor disk has it. */
+  /** The user's line; undefined when neither the map nor the disk has it. */
   readonly text: string | undefined;
-  /** Characters of it that are meant. */
+  /** Number of its characters that the error covers. */
   readonly width: number;
   readonly isExact: boolean;
 }
@@ -22,7 +22,7 @@ export interface UserPlace {
 const WORD = /^[\w$.]/;
 const COUNTER = /\bcov_\w+\(\)/;
 
-/** The place of `text.slice(start, end)`, where `text` is that of `body`; undefined when nothing better than the call is known. */
+/** The position of `text.slice(start, end)`, where `text` is the source of `body`; undefined when only the call's position is known. */
 export function userPlace(body: object, text: string, start: number, end: number): UserPlace | undefined {
   const script = scriptOf(body, text);
   if (!script) return undefined;
@@ -31,7 +31,7 @@ export function userPlace(body: object, text: string, start: number, end: number
   if (script.mapUrl === '') return placeOnDisk(script, point, text, meant);
   const find = openSourceMap(script);
   const mapped = find?.(point);
-  // What a tool has put in of its own, a map may say to come from anywhere.
+  // A map may give any position for code that a tool inserted.
   const first = find?.(pointOf(script, script.start));
   const last = find?.(pointOf(script, script.start + text.length - 1));
   if (!mapped || mapped.file !== first?.file || mapped.line < first.line || (last?.file === first.file && mapped.line > last.line))
@@ -52,7 +52,7 @@ function placeInMap(script: FunctionScript, point: ScriptPoint, mapped: Mapped, 
   return { file, line, column: column + 1, text: own, width: widthOf(own, column, meant), isExact };
 }
 
-/** Without a map the script is the user's file, if that has this line. A stripper of types leaves blanks, and so the length. */
+/** Without a map, the script is the user's file if that has the same line. A type stripper replaces types with spaces, so lengths match. */
 function placeOnDisk(script: FunctionScript, { line, column }: ScriptPoint, text: string, meant: string): UserPlace | undefined {
   try {
     const file = script.url.startsWith('file:') ? fileURLToPath(script.url) : script.url;
@@ -74,16 +74,16 @@ function afterBlanks(line: string, column: number): number {
 }
 
 interface Followed {
-  /** Where the two part, or the end of what was followed. */
+  /** Where the two differ, or the end of the compared text. */
   readonly column: number;
   readonly isAny: boolean;
   readonly isWhole: boolean;
 }
 
-/** What TypeScript has and JavaScript has not: `!`, `as T`, `: T`. */
+/** TypeScript syntax that transpilation erases: `!`, `as T`, `: T`. */
 const ERASED = /^(?:!(?!=)|\s*\bas\s+[\w.]+(?:\[\])*|\??\s*:\s*[\w.]+(?:\[\])*(?=\s*[=,)]))/;
 
-/** Reads on in the user's line as long as it says the same as `written`, blanks and types aside. */
+/** Advances through the user's line while it matches `written`, ignoring whitespace and types. */
 function follow(line: string, from: number, written: string): Followed {
   let column = from;
   let at = 0;
@@ -106,7 +106,7 @@ function isSame(a: string, b: string): boolean {
   return a === b || (`'"\``.includes(a) && `'"\``.includes(b));
 }
 
-/** As much of what is meant as stands on that line; one word or sign where a tool wrote it differently. */
+/** Length of the part of `meant` that is on the line; one word or character when a tool rewrote it. */
 function widthOf(line: string, column: number, meant: string): number {
   const { column: reached, isAny } = follow(line, column, meant);
   const word = /^(?:[\w$.]+|.)/.exec(line.slice(column))?.[0].length ?? 1;

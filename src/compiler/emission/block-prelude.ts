@@ -1,4 +1,4 @@
-// What a kernel with barriers stands on. The CPU device's side is regions.h of the shim: these are CUDA's.
+// CUDA definitions of the macros that a kernel with barriers uses. The CPU device's definitions are in the shim's regions.h.
 import type { BarrierScope, KernelIr } from '../ir/ir.js';
 
 export const BARRIER_MACROS: Readonly<Record<BarrierScope, string>> = {
@@ -7,7 +7,7 @@ export const BARRIER_MACROS: Readonly<Record<BarrierScope, string>> = {
   grid: 'MR_SYNC_GRID()',
 };
 
-/** `indexRank`: a launch has as many dimensions as the kernel has indices; where it has none, any. */
+/** `indexRank`: a launch has as many dimensions as the kernel has indices; a kernel without indices accepts any number. */
 export function blockPrelude(indexRank: KernelIr['indexRank']): string[] {
   const axes = indexRank === 0 ? 3 : indexRank;
   const outside = ['x', 'y', 'z'].slice(0, axes).map((axis, n) => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis}) >= n${n}`);

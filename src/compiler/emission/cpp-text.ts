@@ -1,4 +1,4 @@
-// Pieces of C++ text: types, names, numbers and parentheses.
+// Building blocks of C++ source: types, names, literals and parentheses.
 import type { DType } from '../../core/elements/dtype.js';
 import type { ScalarType } from '../ir/ir.js';
 
@@ -12,7 +12,7 @@ export const CPP_TYPE: Readonly<Record<ScalarType, string>> = {
   f64: 'double',
 };
 
-/** What an element is in memory. bool is one byte, of which only zero and not zero count. */
+/** The storage type of an element. bool is one byte: zero is false, anything else is true. */
 const STORAGE_TYPE: { readonly [D in DType]: string } = {
   bool: 'unsigned char',
   i8: 'signed char',
@@ -23,7 +23,7 @@ const STORAGE_TYPE: { readonly [D in DType]: string } = {
   u32: 'unsigned',
   i64: 'long long',
   u64: 'unsigned long long',
-  // Its bits.
+  // The raw bits of a half.
   f16: 'unsigned short',
   f32: 'float',
   f64: 'double',
@@ -33,7 +33,7 @@ export function storageType(dtype: DType): string {
   return STORAGE_TYPE[dtype];
 }
 
-/** A line of the emitted text, and the offset in the function's text it comes from; -1 for none. */
+/** A line of the emitted source, and the offset in the function's source that it comes from; -1 for none. */
 export interface Line {
   readonly text: string;
   readonly at: number;
@@ -50,7 +50,7 @@ export function indented(lines: readonly string[]): string[] {
   return lines.map((line) => `  ${line}`);
 }
 
-/** One pair of parentheses around the whole, taken off. */
+/** Removes one pair of parentheses around the whole expression. */
 export function stripped(text: string): string {
   if (!text.startsWith('(') || !text.endsWith(')')) return text;
   let depth = 0;
@@ -62,7 +62,7 @@ export function stripped(text: string): string {
   return text.slice(1, -1);
 }
 
-/** A name of JavaScript as one of C: what C does not allow is written as its number. */
+/** Converts a JavaScript identifier to a C identifier: characters that C does not allow become their hexadecimal code. */
 export function sanitized(name: string): string {
   return name.replace(/[^A-Za-z0-9_]/g, (char) => `_${char.charCodeAt(0).toString(16)}`);
 }
@@ -71,7 +71,7 @@ export function funcName(name: string): string {
   return `mr_fn_${sanitized(name)}`;
 }
 
-/** The fewest digits that read back as the same single. */
+/** The fewest digits that parse back to the same float. */
 export function shortestSingle(value: number): string {
   if (!Number.isFinite(value) || Number.isInteger(value)) return String(value);
   for (let digits = 1; digits < 9; digits++) {
@@ -81,17 +81,17 @@ export function shortestSingle(value: number): string {
   return String(Number(value.toPrecision(9)));
 }
 
-/** Element types that are in memory what they are in a register. */
+/** Element types whose storage type is their register type. */
 const PLAIN: readonly DType[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
 
-/** A stored element or argument as a value in a register; `mr_from_f16` is a helper. */
+/** Converts a stored element or argument to its register type. `mr_from_f16` is a helper function. */
 export function fromStorage(dtype: DType, element: string): string {
   if (dtype === 'bool') return `(${element} != 0)`;
   if (dtype === 'f16') return `mr_from_f16(${element})`;
   return PLAIN.includes(dtype) ? element : `(int)${element}`;
 }
 
-/** Of a function of the text. */
+/** A parameter of an emitted function. */
 export interface Parameter {
   readonly type: string;
   readonly name: string;

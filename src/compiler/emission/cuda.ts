@@ -1,8 +1,8 @@
-// Kernel IR to CUDA C++: the one emitter, whose text both devices compile.
+// Emits CUDA C++ from kernel IR, for both devices.
 //
-// Arguments follow the 'shaped' convention: an array is its pointer and one int a dimension; three extents come last,
-// then, in kernels whose blocks wait for each other, the stream's slot, and in those that report, the launch's fault slot
-// and word. Threads beyond the extents leave at once.
+// Arguments follow the 'shaped' convention: an array is a pointer and one int per dimension; three extents come last. A kernel with a grid
+// barrier then takes the stream's slot, and a kernel that reports faults takes the launch's fault slot and fault word. Threads outside the
+// extents return at once.
 import type { Params } from '../../core/kernels/kernel.js';
 import { hasGridBarrier } from '../analysis/barriers.js';
 import { blockPrelude } from './block-prelude.js';
@@ -36,16 +36,16 @@ export interface EmitOptions {
 
 export interface EmittedKernel {
   readonly source: string;
-  /** For each line of the source, the offset in the function's text it comes from; -1 for none. */
+  /** For each line of the source, the offset in the function's source that it comes from; -1 for none. */
   readonly offsets: readonly number[];
 }
 
-/** What its function is called. */
+/** The name of the emitted kernel function. */
 export function entryOf({ name }: KernelIr): string {
   return `${/^\d/.test(name) ? 'k' : ''}${sanitized(name)}_kernel`;
 }
 
-/** Throws KernelTextError for a barrier that not all threads of a block reach. */
+/** Throws KernelTextError when some threads of a block may not reach a barrier. */
 export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): EmittedKernel {
   const { isChecked } = options;
   const plan = planRegions(ir) ?? (isChecked && canSkipChecks(ir) ? oneRegion(ir) : undefined);
@@ -80,18 +80,18 @@ export function emitKernel(ir: KernelIr, params: Params, options: EmitOptions): 
   return { source, offsets: lines.map((line) => line.at) };
 }
 
-/** Can the CPU device find out for a whole block that no thread leaves an array? Then a kernel without barriers is a region too. */
+/** Whether the CPU device can test once per block that no index leaves an array. Then a kernel without barriers becomes a region too. */
 function canSkipChecks(ir: KernelIr): boolean {
   const test = rangeTest(ir.body, new Names(), new Set(), ir.indexRank);
   return test !== undefined && test.holds.length > 0;
 }
 
-/** Has it the two hidden fault parameters? */
+/** Whether the kernel takes the two hidden fault parameters. */
 export function reports(ir: KernelIr, isChecked: boolean): boolean {
   return isChecked || assertionsIn(ir).length > 0;
 }
 
-/** The user's, then the hidden ones. */
+/** The user's parameters, then the hidden ones. */
 export function parametersOf(ir: KernelIr, params: Params, isChecked: boolean, { expressions: { names } }: StatementEmitter): Parameter[] {
   const list: Parameter[] = [];
   for (const [key, param] of Object.entries(params)) {
@@ -109,7 +109,7 @@ export function parametersOf(ir: KernelIr, params: Params, isChecked: boolean, {
   return list;
 }
 
-/** Shared memory as another function takes it. */
+/** Parameters that pass shared memory to another function. */
 function sharedParameters(ir: KernelIr, { expressions: { names } }: StatementEmitter): Parameter[] {
   return ir.arrays.flatMap((array) => {
     if (array.space === 'local') return [];
@@ -118,7 +118,7 @@ function sharedParameters(ir: KernelIr, { expressions: { names } }: StatementEmi
   });
 }
 
-/** Shared memory. Every array of the size that the launch gives is a view of the same bytes. */
+/** Declares shared memory. All dynamic arrays are views of the same bytes. */
 function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter): string[] {
   const lines: string[] = [];
   const dynamic = (array: ArrayRef): string[] => {
@@ -137,7 +137,7 @@ function declaredMemory(ir: KernelIr, { expressions: { names } }: StatementEmitt
   return lines;
 }
 
-/** What one thread does from start to end. */
+/** The body of one thread. */
 function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
   const arrays = ir.arrays.filter((array) => array.space === 'local').map((array) => localArray(array, emitter.expressions));
   const { indexRank } = ir;
@@ -146,7 +146,7 @@ function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
   return [...generated([...guard(indexRank), ...arrays]), ...withTwin(ir.body, place, emitter)];
 }
 
-/** The launch indices in array order (the last is x), and the tail guard. */
+/** The launch indices in array order (the last is x), and the bounds guard for threads outside the extents. */
 function guard(rank: KernelIr['indexRank']): string[] {
   const global = (axis: string): string => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis})`;
   if (rank === 0) return [`if (${global('x')} >= mr_n0 || ${global('y')} >= mr_n1 || ${global('z')} >= mr_n2) return;`];
@@ -155,7 +155,7 @@ function guard(rank: KernelIr['indexRank']): string[] {
   return [...axes.map((axis: Axis) => indexDeclaration(rank, axis)), `if (${tests.join(' || ')}) return;`];
 }
 
-/** A helper: no arrays, so nothing to check. */
+/** Emits a helper function. It has no arrays, so there are no indices to check. */
 export function emitFunc(func: FuncIr, helpers: Set<string>): string[] {
   const emitter = new StatementEmitter(false);
   const { names } = emitter.expressions;

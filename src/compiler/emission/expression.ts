@@ -1,7 +1,7 @@
-// IR expressions to CUDA C++ text.
+// Emits IR expressions as CUDA C++.
 //
-// What cannot stand inside an expression goes before it, as statements: an index check that leaves the kernel, an atomic
-// whose result is used, the arm of a `?:` that must not run. `before` collects them in the order of evaluation.
+// Parts that C++ cannot express inside an expression become statements before it: an index check that leaves the kernel, an atomic whose
+// result is used, the arm of a `?:` that must not run. `before` collects them in evaluation order.
 import { BUILTINS } from '../ir/builtins.js';
 import type { DType } from '../../core/elements/dtype.js';
 import { INDEX_NAMES, Names } from './names.js';
@@ -22,7 +22,7 @@ const ATOMIC_NAMES = {
   cas: 'atomicCAS',
 } as const;
 
-/** How a thread reports an index outside an array, and what it does then. */
+/** How a thread reports an index out of bounds, and how it leaves the kernel. */
 export interface Exit {
   readonly report: string;
   readonly leave: string;
@@ -33,11 +33,11 @@ export class ExpressionEmitter {
   readonly helpers: Set<string> = new Set();
   readonly names: Names;
   exit: Exit = PLAIN_EXIT;
-  /** Statements that must run before the expression in hand. */
+  /** Statements that must run before the current expression. */
   before: string[] = [];
-  /** Indices are checked. */
+  /** Whether array indices are checked. */
   isChecked: boolean;
-  /** Checks already made on the way here, by their text: an enclosing block's hold in the inner one. */
+  /** Checks already emitted, as source, by enclosing block: a check of an outer block also holds in the inner ones. */
   #known: Set<string>[] = [new Set()];
 
   constructor(isChecked: boolean, names: Names = new Names()) {
@@ -52,7 +52,7 @@ export class ExpressionEmitter {
     this.#known.pop();
   }
 
-  /** The statements an expression needs, taken away from here. */
+  /** Collects the statements that an expression needs instead of adding them to `before`. */
   capture<T>(run: () => T): { readonly before: string[]; readonly result: T } {
     const outer = this.before;
     this.before = [];
@@ -64,13 +64,13 @@ export class ExpressionEmitter {
     return { before, result };
   }
 
-  /** A whole expression, without the parentheses around it. */
+  /** Emits a whole expression, without parentheses around it. */
   emit(expr: Expr): string {
     const text = someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'draw') ? this.#inOrder(expr) : this.#text(expr);
     return stripped(text);
   }
 
-  /** With an atomic or a random number inside, loads are taken into temporaries, so that they happen in the order of the text. */
+  /** If the expression contains an atomic or a random draw, loads go into temporaries, which preserves the evaluation order. */
   #inOrder(expr: Expr): string {
     this.#loadsFirst++;
     const text = this.#text(expr);
@@ -79,7 +79,7 @@ export class ExpressionEmitter {
   }
   #loadsFirst = 0;
 
-  /** An element whose index is computed before these are, whatever they do. */
+  /** An element whose index is evaluated before `exprs`, even if those have side effects. */
   elementBefore(array: ArrayRef, indices: readonly Expr[], exprs: readonly Expr[]): string {
     const isOrdered = exprs.some((expr) => someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'draw'));
     if (isOrdered) this.#loadsFirst++;
@@ -141,25 +141,25 @@ export class ExpressionEmitter {
     }
   }
 
-  /** What is done for what it does, whatever it gives. */
+  /** Emits an expression for its side effect; its result is unused. */
   effect(expr: Expr): string {
     if (expr.kind === 'atomic') return this.atomicCall(expr);
     return expr.kind === 'draw' ? this.drawCall(expr) : `(void)(${this.emit(expr)})`;
   }
 
-  /** `atomicAdd(&a[i], v)`, its index checked before. */
+  /** `atomicAdd(&a[i], v)`, after the index check. */
   atomicCall(expr: Extract<Expr, { kind: 'atomic' }>): string {
     const element = this.elementBefore(expr.array, expr.indices, expr.args);
     const args = expr.args.map((arg) => stripped(this.#text(arg)));
     return `${this.atomicName(expr)}(&${element}, ${args.join(', ')})`;
   }
 
-  /** Shared memory has no users outside the block, whose threads are one thread on the CPU device. */
+  /** Shared memory has no users outside the block, and the CPU device runs a block on one thread, so block scope suffices. */
   atomicName({ op, array }: Extract<Expr, { kind: 'atomic' }>): string {
     return `${ATOMIC_NAMES[op]}${array.space === 'parameter' ? '' : '_block'}`;
   }
 
-  /** `mr_random_uniform(state)` */
+  /** Emits `mr_random_uniform(state)`. */
   drawCall(expr: Extract<Expr, { kind: 'draw' }>): string {
     return this.#helper(`mr_random_${expr.draw}`, [this.names.array(expr.array)]);
   }
@@ -182,7 +182,7 @@ export class ExpressionEmitter {
     return name;
   }
 
-  /** An element as an lvalue, after the checks it needs. */
+  /** An array element as an lvalue, after its index checks. */
   element(array: ArrayRef, indices: readonly Expr[]): string {
     const texts = indices.map((index) => {
       const text = this.#text(index);
@@ -194,7 +194,7 @@ export class ExpressionEmitter {
     if (this.isChecked) texts.forEach((text, dimension) => this.#check(array, dimension, text, indices[dimension]!));
     const name = this.names.array(array);
     if (array.rank === 1) return `${name}[${stripped(texts[0]!)}]`;
-    // 64 bits: the elements of an array may outnumber an int where no dimension does. Those that a body declares never do.
+    // Offsets are 64-bit: an array can have more elements than an int can count. Shared and local arrays never do.
     const [first, ...rest] = texts;
     const offset = rest.reduce(
       (sum, text, at) => `${at === 0 ? sum : `(${sum})`} * ${this.names.extent(array, at + 1)} + ${text}`,
@@ -230,10 +230,10 @@ export class ExpressionEmitter {
         return op === '<<' && type === 'i64' ? `(long long)${shifted}` : shifted;
       }
       const count = right.kind === 'const' ? String(right.value & 31) : `(${b} & 31)`;
-      // A signed shift to the left is done on bits.
+      // Signed left shifts are done on unsigned values, because C++ leaves some undefined.
       return op === '<<' && type === 'i32' ? `(int)((unsigned)${a} << ${count})` : `(${a} ${op} ${count})`;
     }
-    // A compiler that may take it that nothing overflows computes an index in 64 bits, where its check has seen 32.
+    // Unsigned arithmetic wraps in 32 bits, which the check covers; the compiler may widen a signed index to 64 bits.
     if (type === 'i32' && this.isChecked && /^[-+*]$/.test(op)) return `(int)((unsigned)${a} ${op} (unsigned)${b})`;
     return `(${a} ${op} ${b})`;
   }
@@ -295,7 +295,7 @@ export class ExpressionEmitter {
     }
   }
 
-  /** A row of the table as it is called; empty for what gives its argument. */
+  /** The C++ function of a builtin; empty for a builtin that returns its argument. */
   spelling(name: string, type: ScalarType): string {
     if (name === 'idiv') return `mr_div_${type}`;
     if (name === 'clz32') return 'mr_clz';
@@ -336,7 +336,7 @@ export class ExpressionEmitter {
   }
 }
 
-/** The invariant of finished IR: every value has a type. */
+/** Finished IR has no untyped values. */
 function decided(type: ValueType): ScalarType {
   if (type === 'int literal' || type === 'float literal' || type === 'bigint literal')
     throw new Error('An untyped value reached the emitter.');
@@ -345,7 +345,7 @@ function decided(type: ValueType): ScalarType {
 
 function wideText(value: bigint, type: ValueType): string {
   if (type === 'u64') return `${value}ull`;
-  // The least has no literal of its own.
+  // C++ has no literal for the smallest i64.
   if (value === -(2n ** 63n)) return '(-9223372036854775807ll - 1)';
   return value < 0n ? `(${value}ll)` : `${value}ll`;
 }

@@ -1,11 +1,11 @@
-// What a kernel stands on whose blocks wait for each other. The CPU device's side is regions.h of the shim: this is CUDA's.
+// CUDA definitions for a kernel with grid barriers. The CPU device's definitions are in the shim's regions.h.
 import { MAX_STREAMS } from '../../protocol/protocol.gen.js';
 
 /**
- * The barrier of the grid. Blocks of which all threads have left are not waited for, which cooperative groups would do; so
- * it counts who has come and who has left in one word, of which one thread sees itself as the last. Launches of a stream
- * follow each other, and each stream has a place of its own, which the last block to leave sets back. Barriers of the block
- * stand behind macros: the CPU device, which does not see this, would take the kernel for a text whose threads wait.
+ * The grid barrier. Unlike cooperative groups, it does not wait for blocks of which all threads have returned: one word counts the blocks
+ * that arrived and those that left, and the thread that completes the count releases the others. Launches of one stream run one after the
+ * other, and each stream has its own counter, which the last block to leave resets. Block barriers are behind macros, because the CPU
+ * device would otherwise treat the kernel as CUDA C++ source whose threads wait for each other.
  */
 export const GRID_PRELUDE: readonly string[] = `#ifndef MILLRACE_CPU_DEVICE
 struct MrGrid {

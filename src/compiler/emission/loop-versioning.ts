@@ -1,9 +1,8 @@
-// A second form of a loop for CUDA. A check in a loop costs more than its comparison: the loads behind it wait. So a
-// thread asks once, before, whether it can leave the bounds of an array, and if not runs the same text without checks.
+// Loop versioning for CUDA. An index check in a loop costs more than its comparison, because the loads behind it wait for it. So a thread
+// tests once, before the loop, whether any index can leave the array, and if not runs a version without checks.
 //
-// The second form also takes rows for as wide as the constants that index them suggest, where they are: in
-// `bodies[k][0]` to `bodies[k][3]` four. Then places within a row and the way to the next one are part of the
-// instruction, and loads of several turns are under way at once.
+// That version also assumes row widths where constants suggest them: `bodies[k][0]` to `bodies[k][3]` suggest 4. Offsets within a row and
+// the row stride then become immediates, and loads of several iterations overlap.
 import type { ArrayRef, Expr, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { bodiesOf, expressionsOf, someExpr, someExprOf, statementsIn } from '../ir/walk.js';
 import { rangeTest } from './ranges.js';
@@ -17,18 +16,18 @@ interface Twin {
   readonly widths: ReadonlyMap<ArrayRef, number>;
 }
 
-/** Where the text stands. */
+/** The position of the emitted statements. */
 export interface Place {
   readonly indexRank: KernelIr['indexRank'];
-  /** Variables that have their values before it and keep them. */
+  /** Variables that are initialised before the statements and that the statements do not change. */
   readonly known: ReadonlySet<Variable>;
-  /** Declares indices and local memory of its own. */
+  /** Lines that declare the indices and local arrays. */
   readonly head: readonly string[];
-  /** Nothing of a thread's own comes into it, other than by `known`, nor out of it. */
+  /** Whether the statements use no per-thread state other than `known`, and set none that later statements use. */
   readonly isClosed: boolean;
 }
 
-/** What one thread does with `body`, in one form or in two. */
+/** Emits `body` for one thread, in one version or two. */
 export function withTwin(body: readonly Stmt[], place: Place, statements: StatementEmitter): Line[] {
   const { expressions } = statements;
   const { names, isChecked } = expressions;
@@ -63,8 +62,8 @@ export function withTwin(body: readonly Stmt[], place: Place, statements: Statem
 }
 
 /**
- * The checked form as a function of its own, and the call of it: false when the thread leaves. Beside it in one function
- * the other form gets a worse schedule from ptxas (n-body on an H200: 3.5 ms in place of 2.6).
+ * Emits the checked version as a function of its own, and returns a call to it, which is false when the thread leaves the kernel. In the
+ * same function, ptxas schedules the unchecked version worse (n-body on an H200: 3.5 ms instead of 2.6).
  */
 function asFunction(body: readonly Stmt[], { known, head }: Place, statements: StatementEmitter): string {
   const { expressions, cuda } = statements;
@@ -89,7 +88,7 @@ function asFunction(body: readonly Stmt[], { known, head }: Place, statements: S
   return `${name}(${parameters.map((one) => one.name).join(', ')})`;
 }
 
-/** The functions on ranges that pieces of text use, for CUDA: the CPU device has a header of them. */
+/** The range functions that the sources use, for CUDA. The CPU device has a header of them. */
 export function rangePrelude(texts: readonly string[]): string[] {
   const used = new Set<string>();
   const note = (text: string): void => {
@@ -115,14 +114,14 @@ function planTwin(
   const widths = guessedWidths(body, inLoops);
   const guesses = [...widths].map(([array, width]) => `${names.extent(array, array.rank - 1)} == ${width}`);
   if (!isChecked) return guesses.length === 0 ? undefined : { makes: [], holds: guesses, widths };
-  // What the text fixes, compilers see by themselves.
+  // Compilers see fixed extents themselves.
   if (![...inLoops].some((array) => array.extents.length === 0)) return undefined;
   const test = rangeTest(body, names, known, indexRank, 'thread');
   if (test === undefined || test.holds.length === 0) return undefined;
   return { makes: test.makes, holds: [...guesses, ...test.holds], widths };
 }
 
-/** Which element of which array: of a load, a store, an atomic operation. */
+/** An array and the indices of a load, store or atomic. */
 interface Access {
   readonly array: ArrayRef;
   readonly indices: readonly Expr[];
@@ -149,7 +148,7 @@ function arraysInLoops(body: readonly Stmt[]): Set<ArrayRef> {
   return arrays;
 }
 
-/** Of those arrays of rows whose last index is a constant wherever it stands. */
+/** Guesses the width of each array with rows whose last index is always a constant. */
 function guessedWidths(body: readonly Stmt[], arrays: ReadonlySet<ArrayRef>): Map<ArrayRef, number> {
   const widths = new Map<ArrayRef, number>();
   for (const stmt of statementsIn(body)) {

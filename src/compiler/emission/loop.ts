@@ -1,23 +1,23 @@
-// A loop of the IR as one of C++.
+// Emits a loop of the IR as a C++ loop.
 import { indented, type Line, nested } from './cpp-text.js';
 import type { Stmt } from '../ir/ir.js';
 
-/** The parts of a loop, as text. */
+/** The parts of a loop as emitted source. */
 export interface LoopText {
   readonly init: readonly Line[];
-  /** `init` is one declaration, which the head of a `for` can hold. */
+  /** `init` is a single declaration, which fits in the head of a `for`. */
   readonly isPlainInit: boolean;
   /** `before` must run before each test. */
   readonly test: { readonly before: readonly string[]; readonly result: string | undefined };
   readonly update: readonly Line[];
-  /** One assignment a line, which the head of a `for` can hold. */
+  /** Each line is one assignment, which fits in the head of a `for`. */
   readonly isPlainUpdate: boolean;
   readonly body: readonly Line[];
 }
 
 /**
- * Plain where test and update are plain expressions. Where they need statements of their own, the loop is written out:
- * what C++ would do in the head is done at the top of the body, so that `continue` still passes it.
+ * Emits a plain `for` or `while` when test and update are plain expressions. Otherwise the test and update become statements at the top of
+ * the body, so that `continue` still runs them.
  */
 export function loopText({ at, tested }: Extract<Stmt, { kind: 'loop' }>, text: LoopText, temporary: () => string): Line[] {
   const { test, update, body } = text;

@@ -1,9 +1,8 @@
-// The names of a kernel's text: each of the user's gets one of C++, unique, and no keyword, since all end in an
-// underscore.
+// Names in emitted source. Each name of the user's maps to a unique C++ name that ends in an underscore, so none is a keyword.
 import { sanitized } from './cpp-text.js';
 import type { ArrayRef, Variable } from '../ir/ir.js';
 
-/** Of the launch's indices, in array order. */
+/** Names of the launch indices, in array order. */
 export const INDEX_NAMES = ['mr_i', 'mr_j', 'mr_k'] as const;
 
 export class Names {
@@ -17,7 +16,7 @@ export class Names {
     return this.#of(this.#variables, variable, variable.name);
   }
 
-  /** A scalar or a pointer, and what the extents of that begin with. */
+  /** The name of a scalar or pointer parameter; an array's extents are named with it as the prefix. */
   parameter(name: string): string {
     return this.#of(this.#parameters, name, name);
   }
@@ -26,7 +25,7 @@ export class Names {
     return array.space === 'parameter' ? this.parameter(array.name) : this.#of(this.#arrays, array, array.name);
   }
 
-  /** One dimension of an array. Only a number of the text is known when the kernel is made. */
+  /** One dimension of an array: a literal when the declaration gives it, else a parameter. */
   extent(array: ArrayRef, dimension: number): string {
     return array.extents.length > 0 ? String(array.extents[dimension]!) : `${this.array(array)}n${dimension}`;
   }

@@ -1,8 +1,8 @@
-// The C++ of random numbers: Philox 4x32-10, which makes the n-th numbers of a sequence from seed, sequence and n alone.
-// The words are those of cuRAND's generator of that name after curand_init(seed, sequence, 0).
+// C++ source of random numbers: Philox 4x32-10, which computes the n-th number of a sequence from the seed, the sequence and n alone. The
+// 32-bit words equal those of cuRAND's Philox after curand_init(seed, sequence, 0).
 //
-// Both devices give the same bits. So whatever is rounded here is rounded by one operation that neither compiler may
-// join with another: a product is only ever a factor, and sums of products are written as fmaf.
+// Both devices give the same bits, so no compiler may contract operations: products are never operands of + or -, and sums of products are
+// written as fmaf.
 
 const fn = (signature: string, body: string): string => `static __device__ __forceinline__ ${signature} {\n${body}\n}`;
 
@@ -28,17 +28,17 @@ export const RANDOM_HELPERS: Readonly<Record<string, string>> = {
     state[3] = a; state[4] = b; state[5] = c; state[6] = d;
   }
   state[2] = drawn + 1u;
-  // Written out, so that the state may live in registers.
+  // No array indexing, so that the state can stay in registers.
   const unsigned at = drawn & 3u;
   return at == 0u ? state[3] : at == 1u ? state[4] : at == 2u ? state[5] : state[6];`,
   ),
-  // 24 bits: every value is a float, and 1 is not among them.
+  // 24 bits, so that every value is exact as a float and 1 does not occur.
   mr_random_uniform: fn(
     'float mr_random_uniform(unsigned* state)',
     '  return (float)(mr_random_u32(state) >> 8) * 5.9604644775390625e-8f;',
   ),
-  // Box and Muller: sqrt(-2 ln u) cos(2 pi v). The logarithm is the series of atanh around 1, for a fraction from
-  // sqrt(1/2) to sqrt(2); the angle is taken to the nearest quarter of the circle, for the series of sine and cosine.
+  // Box-Muller: sqrt(-2 ln u) cos(2 pi v). The logarithm uses the atanh series around 1, for a mantissa from sqrt(1/2) to sqrt(2); the
+  // angle is reduced to the nearest quarter turn, for the sine and cosine series.
   mr_random_normal: fn(
     'float mr_random_normal(unsigned* state)',
     `  const unsigned u = (mr_random_u32(state) >> 8) + 1u;
@@ -63,7 +63,7 @@ export const RANDOM_HELPERS: Readonly<Record<string, string>> = {
   ),
 };
 
-/** What a helper stands on. */
+/** Other helpers that a helper calls. */
 export function randomNeeds(name: string): readonly string[] {
   return name === 'mr_random_uniform' || name === 'mr_random_normal' ? ['mr_random_u32'] : [];
 }

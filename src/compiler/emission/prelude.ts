@@ -1,6 +1,6 @@
-// The C++ that generated text may stand on: small functions, each written only when it is used.
+// Helper functions in C++ that emitted source calls; each is included only when used.
 //
-// No header is included: NVRTC has none, and the CPU build brings CUDA's names by itself.
+// No header is included: NVRTC has none, and the CPU build provides CUDA's names itself.
 
 import { ASSERTION_PARAMETER } from '../../core/channel/build.js';
 import { RANDOM_HELPERS, randomNeeds } from './prelude-random.js';
@@ -11,7 +11,7 @@ function inline(signature: string, body: string): string {
   return `static __device__ __forceinline__ ${signature} { ${body} }`;
 }
 
-/** Least and most as a float, the latter the first beyond; and as what they are. */
+/** Bounds for float comparisons (the upper one is exclusive), and the smallest and largest value as integer literals. */
 const RANGES = {
   int: ['-2147483648.0', '2147483648.0', SIGNED_MIN, '2147483647'],
   unsigned: ['0.0', '4294967296.0', '0u', '4294967295u'],
@@ -20,15 +20,15 @@ const RANGES = {
 } as const;
 
 /**
- * Truncates, saturates, and takes NaN to 0: what the device does by itself, spelt out for the others. There the sign is
- * taken off and put back, because g++ 12 makes a rounding of (float)(int)x, which gives -0 for -0.5.
+ * Truncates, saturates, and converts NaN to 0. The GPU's conversion does this already; the CPU code spells it out. That code removes the
+ * sign and restores it, because g++ 12 turns (float)(int)x into a rounding that gives -0 for -0.5.
  */
 function toInteger(from: 'float' | 'double', to: keyof typeof RANGES, name: string): string {
   const [low, high, lowest, highest] = RANGES[to];
   const suffix = from === 'float' ? 'f' : '';
   const held = (truncated: string): string =>
     `return x != x ? 0 : x <= ${low}${suffix} ? ${lowest} : x >= ${high}${suffix} ? ${highest} : ${truncated};`;
-  // What is at most 0 is done with.
+  // The test above has handled values of at most 0, so no sign is left.
   if (low === '0.0') return inline(`${to} ${name}(${from} x)`, held(`(${to})x`));
   return `static __device__ __forceinline__ ${to} ${name}(${from} x) {
 #ifdef __CUDA_ARCH__
@@ -43,7 +43,7 @@ function extreme(which: 'min' | 'max', type: string, suffix: string): string {
   const op = which === 'min' ? '<' : '>';
   const plain = `return a ${op} b ? a : b;`;
   if (!suffix.startsWith('f')) return inline(`${type} mr_${which}_${suffix}(${type} a, ${type} b)`, plain);
-  // One instruction on the device; the comparison is what CPU compilers vectorise.
+  // One instruction on the GPU. CPU compilers vectorise the comparison.
   const device = `f${which}${suffix === 'f32' ? 'f' : ''}(a, b)`;
   return `static __device__ __forceinline__ ${type} mr_${which}_${suffix}(${type} a, ${type} b) {
 #ifdef __CUDA_ARCH__
@@ -63,7 +63,7 @@ function build(): Record<string, string> {
     mr_round_f64: inline('double mr_round_f64(double x)', 'return floor(x + 0.5);'),
     mr_mix_f32: inline('float mr_mix_f32(float a, float b, float t)', 'return a + (b - a) * t;'),
     mr_mix_f64: inline('double mr_mix_f64(double a, double b, double t)', 'return a + (b - a) * t;'),
-    // Integer division traps on x86 for a zero divisor and for the one quotient that does not fit.
+    // Integer division on x86 traps for a zero divisor and for INT_MIN / -1.
     mr_div_i32: inline('int mr_div_i32(int a, int b)', 'return b == 0 ? 0 : b == -1 ? (int)(0u - (unsigned)a) : a / b;'),
     mr_div_u32: inline('unsigned mr_div_u32(unsigned a, unsigned b)', 'return b == 0u ? 0u : a / b;'),
     mr_rem_i32: inline('int mr_rem_i32(int a, int b)', 'return b == 0 || b == -1 ? 0 : a % b;'),
@@ -87,7 +87,7 @@ function build(): Record<string, string> {
     mr_div_u64: inline('unsigned long long mr_div_u64(unsigned long long a, unsigned long long b)', 'return b == 0u ? 0u : a / b;'),
     mr_rem_i64: inline('long long mr_rem_i64(long long a, long long b)', 'return b == 0 || b == -1 ? 0 : a % b;'),
     mr_rem_u64: inline('unsigned long long mr_rem_u64(unsigned long long a, unsigned long long b)', 'return b == 0u ? 0u : a % b;'),
-    // f16 is in memory only. Rounded to the nearest, as cuda_fp16.h does; NVRTC brings no headers.
+    // f16 exists in memory only. Rounds to nearest even like cuda_fp16.h, which NVRTC does not provide.
     mr_from_f16: `#ifdef __CUDA_ARCH__
 #define MR_FROM_F16(x, bits) asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits))
 #else
@@ -139,15 +139,15 @@ static __device__ __forceinline__ unsigned short mr_to_f16(float x) { unsigned s
 
 const HELPERS: Readonly<Record<string, string>> = { ...build(), ...RANDOM_HELPERS };
 
-/** What a helper itself stands on. */
+/** Other helpers that a helper calls. */
 function needs(name: string): readonly string[] {
   const clamp = /^mr_clamp_(\w+)$/.exec(name);
   return clamp ? [`mr_min_${clamp[1]}`, `mr_max_${clamp[1]}`] : randomNeeds(name);
 }
 
 /**
- * Reports an access outside an array, or an assertion that failed. The first thread to claim the launch's slot describes
- * it; the word tells the host, after the description is visible there. The layout of the slot is the protocol's FaultSlot.
+ * Reports an out-of-bounds access or a failed assertion. The first thread to claim the launch's slot describes the fault there; the word
+ * tells the host, once the description is visible. The slot's layout is FaultSlot of the protocol.
  */
 export const FAULT_PRELUDE: readonly string[] = `struct MrFaultSlot {
   unsigned state, parameter, dimension, limit;
@@ -181,7 +181,7 @@ static __device__ MR_COLD void mr_report(MrFaultSlot* slot, unsigned* word, unsi
             blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z)
 #define MR_FAILED(assertion) MR_FAULT(${ASSERTION_PARAMETER}u, 0u, assertion, 0)`.split('\n');
 
-/** The bytes of dynamic shared memory that the launch gave. The directive hides the assembly from who has none. */
+/** Reads the launch's dynamic shared memory size in bytes. The directive hides the PTX assembly from CPU compilers. */
 export const DYNAMIC_BYTES_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEVICE
 #define MR_DYNAMIC_BYTES(bytes) bytes = mr_dynamic_shared_bytes
 #else
@@ -189,7 +189,7 @@ export const DYNAMIC_BYTES_PRELUDE: readonly string[] = `#ifdef MILLRACE_CPU_DEV
 #endif
 static __device__ __forceinline__ unsigned mr_dynamic_bytes() { unsigned bytes; MR_DYNAMIC_BYTES(bytes); return bytes; }`.split('\n');
 
-/** The text of the helpers used, each after what it needs. */
+/** The source of the helpers used, each after the helpers that it calls. */
 export function helperLines(used: ReadonlySet<string>): string[] {
   const names = new Set<string>();
   for (const name of used) {

@@ -1,21 +1,21 @@
-// Can no thread of a block leave the bounds of an array in a region? On the CPU device that is asked once for the region,
-// by computing with ranges in place of values: then its loop over the threads has no checks in it, and vectorises.
+// Emits the test whether any thread of a block can leave the bounds of an array in a region. The CPU device runs it once per region, with
+// ranges instead of values; if it holds, the loop over the threads needs no checks, and vectorises.
 //
-// An index has a range if it is made of what the block has one of, of the thread's index, of counters of `for` loops and
-// of such values; conditions around an access narrow it. An index without a range leaves the region with its checks.
+// An index has a range if it is computed from block variables, the thread's index, counters of `for` loops and other values with a range;
+// conditions around an access narrow it. A region with an index that has no range keeps its checks.
 import { BOUND, conjuncts, counterOf, endsIn, mirrored, negated } from '../analysis/conditions.js';
 import type { DType } from '../../core/elements/dtype.js';
 import { INDEX_NAMES, type Names } from './names.js';
 import type { ArrayRef, Expr, Stmt, Variable } from '../ir/ir.js';
 import { assignedIn, bodiesOf, expressionsOf, operands } from '../ir/walk.js';
 
-/** C++ of ranges.h in the shim: statements that make ranges, and conditions on them that must all hold. */
+/** C++ that calls the shim's ranges.h: statements that compute ranges, and conditions that must all hold. */
 export interface RangeTest {
   readonly makes: readonly string[];
   readonly holds: readonly string[];
 }
 
-/** What is compared by its identity: a variable, or an index by its name. */
+/** A value compared by identity: a variable, or an index by its name. */
 type Leaf = Variable | string;
 interface Narrowing {
   readonly leaf: Leaf;
@@ -26,7 +26,7 @@ interface Narrowing {
 const AXES = ['x', 'y', 'z'] as const;
 const BOX = ['width', 'height', 'depth'] as const;
 
-/** Whatever is in memory. */
+/** Ranges of the narrow storage types, whatever memory holds. */
 const NARROW: Readonly<Partial<Record<DType, string>>> = {
   u8: 'mr_between(0, 255)',
   i8: 'mr_between(-128, 127)',
@@ -34,10 +34,10 @@ const NARROW: Readonly<Partial<Record<DType, string>>> = {
   i16: 'mr_between(-32768, 32767)',
 };
 
-/** Who asks: a block for all its threads, or a thread for itself, which has its indices declared. */
+/** The scope of the test: a block for all its threads, or a thread for itself, with its indices declared. */
 export type Asking = 'block' | 'thread';
 
-/** Undefined where an index has no range. `shared`: variables that whoever asks has one of. */
+/** Undefined when an index has no range. `shared`: variables with one value in the scope of the test. */
 export function rangeTest(
   body: readonly Stmt[],
   names: Names,
@@ -74,7 +74,7 @@ class Ranges {
     const outer = this.#narrowings;
     for (const stmt of body) {
       this.#statement(stmt);
-      // Whoever comes past has not left.
+      // Threads that continue did not take the branch, so its condition is false for them.
       if (stmt.kind === 'if' && stmt.otherwise.length === 0 && endsIn(stmt.then)) this.#narrow(negated(stmt.test));
       if (stmt.kind === 'assert') this.#narrow(stmt.test);
     }
@@ -107,12 +107,12 @@ class Ranges {
     if (stmt.tested === 'before' && stmt.test !== undefined) this.#narrow(stmt.test);
     this.list(stmt.body);
     this.#narrowings = outer;
-    // What follows the counter's own step sees it beyond its range.
+    // The update changes the counter to a value that may be outside its range.
     if (counter !== undefined) this.#ranges.delete(counter.variable);
     this.list(stmt.update);
   }
 
-  /** Accesses of an expression, each where it happens. */
+  /** Visits the accesses of an expression, under the conditions that guard each. */
   #visit(expr: Expr): void {
     if (expr.kind === 'logical') {
       this.#visit(expr.left);
@@ -173,21 +173,21 @@ class Ranges {
         const leaf = this.#isOne(side) && !this.#isOne(other) ? undefined : this.#leafOf(side);
         const bound = leaf === undefined ? undefined : this.#range(other);
         if (leaf === undefined || bound === undefined) continue;
-        // By a name, or conditions on conditions would grow without end.
+        // A name avoids copying the expression: narrowed ranges inside narrowed ranges would grow without bound.
         const named = BOUND[of].length === 0 ? bound : this.#named(bound);
         this.#narrowings = [...this.#narrowings, ...BOUND[of].map((name) => ({ leaf, function: name, bound: named }))];
       }
     }
   }
 
-  /** Has the block one of it? Then what threads do with it says nothing. */
+  /** Whether the value is the same for the whole block: then a condition on thread values does not narrow it. */
   #isOne(expr: Expr): boolean {
     if (expr.kind === 'variable') return this.#shared.has(expr.variable);
     if (expr.kind === 'index' || expr.kind === 'load' || expr.kind === 'atomic') return false;
     return !(expr.kind === 'thread' && expr.vector === 'threadIdx') && operands(expr).every((operand) => this.#isOne(operand));
   }
 
-  /** What conditions may narrow: it keeps its value from the condition to the access. */
+  /** A value that conditions can narrow, because it does not change between the condition and the access. */
   #leafOf(expr: Expr): Leaf | undefined {
     if (expr.kind === 'index') return `index ${expr.axis}`;
     if (expr.kind === 'thread') return `${expr.vector} ${expr.axis}`;
@@ -201,7 +201,7 @@ class Ranges {
     const leaf = this.#leafOf(expr);
     const narrowings = leaf === undefined ? [] : this.#narrowings.filter((narrowing) => narrowing.leaf === leaf);
     if (range === undefined) {
-      // Of any value, once both of its ends are known.
+      // Any value has a range once conditions bound it on both sides.
       const isFromBelow = expr.type === 'u32' || narrowings.some(({ function: name }) => name === 'mr_at_least' || name === 'mr_above');
       if (!isFromBelow || !narrowings.some(({ function: name }) => name === 'mr_at_most' || name === 'mr_below')) return undefined;
     }

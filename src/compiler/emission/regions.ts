@@ -1,5 +1,5 @@
-// A kernel with barriers as text. On CUDA a region is a block of statements; on the CPU device it is a loop over the
-// threads of the block (regions.h of the shim), and the text outside the regions runs once for the block.
+// Emits a kernel with barriers. On CUDA a region is a block of statements. On the CPU device it is a loop over the threads of the block
+// (the shim's regions.h), and the statements outside the regions run once per block.
 import { BARRIER_MACROS } from './block-prelude.js';
 import type { ExpressionEmitter } from './expression.js';
 import { INDEX_NAMES } from './names.js';
@@ -15,26 +15,26 @@ import { type Place, withTwin } from './loop-versioning.js';
 
 const CUDA_AXES = ['x', 'y', 'z'] as const;
 
-/** `const int mr_i = ...`: an index of the launch, in array order, of which the last is x. */
+/** `const int mr_i = ...`: a launch index; array order, the last is x. */
 export function indexDeclaration(rank: KernelIr['indexRank'], axis: Axis): string {
   const of = CUDA_AXES[rank - 1 - axis]!;
   return `const int ${INDEX_NAMES[axis]} = int(blockIdx.${of} * blockDim.${of} + threadIdx.${of});`;
 }
 
-/** Those of them that a region uses. */
+/** The declarations of the indices that a region uses. */
 export function indexDeclarations(rank: KernelIr['indexRank'], used: ReadonlySet<Axis>): string[] {
   return ([0, 1, 2] as const).filter((axis) => used.has(axis)).map((axis) => indexDeclaration(rank, axis));
 }
 
-/** A region, and what its text depends on. */
+/** A region, and what its emission depends on. */
 export interface RegionParts {
   readonly region: Region;
   readonly storage: RegionStorage;
-  /** Of the region's own statements, those that stand in it. */
+  /** The region's statements, without declarations that only other regions need. */
   readonly body: readonly Stmt[];
-  /** It matters afterwards who has left in it. */
+  /** Whether later code must know which threads returned in this region. */
   readonly isLosing: boolean;
-  /** Whether nobody can leave an array, where ranges can say. */
+  /** The test that no thread leaves an array; undefined when an index has no range. */
   readonly test: RangeTest | undefined;
 }
 
@@ -44,11 +44,11 @@ export class RegionEmitter {
   readonly #storage: Storage;
   readonly #isChecked: boolean;
   readonly #statements: StatementEmitter;
-  /** Regions after which it matters who has left. */
+  /** Regions after which some threads may have returned while others continue. */
   readonly #losing: ReadonlySet<Region>;
   readonly #write: ((parts: RegionParts) => Line[]) | undefined;
 
-  /** `write`: another text for the regions. */
+  /** `write` replaces the emission of regions. */
   constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, write?: (parts: RegionParts) => Line[]) {
     this.#ir = ir;
     this.#write = write;
@@ -81,7 +81,7 @@ export class RegionEmitter {
     return this.#statements.expressions;
   }
 
-  /** Outside the regions all that are left do the same, and leave together. */
+  /** Outside the regions, all remaining threads do the same and leave together. */
   #onceMode(): void {
     this.#expressions.exit = { report: 'MR_FAULT_ALL', leave: 'return;' };
   }
@@ -137,7 +137,7 @@ export class RegionEmitter {
     return loopText(loop, text, () => expressions.names.temporary());
   }
 
-  /** On the CPU device a loop without checks too, for blocks of which nobody is gone nor can leave the bounds of an array. */
+  /** On the CPU device, also emits a loop without checks, for blocks in which no thread has returned and no index can leave an array. */
   #region(region: Region): Line[] {
     const { number } = region;
     const isLosing = this.#losing.has(region);
@@ -163,7 +163,7 @@ export class RegionEmitter {
     const body = [...this.#storage.of.get(region)!.anew, ...region.body];
     const test = rangeTest(body, this.#expressions.names, this.#plan.shared, this.#ir.indexRank);
     if (test !== undefined && this.#isChecked && test.holds.length > 0) return test;
-    // Without checks, what is saved is the question who is gone.
+    // An unchecked region still gains from a version that does not test whether each thread has returned.
     const mayBeGone = this.#plan.regions.some((other) => this.#losing.has(other) && other.number < region.number);
     return mayBeGone && (test !== undefined || !this.#isChecked) ? { makes: [], holds: [] } : undefined;
   }
@@ -180,7 +180,7 @@ export class RegionEmitter {
     return { indexRank: this.#ir.indexRank, known, head: this.#own(storage), isClosed };
   }
 
-  /** What only the region has. */
+  /** Declarations of indices and local arrays that only this region uses. */
   #own({ indices, ownArrays }: RegionStorage): string[] {
     const arrays = ownArrays.map((array) => localArray(array, this.#expressions));
     return [...indexDeclarations(this.#ir.indexRank, indices), ...arrays];
@@ -211,14 +211,14 @@ function fastTest(number: number, test: RangeTest): string[] {
   return [...fastDeclaration(number, test), `if (mr_is_fast_${number}) {`];
 }
 
-/** `bool mr_is_fast_1 = ...`: nobody is gone, and nobody can leave the bounds of an array. */
+/** `bool mr_is_fast_1 = ...`: no thread has returned, and no index can leave an array. */
 export function fastDeclaration(number: number, { makes, holds }: RangeTest): string[] {
   const name = `mr_is_fast_${number}`;
   const ranges = [`if (${name}) {`, ...indented([...makes, `${name} = ${holds.join(' && ')};`]), '}'];
   return [`bool ${name} = !mr_are_some_gone;`, ...(holds.length === 0 ? [] : ranges)];
 }
 
-/** Can a thread leave the kernel in the region? */
+/** Whether a thread can return in the region. */
 export function leaves({ body }: Region, isChecked: boolean): boolean {
   return body.some((stmt) =>
     someStmt(stmt, (inner) => {
@@ -232,7 +232,7 @@ function isAccessing({ kind }: { readonly kind: string }): boolean {
   return kind === 'load' || kind === 'atomic';
 }
 
-/** What a macro that declares an array of a thread's own is given. */
+/** Arguments of the macros that declare per-thread arrays. */
 export function arrayDeclarator(array: ArrayRef, { names }: ExpressionEmitter): string {
   return `${storageType(array.dtype)}, ${names.array(array)}, ${elementsOf(array)}`;
 }

@@ -1,4 +1,4 @@
-// IR statements to CUDA C++ text, as one thread runs them from start to end.
+// Emits IR statements as CUDA C++ for one thread.
 import { ExpressionEmitter } from './expression.js';
 import { loopText } from './loop.js';
 import { Names } from './names.js';
@@ -6,22 +6,22 @@ import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './cpp-
 import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Assertion } from '../ir/walk.js';
 
-/** What stands before a kernel on CUDA alone (loop-versioning.ts). */
+/** Source emitted before a kernel on CUDA only (loop-versioning.ts). */
 export interface CudaText {
-  /** The kernel's parameters and shared memory, as another function takes them. */
+  /** The kernel's parameters and shared memory, as parameters of another function. */
   readonly parameters: Parameter[];
-  /** Text that uses functions on ranges. */
+  /** Source that calls range functions. */
   readonly rangeText: string[];
-  /** Functions that the kernel calls, and how many. */
+  /** Functions that the kernel calls, and their count. */
   readonly outlined: Line[];
   functions: number;
 }
 
 export class StatementEmitter {
   readonly expressions: ExpressionEmitter;
-  /** Variables that exist before their declaration is reached. */
+  /** Variables that are declared before their declaration statement. */
   readonly declared: Set<Variable> = new Set();
-  /** A report names an assertion by its place here. */
+  /** A fault report identifies an assertion by its index here. */
   readonly #assertions: readonly Assertion[];
   readonly cuda: CudaText = { parameters: [], rangeText: [], outlined: [], functions: 0 };
 
@@ -42,7 +42,7 @@ export class StatementEmitter {
     return [...this.taken(stmt.at), ...own];
   }
 
-  /** What the last expression needs before it. */
+  /** The statements that the last expression needs before it. */
   taken(at: number): Line[] {
     const { before } = this.expressions;
     this.expressions.before = [];
@@ -81,7 +81,7 @@ export class StatementEmitter {
       }
       case 'if': {
         const test = expressions.emit(stmt.test);
-        // The checks of the test stand before the arms, whose own must not be mixed with them.
+        // The test's checks come before the arms, and must not mix with the arms' own checks.
         const before = this.taken(at);
         const then = nested(this.block(stmt.then));
         const otherwise = stmt.otherwise.length === 0 ? [] : [...line('} else {'), ...nested(this.block(stmt.otherwise))];
@@ -101,7 +101,7 @@ export class StatementEmitter {
 
   #store(stmt: Extract<Stmt, { kind: 'store' }>): string {
     const { array, indices, value } = stmt;
-    // The index is computed before the value, as the text reads.
+    // The index is evaluated before the value, in source order.
     const element = this.expressions.elementBefore(array, indices, [value]);
     const text = this.expressions.emit(value);
     const type = storageType(array.dtype);
@@ -113,7 +113,7 @@ export class StatementEmitter {
     return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;
   }
 
-  /** One call, so that lines of different threads do not mix. */
+  /** A single call, so that lines of different threads do not interleave. */
   #print(parts: readonly (string | Expr)[]): string {
     const values: string[] = [];
     const format = parts.map((part) => {
@@ -149,7 +149,7 @@ const CONVERSIONS: Readonly<Record<ScalarType, string>> = {
   f64: '%g',
 };
 
-/** Text between double quotes. Octal escapes end after three digits, whatever follows. */
+/** Content of a string literal. Octal escapes have three digits, so a following digit does not extend them. */
 function escaped(text: string): string {
   return [...Buffer.from(text)]
     .map((byte) => {

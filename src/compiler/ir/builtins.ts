@@ -1,7 +1,6 @@
-// The functions of the language: one row each, with its type rule and its spelling in CUDA C++.
+// Functions of the kernel language: one row each, with the type rule and the CUDA C++ spelling.
 //
-// A spelling that begins with `mr_` is a helper of prelude.ts; the others are CUDA's own, and the CPU build's CUDA
-// header provides them.
+// A spelling that begins with `mr_` is a helper of prelude.ts; the others are CUDA's own, and the CPU build's CUDA header defines them.
 import type { ScalarType } from './ir.js';
 
 /**
@@ -17,7 +16,7 @@ export interface Builtin {
   /** Number of arguments; `many` is two or more, taken pairwise. */
   readonly arity: 1 | 2 | 3 | 'many';
   readonly cuda: { readonly [T in Exclude<ScalarType, 'bool'>]?: string };
-  /** The same on numbers of the text, where that is not `Math[name]`. */
+  /** The function on literals, where it differs from `Math[name]`. */
   readonly fold?: (...args: number[]) => number;
 }
 
@@ -72,7 +71,7 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   atanh: float('atanh'),
   rsqrt: { rule: 'float', arity: 1, cuda: { f32: 'rsqrtf', f64: 'rsqrt' }, fold: (v) => 1 / Math.sqrt(v) },
   fma: { rule: 'float', arity: 3, cuda: { f32: 'fmaf', f64: 'fma' } },
-  // Rows of BIT_FUNCTIONS: typed by their results.
+  // Rows of BIT_FUNCTIONS, typed by their results.
   popcount: { rule: 'number', arity: 1, cuda: { i32: '__popc' } },
   floatBits: { rule: 'number', arity: 1, cuda: { u32: '__float_as_uint' } },
   bitsFloat: { rule: 'number', arity: 1, cuda: { f32: '__uint_as_float' } },
@@ -90,7 +89,7 @@ export const MATH_NUMBERS: Readonly<Record<string, number>> = {
   SQRT1_2: Math.SQRT1_2,
 };
 
-/** Rows that are no members of `Math`. */
+/** Rows that JavaScript's `Math` does not have. */
 export const ABSENT_IN_MATH: readonly string[] = ['clamp', 'mix', 'rsqrt', 'fma', 'popcount', 'floatBits', 'bitsFloat'];
 
 interface BitFunction {
@@ -98,7 +97,7 @@ interface BitFunction {
   readonly from: ScalarType;
   readonly to: ScalarType;
 }
-/** Functions whose arguments and results are of one type each. */
+/** Functions with one fixed argument type and one fixed result type. */
 export const BIT_FUNCTIONS: Readonly<Record<string, BitFunction>> = {
   'Math.imul': { arity: 2, from: 'i32', to: 'i32' },
   'Math.clz32': { arity: 1, from: 'u32', to: 'i32' },
@@ -112,7 +111,7 @@ export function isMathFunction(name: string): boolean {
   return isRow || Object.hasOwn(BIT_FUNCTIONS, `Math.${name}`) || name === 'fround';
 }
 
-/** Functions of the second parameter that give a value. */
+/** Functions of the second parameter that return a value. */
 export const THREAD_FUNCTIONS: readonly string[] = [
   'idiv',
   'min',
@@ -127,19 +126,19 @@ export const THREAD_FUNCTIONS: readonly string[] = [
 ];
 /** Rows that also work on vectors, component by component. */
 export const VECTOR_ROWS: readonly string[] = ['min', 'max', 'clamp', 'mix'];
-/** Functions of vectors alone (vector-functions.ts). */
+/** Functions that take only vectors (vector-functions.ts). */
 export const VECTOR_FUNCTIONS: readonly string[] = ['add', 'sub', 'mul', 'scale', 'dot', 'cross', 'length', 'normalize'];
 export const CASTS: readonly string[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
-/** Element types by name. Those that are also casts are called, the others only named. */
+/** Element types by name. Those that are also casts can be called. */
 export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', 'f16', ...CASTS];
 export const THREAD_VECTORS: readonly string[] = ['threadIdx', 'blockIdx', 'blockDim', 'gridDim', 'globalIdx'];
 export const THREAD_INDICES: readonly string[] = ['i', 'j', 'k'];
 
 /** Functions that declare memory (memory.ts). */
 export const MEMORY_FUNCTIONS: readonly string[] = ['shared', 'sharedDynamic', 'local'];
-/** Declares a generator of random numbers (random.ts). */
+/** The function that declares a random number generator (random.ts). */
 export const RANDOM_FUNCTION = 'rng';
-/** Its state in 32-bit words: seed, sequence, how many numbers were drawn, and four numbers that were made at once. */
+/** Size of the generator's state in 32-bit words: seed, sequence, the count of numbers drawn, and four numbers computed together. */
 export const RANDOM_WORDS = 7;
-/** Functions that are statements of their own (effects.ts). */
+/** Functions that must be statements (effects.ts). */
 export const EFFECT_FUNCTIONS: readonly string[] = ['syncthreads', 'syncwarp', 'gridSync', 'threadfence', 'print', 'assert'];

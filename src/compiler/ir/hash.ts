@@ -1,13 +1,13 @@
-// What a kernel is, apart from how its text was written: which tool shortened its names, put it on one line or counted
-// its branches. Two texts of one kernel have one canonical form, and so one built image (builder.ts).
+// Identifies a kernel independently of how its source is spelled: shortened names, minification and coverage counters do not change its
+// canonical form, so equivalent sources share one compiled image (builder.ts).
 import { createHash } from 'node:crypto';
 import type { ArrayRef, KernelIr, Variable } from './ir.js';
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** The kernel with its locals named by number and without positions. What goes by a key of the user's keeps its name. */
+/** The kernel with numbered locals and without positions. Names that are keys of user objects stay. */
 export function canonical(ir: KernelIr): KernelIr {
-  // A variable, an array or a helper is one object wherever it is used, and stays one.
+  // A variable, array or helper is one object at every use, and stays one.
   const seen = new Map<object, object>();
   let locals = 0;
   const visit = (value: unknown): unknown => {
@@ -27,18 +27,18 @@ export function canonical(ir: KernelIr): KernelIr {
   return visit(ir) as KernelIr;
 }
 
-/** Named by the text, and not by a key of `params`: a tool may have renamed it. */
+/** Whether the name comes from the source rather than from a key of `params`: a minifier may have renamed it. */
 function isLocal(value: object): boolean {
   const { isConst, space }: Partial<Variable & ArrayRef> = value;
   return isConst !== undefined || (space !== undefined && space !== 'parameter');
 }
 
-/** One for all texts of a kernel: sha256, in hexadecimal. Words of an assertion count for nothing: tools space them as they like. */
+/** The hash of the canonical form: sha256, in hexadecimal. It ignores the wording of assertions, which tools reformat. */
 export function irHash(ir: KernelIr): string {
   const text = JSON.stringify(canonical(ir), (key, value: unknown) => {
     if (key === 'text') return undefined;
     if (typeof value === 'bigint') return `bigint ${value}`;
-    // JSON knows neither the infinities and NaN nor the sign of a zero.
+    // JSON has no infinities, NaN or negative zero.
     return typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))
       ? `number ${Object.is(value, -0) ? '-0' : value}`
       : value;

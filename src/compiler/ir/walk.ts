@@ -1,7 +1,7 @@
-// The parts of an expression and of a statement, for those who look through a kernel for something.
+// Traversal of expressions and statements.
 import type { ArrayRef, Expr, KernelIr, Stmt, Variable } from './ir.js';
 
-/** What an expression is made of, in the order of the text. */
+/** The operands of an expression, in source order. */
 export function operands(expr: Expr): readonly Expr[] {
   switch (expr.kind) {
     case 'load':
@@ -29,18 +29,18 @@ export function operands(expr: Expr): readonly Expr[] {
   }
 }
 
-/** The expression, and all that is in it. */
+/** The expression and all its subexpressions. */
 export function* partsOf(expr: Expr): Generator<Expr, void, undefined> {
   yield expr;
   for (const operand of operands(expr)) yield* partsOf(operand);
 }
 
-/** Is it so for the expression or for something in it? */
+/** Whether the test holds for the expression or a subexpression. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
   return test(expr) || operands(expr).some((operand) => someExpr(operand, test));
 }
 
-/** The expressions of a statement itself, not of the statements in it. */
+/** The expressions of a statement, without those of nested statements. */
 export function expressionsOf(stmt: Stmt): readonly Expr[] {
   switch (stmt.kind) {
     case 'declare':
@@ -66,7 +66,7 @@ export function expressionsOf(stmt: Stmt): readonly Expr[] {
   }
 }
 
-/** The lists of statements in a statement. */
+/** The statement lists nested in a statement. */
 export function bodiesOf(stmt: Stmt): readonly (readonly Stmt[])[] {
   switch (stmt.kind) {
     case 'if':
@@ -80,7 +80,7 @@ export function bodiesOf(stmt: Stmt): readonly (readonly Stmt[])[] {
   }
 }
 
-/** Every statement, each before those in it. */
+/** Every statement, each before those nested in it. */
 export function* statementsIn(body: readonly Stmt[]): Generator<Stmt, void, undefined> {
   for (const stmt of body) {
     yield stmt;
@@ -88,17 +88,17 @@ export function* statementsIn(body: readonly Stmt[]): Generator<Stmt, void, unde
   }
 }
 
-/** Is it so for the statement or for one in it? */
+/** Whether the test holds for the statement or a nested one. */
 export function someStmt(stmt: Stmt, test: (stmt: Stmt) => boolean): boolean {
   return test(stmt) || bodiesOf(stmt).some((body) => body.some((inner) => someStmt(inner, test)));
 }
 
-/** Is it so for an expression of the statement or of one in it? */
+/** Whether the test holds for an expression of the statement or of a nested one. */
 export function someExprOf(stmt: Stmt, test: (expr: Expr) => boolean): boolean {
   return someStmt(stmt, (inner) => expressionsOf(inner).some((expr) => someExpr(expr, test)));
 }
 
-/** Arrays that a list of statements may change. */
+/** Arrays that the statements may write. */
 export function writtenArrays(body: readonly Stmt[]): Set<ArrayRef> {
   const written = new Set<ArrayRef>();
   for (const stmt of statementsIn(body)) {
@@ -113,7 +113,7 @@ export function writtenArrays(body: readonly Stmt[]): Set<ArrayRef> {
   return written;
 }
 
-/** What is assigned again after its declaration. */
+/** Variables that the statements assign after their declaration. */
 export function assignedIn(body: readonly Stmt[]): Set<Variable> {
   const assigned = new Set<Variable>();
   for (const stmt of statementsIn(body)) if (stmt.kind === 'assign') assigned.add(stmt.variable);
@@ -122,7 +122,7 @@ export function assignedIn(body: readonly Stmt[]): Set<Variable> {
 
 export type Assertion = Extract<Stmt, { kind: 'assert' }>;
 
-/** A kernel's assertions, in the order of the numbers that reports name them by. */
+/** A kernel's assertions. A fault report identifies each by its index here. */
 export function assertionsIn(ir: KernelIr): Assertion[] {
   return [...statementsIn(ir.body)].filter((stmt) => stmt.kind === 'assert');
 }

@@ -1,4 +1,4 @@
-// Arrays and vectors inside a kernel's body, as TypeScript types.
+// TypeScript types of arrays and vectors inside a kernel's body.
 import type { DType } from '../../core/elements/dtype.js';
 import type { Rank } from '../../core/kernels/kernel.js';
 
@@ -11,7 +11,7 @@ type Numbers = {
 };
 export type ElementIn<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
 
-/** Tells arrays and vectors apart whose elements TypeScript cannot: atomics work on some types only. Never there at run time. */
+/** Distinguishes arrays and vectors by element type, since atomics accept only some types. The property does not exist at run time. */
 declare const ELEMENT: unique symbol;
 
 interface KernelArrayBase<D extends DType, N extends Rank> {
@@ -86,7 +86,7 @@ export interface VectorOf<D extends VectorElement, N extends 2 | 3 | 4> {
   (all: number): Vector<D, N>;
   (from: ReadArray<Exclude<DType, 'bool' | 'i64' | 'u64'>> | Vector<VectorElement, N>): Vector<D, N>;
 }
-/** Of numbers, or of vectors component by component. */
+/** Takes numbers, or vectors component by component. */
 export interface ByComponent {
   (first: number, second: number, ...more: number[]): number;
   (first: bigint, second: bigint, ...more: bigint[]): bigint;

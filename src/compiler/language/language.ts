@@ -1,5 +1,5 @@
-// What a kernel's body sees, as TypeScript types: its arguments, and the thread that runs it. The body never runs as
-// JavaScript; these types only let the user's own compiler check it.
+// TypeScript types of what a kernel's body can use: its arguments and the thread that runs it. The body never runs as JavaScript; the types
+// let the user's TypeScript compiler check it.
 import type { Scalar } from '../../core/elements/dtype.js';
 import type { ArrayParam, Kernel, Params } from '../../core/kernels/kernel.js';
 import type { ElementIn, ReadArray, WriteArray } from './elements.js';
@@ -18,7 +18,7 @@ export type BodyArgs<P extends Params> = {
 
 /** Values fixed when the kernel is made; `specialize` makes another kernel with other values. */
 export type Constants = Readonly<Record<string, number | boolean>>;
-/** What a constant is to the body: its kind, not the value it happens to have. */
+/** The type of a constant in the body: number or boolean, not its literal value. */
 export type ConstantsEnv<C extends Constants> = { readonly [K in keyof C]: C[K] extends boolean ? boolean : number };
 
 type FuncArgs<A extends readonly Scalar[]> = { -readonly [I in keyof A]: A[I] extends Scalar<infer D> ? ElementIn<D> : never };
@@ -27,7 +27,7 @@ export type FuncBody<A extends readonly Scalar[], R extends Scalar> = (...args: 
 
 /** A helper made by `func`, for `KernelOptions.functions`: a `__device__` function, `@wp.func`. */
 export interface Func<A extends readonly Scalar[] = readonly Scalar[], R extends Scalar = Scalar> {
-  /** Tells a helper from other values. */
+  /** Distinguishes a helper from other values. */
   readonly kind: 'func';
   /** The types of the arguments, in order. */
   readonly params: A;
@@ -56,10 +56,10 @@ export interface KernelOptions<C extends Constants = Record<never, never>, F ext
   readonly maxThreadsPerBlock?: number;
 }
 
-/** The thread under the names of constants and functions, which hide its own. */
+/** The thread's members, without those that a constant or function of the same name hides. */
 type Under<Own> = string extends keyof Own ? Thread : keyof Thread & keyof Own extends never ? Thread : Omit<Thread, keyof Own>;
 
-/** The body of a kernel: read as text, never called. */
+/** The body of a kernel: its source is compiled, and it is never called. */
 export type KernelBody<P extends Params, C extends Constants, F extends Funcs> = (
   args: BodyArgs<P>,
   t: Under<ConstantsEnv<C> & FuncsEnv<F>> & ConstantsEnv<C> & FuncsEnv<F>,

@@ -1,4 +1,4 @@
-// The thread that runs a kernel's body, as a TypeScript type: its place, its memory, and the functions of the language.
+// TypeScript type of the thread that runs a kernel's body: its indices, its memory, and the functions of the language.
 import type { DType, DTypeLike, Scalar } from '../../core/elements/dtype.js';
 import type { ByComponent, ElementIn, Vector, VectorElement, VectorOf, WriteArray } from './elements.js';
 
@@ -21,7 +21,7 @@ export interface Index3 {
   /** The slowest axis. */
   readonly z: number;
 }
-/** An array of one dimension that a body writes: a parameter, a row of one, or shared memory. */
+/** A one-dimensional array that a body writes: a parameter, a row of one, or shared memory. */
 type AtomicOf<D extends DType> = WriteArray<D, 1>;
 type Whole = 'i32' | 'u32' | 'u64';
 

@@ -1,4 +1,4 @@
-// Assignments of the text: to variables, to elements and rows of arrays, and to vectors.
+// Lowers assignments to variables, to elements and rows of arrays, and to vectors.
 import type { AnyNode, AssignmentExpression, CallExpression, Expression, Pattern, UpdateExpression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Context, fail, type LocalName, pinned, textOf, type VectorValue } from './context.js';
@@ -12,7 +12,7 @@ import { convert, convertsTo, isFloat, isUntyped, literal, retype, typedConst, v
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
 import { isWide, wideConst } from './wide.js';
 
-/** `array.set(i, j, value)`, or `array.set(i, vector)`, whose components go to the last dimension. */
+/** `array.set(i, j, value)`, or `array.set(i, vector)`, which writes the components along the last dimension. */
 export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], node: CallExpression): void {
   const left = array.rank - given.length;
   const last = node.arguments.at(-1);
@@ -32,7 +32,7 @@ export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], 
     );
 }
 
-/** All components are computed before the first is written, which may be one that another stands on. */
+/** Computes all components before it writes the first, because the value may read the row that it writes. */
 function storeVector(ctx: Context, array: ArrayRef, row: readonly Expr[], value: VectorValue, valueNode: AnyNode, node: AnyNode): void {
   const type = elementType(array);
   if (!convertsTo(value.type, type)) {
@@ -92,7 +92,7 @@ export function lowerAssignment(ctx: Context, node: AssignmentExpression): void 
 
 type NumberTarget = Exclude<Target, { kind: 'vector' }>;
 
-/** The type that an assignment has to come to; undefined while a `let` has none. */
+/** The target's type; undefined while a `let` has none. */
 function typeOf(target: Target): ScalarType | undefined {
   if (target.kind === 'element') return elementType(target.array);
   const { type } = target.kind === 'local' ? target.local.variable : target.vector;
@@ -104,7 +104,7 @@ function fitted(ctx: Context, target: NumberTarget, value: Expr, node: AnyNode):
   return convert(ctx, value, elementType(target.array), node);
 }
 
-/** The right side of `target op= value` in floating point. In integers, and where it would narrow, it is left to the operator. */
+/** Converts the right side of floating-point `target op= value`. Integers and conversions that would narrow are left to the operator. */
 function met(ctx: Context, target: Target, value: Expr, node: AnyNode): Expr {
   const type = typeOf(target);
   return type !== undefined && isFloat(type) && convertsTo(value.type, type) ? retype(ctx, value, type, node) : value;
@@ -128,12 +128,12 @@ export function lowerUpdate(ctx: Context, node: UpdateExpression): void {
   change(ctx, target, node.operator === '++' ? '+' : '-', one, node, node.argument, node.argument);
 }
 
-/** All components are computed before the first is written: `v = cross(v, w)`. */
+/** Computes all components before it writes the first: `v = cross(v, w)`. */
 function assignVector(ctx: Context, target: VectorValue, value: VectorValue, node: AssignmentExpression): void {
   requireAlike(ctx, target, value, node);
   const { list: variables, node: declarator } = target.variables!;
   ctx.assigned.add(declarator);
-  // What a component is made of may have been written by then.
+  // A component that reads an already written one needs a temporary.
   const isKept = (part: Expr, at: number): boolean => !mentions(part, new Set(variables.slice(0, at)));
   const parts = settled(ctx, value, 'next', node.start, isKept);
   variables.forEach((variable, at) => {
@@ -141,7 +141,7 @@ function assignVector(ctx: Context, target: VectorValue, value: VectorValue, nod
   });
 }
 
-/** `target op= value`; an element's indices are computed once. */
+/** `target op= value`; an element's indices are evaluated once. */
 function change(ctx: Context, target: Target, op: string, value: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): void {
   if (target.kind === 'local') {
     if (!target.local.hasValue) fail('K208', leftNode, `'${textOf(ctx, leftNode)}' is read before a value was assigned to it.`);

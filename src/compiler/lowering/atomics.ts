@@ -1,4 +1,4 @@
-// Atomics: which there are, on which element types, and their calls.
+// Lowers atomics, and lists the element types that each supports.
 import type { CallExpression } from 'acorn';
 import type { DType } from '../../core/elements/dtype.js';
 import { argumentsOf } from './calls.js';
@@ -9,7 +9,7 @@ import { convert } from './types.js';
 
 interface Atomic {
   readonly op: AtomicOp;
-  /** CUDA's list for it. */
+  /** Element types that CUDA supports for this atomic. */
   readonly types: readonly DType[];
 }
 
@@ -30,7 +30,7 @@ export function isAtomic(name: string): boolean {
   return Object.hasOwn(ATOMICS, name);
 }
 
-/** `atomicAdd(array, index, value)`: an array of one dimension, or a row. */
+/** `atomicAdd(array, index, value)`, where `array` is a one-dimensional array or a row. */
 export function lowerAtomic(ctx: Context, name: string, node: CallExpression): Expr {
   const { op, types } = ATOMICS[name]!;
   const args = argumentsOf(ctx, node, name, op === 'cas' ? 4 : 3);

@@ -1,4 +1,4 @@
-// Calls of what the language itself has: rows of the builtin table, casts, and functions with rules of their own.
+// Lowers calls of the language's own functions: rows of the builtin table, casts, and functions with special rules.
 import type { CallExpression, Expression } from 'acorn';
 import { isAtomic, lowerAtomic } from './atomics.js';
 import {
@@ -25,7 +25,7 @@ import { isWide } from './wide.js';
 import { lowerByComponent, lowerVectorFunction } from './vector-functions.js';
 import { construct, isVectorType } from './vectors.js';
 
-/** A function of the second parameter or of Math. */
+/** A function of the second parameter or of `Math`. */
 export function lowerBuiltin(ctx: Context, name: string, node: CallExpression): Value {
   if (isVectorType(name)) return construct(ctx, name, node);
   if (VECTOR_FUNCTIONS.includes(name)) return lowerVectorFunction(ctx, name, node);
@@ -36,7 +36,7 @@ export function lowerBuiltin(ctx: Context, name: string, node: CallExpression): 
   return { kind: 'expr', expr: lowerSpecial(ctx, short, name, node) };
 }
 
-/** Functions with rules of their own. */
+/** Functions with special rules. */
 function lowerSpecial(ctx: Context, short: string, name: string, node: CallExpression): Expr {
   if (isAtomic(name)) return lowerAtomic(ctx, name, node);
   if (CASTS.includes(name)) {
@@ -67,7 +67,7 @@ function lowerSpecial(ctx: Context, short: string, name: string, node: CallExpre
   return { kind: 'builtin', type: bits.to, name: short, args };
 }
 
-/** What works on the bits of its arguments: an integer is taken as the other kind of 32 bits, a float must be f32. */
+/** An argument of a bit function: an integer of the other signedness is reinterpreted; a float must be f32. */
 function bitArgument(ctx: Context, name: string, type: ScalarType, argument: Expression): Expr {
   if (type === 'f32') return convert(ctx, lowerExpr(ctx, argument), 'f32', argument);
   const value = lowerSettled(ctx, argument);
@@ -115,7 +115,7 @@ function isWideRow(row: Builtin): boolean {
   return row.cuda.u64 !== undefined;
 }
 
-/** A row of the table on numbers. */
+/** Applies a row of the table to numbers. */
 function applied(
   ctx: Context,
   short: string,

@@ -1,4 +1,4 @@
-// Calls that give a value: builtins, helpers, local arrows, and the methods of arrays.
+// Lowers calls that return a value: builtins, helpers, local arrow functions, and array methods.
 import type { ArrowFunctionExpression, CallExpression, Expression } from 'acorn';
 import { lowerBuiltin } from './builtin-calls.js';
 import { type Binding, type Context, fail, identifierOf, Scope, textOf, type Value } from './context.js';
@@ -8,7 +8,7 @@ import { lowerDraw } from './random.js';
 import { convert, settle, variableExpr } from './types.js';
 import { repeatable, withBinds } from './vectors.js';
 
-/** A call in the place of a value. */
+/** Lowers a call used as a value. */
 export function lowerCall(ctx: Context, node: CallExpression): Value {
   if (node.optional) fail('K301', node, "'?.' is not part of the kernel language: no value of a kernel is undefined.");
   const callee = evaluate(ctx, node.callee);
@@ -28,7 +28,7 @@ export function lowerCall(ctx: Context, node: CallExpression): Value {
   }
 }
 
-/** The arguments, each an expression, as many as wanted. */
+/** The arguments of a call. Fails unless their number is in range and none is a spread. */
 export function argumentsOf(ctx: Context, node: CallExpression, name: string, least: number, most: number = least): readonly Expression[] {
   const count = node.arguments.length;
   if (count < least || count > most) {
@@ -62,7 +62,7 @@ function lowerHelper(ctx: Context, func: FuncIr, node: CallExpression): Expr {
   };
 }
 
-/** The one expression of a local arrow. */
+/** The expression that a local arrow function returns. */
 function arrowResult(ctx: Context, arrow: ArrowFunctionExpression): Expression {
   if (arrow.body.type !== 'BlockStatement') return arrow.body;
   const [only] = arrow.body.body;

@@ -1,22 +1,22 @@
-// State of one pass of lowering over a function, shared by the modules that lower expressions and statements.
+// State of one lowering pass over a function, shared by the modules that lower expressions and statements.
 //
-// A `let` that starts as a bare number gets its type from the first typed value assigned to it, which may stand below
-// the first use. So a function is lowered again until nothing new is learnt (see lower.ts); `resolved` is what is known.
+// A `let` initialised with an untyped literal gets its type from the first typed value assigned to it, which may follow the first use. So
+// lower.ts repeats the pass until it infers nothing new; `resolved` holds the types inferred so far.
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 import type { Constants } from '../language/language.js';
 import type { ArrayRef, Draw, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from '../ir/ir.js';
 
-/** A `let` or `const` in the text. */
+/** A `let` or `const` of the source. */
 export interface LocalName {
   readonly kind: 'local';
   readonly variable: Variable;
-  /** The declarator, which stays the same from pass to pass. */
+  /** The declarator, which is the same object in every pass. */
   readonly node: AnyNode;
   hasValue: boolean;
 }
 
-/** A value computed once, before what it stands in. */
+/** A value that is evaluated once, before the expression that uses it. */
 export interface Binding {
   readonly variable: Variable;
   readonly value: Expr;
@@ -27,13 +27,13 @@ export interface VectorValue {
   readonly kind: 'vector';
   readonly type: ScalarType;
   readonly parts: readonly Expr[];
-  /** What the parts stand on. */
+  /** Values that the parts use. */
   readonly binds: readonly Binding[];
-  /** Of a `let`: what an assignment writes. */
+  /** The variables that an assignment to a `let` writes. */
   readonly variables: { readonly list: readonly Variable[]; readonly node: AnyNode } | undefined;
 }
 
-/** What a name or a part of an expression may stand for. Only `expr`, `local` and `vector` are values at run time. */
+/** What a name or a subexpression may refer to. Only `expr`, `local` and `vector` exist at run time. */
 export type Value =
   | { readonly kind: 'expr'; readonly expr: Expr }
   | LocalName
@@ -43,7 +43,7 @@ export type Value =
   | { readonly kind: 'shape'; readonly array: ArrayRef; readonly from: number }
   | VectorValue
   | { readonly kind: 'thread'; readonly vector: ThreadVector | 'globalIdx' }
-  /** Of random numbers, and what it draws. */
+  /** A random number generator, and its draw methods. */
   | { readonly kind: 'generator'; readonly array: ArrayRef }
   | { readonly kind: 'draw'; readonly array: ArrayRef; readonly draw: Draw }
   /** A row of the builtin table. */
@@ -69,62 +69,62 @@ export class Scope {
   }
 }
 
-/** What is known of a `let` after earlier passes. */
+/** The inferred type of a `let` from earlier passes. */
 export interface Resolution {
   readonly type: ValueType;
-  /** The assignment that decided. */
+  /** The assignment that determined the type. */
   readonly by: AnyNode;
 }
 
-/** What a function's text may refer to. */
+/** Names outside the function that its source may refer to. */
 export interface Surroundings {
-  /** Key of the first parameter to what it is. Empty for a helper. */
+  /** Maps each key of the first parameter to its value. Empty for a helper. */
   readonly args: ReadonlyMap<string, Value>;
   readonly constants: Constants;
   readonly functions: ReadonlyMap<string, FuncIr>;
 }
 
-/** What is left of the work that one kernel may make: local functions can double it with every line. */
+/** Remaining size limits of one kernel: each line with inlined local functions can double the number of expressions. */
 export interface Budget {
-  /** Expressions of this pass, local functions written out. */
+  /** Remaining expressions of this pass, with local functions inlined. */
   ofPass: number;
-  /** Of all passes. */
+  /** Remaining expressions of all passes. */
   ofAll: number;
 }
 
 export interface Context {
   readonly text: string;
   readonly around: Surroundings;
-  /** By declarator. */
+  /** Keyed by declarator. */
   readonly resolved: Map<AnyNode, Resolution>;
-  /** Every `let` with a value, and every one that is assigned another, as far as is known. */
+  /** Every `let` with an initial value, and every `let` known so far to be assigned again. */
   readonly lets: Set<AnyNode>;
   readonly assigned: Set<AnyNode>;
-  /** Those that never are assigned: each is what a `const` is, and tools write one for the other. */
+  /** `let`s that are never assigned again. They lower like `const`, since tools convert one to the other. */
   readonly constants: Set<AnyNode>;
-  /** The whole numbers that untyped locals met first, beside them or where they were put: what they become when nothing else decides. */
+  /** The first integer type that an untyped local was combined with, also where it was inlined: its type if nothing else decides. */
   readonly met: Map<AnyNode, 'i32' | 'u32'>;
-  /** Declarator of each variable still untyped in this pass. */
+  /** The declarator of each variable that is untyped in this pass. */
   readonly untyped: Map<Variable, AnyNode>;
-  /** Something was learnt in this pass, so that another is needed. */
+  /** Whether this pass inferred something, so that another pass is needed. */
   hasLearnt: boolean;
   scope: Scope;
   /** The scope of the body itself, where shared memory is declared. */
   bodyScope: Scope;
-  /** A helper made by `func`: no memory, no barriers. */
+  /** A helper made by `func` has no memory and no barriers. */
   readonly isHelper: boolean;
   /** Shared and local memory declared so far. */
   readonly arrays: ArrayRef[];
-  /** Where statements go. */
+  /** The statement list that receives new statements. */
   out: Stmt[];
-  /** Launch indices used. */
+  /** The number of launch indices used. */
   indexRank: 0 | 1 | 2 | 3;
   readonly calledFuncs: Set<FuncIr>;
-  /** Atomics and random numbers lowered so far. */
+  /** The number of atomics and random draws lowered so far. */
   effects: number;
-  /** Names of parameters were shortened: free names cannot be trusted. */
+  /** A tool shortened the parameters' names, so free names may not be the original ones. */
   isMinified: boolean;
-  /** No: a local has a name that minifiers do not give. */
+  /** Whether some local has a name that minifiers would not choose; then the source is not minified. */
   readonly hasLongNames: boolean;
   readonly expanding: Set<ArrowFunctionExpression>;
   readonly budget: Budget;
@@ -134,13 +134,13 @@ export function fail(code: string, at: { readonly start: number; readonly end: n
   throw new KernelTextError(code, at, message, hint);
 }
 
-/** The text of a node, for messages. */
+/** The source of a node, for messages. */
 export function textOf(ctx: Context, node: AnyNode): string {
   const text = ctx.text.slice(node.start, node.end).replace(/\s+/g, ' ');
   return text.length > 40 ? `${text.slice(0, 37)}...` : text;
 }
 
-/** Lowers into a list of its own, in a scope of its own. */
+/** Lowers into a new statement list and a new scope. */
 export function nested(ctx: Context, run: () => void): Stmt[] {
   const { out, scope } = ctx;
   const inner: Stmt[] = [];
@@ -155,14 +155,14 @@ export function nested(ctx: Context, run: () => void): Stmt[] {
   return inner;
 }
 
-/** A constant local that holds a value which must not be computed twice, or change. */
+/** Stores a value in a constant local, so that it is evaluated once and keeps its value. */
 export function pinned(ctx: Context, name: string, value: Expr, at: number): Expr {
   const variable: Variable = { name, type: value.type, isConst: true };
   ctx.out.push({ kind: 'declare', at, variable, value });
   return { kind: 'variable', type: value.type, variable };
 }
 
-/** The name a pattern binds. */
+/** The identifier that a pattern binds. */
 export function identifierOf(pattern: Pattern, what: string): string {
   if (pattern.type === 'Identifier') return pattern.name;
   const reason = pattern.type === 'AssignmentPattern' ? 'has a default value' : 'is not a plain name';

@@ -1,4 +1,4 @@
-// Declarations: what a name is bound to, and how a `let` without a type gets one.
+// Lowers declarations: what a name is bound to, and how an untyped `let` gets a type.
 import type { AnyNode, ArrayPattern, Expression, ObjectPattern, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
 import { type Context, fail, type LocalName, pinned, textOf, type Value, type VectorValue } from './context.js';
 import { axisOf, evaluate, extentExpr, lowerExpr, placeOf } from './expressions.js';
@@ -54,7 +54,7 @@ function axesOf(ctx: Context, pattern: ObjectPattern, vector: ThreadVector | 'gl
   });
 }
 
-/** `const [height, width] = image.shape`; the first ones, where there are more. */
+/** `const [height, width] = image.shape`; the pattern may omit trailing dimensions. */
 function extentsOf(ctx: Context, pattern: ArrayPattern, { array, from }: ShapeValue): readonly Part[] {
   const left = array.rank - from;
   if (pattern.elements.length > left)
@@ -69,7 +69,7 @@ function plainName(ctx: Context, node: Pattern): string {
   return node.type === 'Identifier' ? node.name : fail('K301', node, `'${textOf(ctx, node)}': only plain names can be declared.`);
 }
 
-/** Binds the keys of a flat pattern to what they name among the parameters or the thread's members. */
+/** Binds the keys of a flat pattern to the parameters or the thread's members. */
 export function bindPattern(ctx: Context, pattern: Pattern, from: 'args' | 'env'): void {
   if (pattern.type !== 'ObjectPattern') fail('K004', pattern, 'A parameter of a body must be a name or a flat destructuring pattern.');
   for (const property of pattern.properties) {
@@ -106,7 +106,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
   }
   const value = leading(ctx, init, (last) => declaredMemory(ctx, name, last) ?? declaredGenerator(ctx, name, last) ?? evaluate(ctx, last));
   if (value.kind === 'array' && value.indices.length < value.array.rank) {
-    // A row: its indices are those of now.
+    // A row keeps the indices that were current at its declaration.
     const indices = value.indices.map((index, at) =>
       isStable(index) ? index : pinned(ctx, `${name}_at${at}`, settle(ctx, index, init), node.start),
     );
@@ -117,7 +117,7 @@ function declare(ctx: Context, node: VariableDeclarator, name: string, init: Exp
     declareVector(ctx, node, name, value, isConst || ctx.constants.has(node));
     return;
   }
-  // What is no number cannot be assigned again, though a minifier may write `let`.
+  // Only numbers can be reassigned, although a minifier may write `let` for other values.
   if (value.kind !== 'expr' && value.kind !== 'local' && value.kind !== 'array') {
     ctx.scope.define(name, value);
     return;
@@ -133,13 +133,13 @@ function lowerValue(ctx: Context, value: Value, node: Expression): Expr {
 }
 
 function declareConst(ctx: Context, node: VariableDeclarator, name: string, expr: Expr, init: Expression): void {
-  // A number of the text stays one under its name; so does what never changes and costs nothing to name again.
+  // A literal stays untyped under its name. An expression that never changes and costs nothing is inlined at each use.
   if (isStable(expr)) {
     ctx.scope.define(name, { kind: 'expr', expr });
     return;
   }
-  // Numbers of the text take the type of what they meet under their name as they would in its place, where a tool may
-  // put them: only what they depend on is fixed here.
+  // An untyped expression takes its type from each use, as if it were written there, because a minifier may inline it. Only its typed
+  // operands are evaluated here.
   if (isUntyped(expr.type) && !isOpen(ctx, expr) && hasFewerParts(expr, MAX_REPEATED_PARTS)) {
     ctx.scope.define(name, { kind: 'expr', expr: withPinned(ctx, expr, name, node.start) });
     return;
@@ -150,7 +150,7 @@ function declareConst(ctx: Context, node: VariableDeclarator, name: string, expr
   ctx.out.push({ kind: 'declare', at: node.start, variable, value: known });
 }
 
-/** An expression that is written again wherever its name stands must stay small: one inside another doubles. */
+/** Size limit of an expression that is copied to each use of its name: nested copies double in size. */
 const MAX_REPEATED_PARTS = 16;
 
 function hasFewerParts(expr: Expr, most: number): boolean {
@@ -166,7 +166,7 @@ function hasFewerParts(expr: Expr, most: number): boolean {
   return count(expr);
 }
 
-/** An untyped expression that can be written anywhere: its typed parts are computed now. */
+/** An untyped expression that can be copied to its uses: its typed operands are evaluated here. */
 function withPinned(ctx: Context, expr: Expr, name: string, at: number): Expr {
   const part = (inner: Expr): Expr => withPinned(ctx, inner, name, at);
   if (!isUntyped(expr.type)) return isStable(expr) ? expr : pinned(ctx, name, expr, at);
@@ -195,7 +195,7 @@ function declareLet(ctx: Context, node: VariableDeclarator, name: string, expr: 
   ctx.out.push({ kind: 'declare', at: node.start, variable, value });
 }
 
-/** Of a `const` what never changes and costs nothing stays as it is; of a `let` every component is a variable. */
+/** Inlines constant components of a `const` that cost nothing; every component of a `let` is a variable. */
 function declareVector(ctx: Context, node: VariableDeclarator, name: string, value: VectorValue, isConst: boolean): void {
   const parts = settled(ctx, value, name, node.start, isConst ? isStable : () => true);
   if (isConst) {
@@ -211,7 +211,7 @@ function declareVector(ctx: Context, node: VariableDeclarator, name: string, val
   ctx.scope.define(name, { ...value, parts: variables.map(variableExpr), binds: [], variables: { list: variables, node } });
 }
 
-/** An untyped `let` takes the type of the first typed value that it is assigned. */
+/** An untyped `let` takes the type of the first typed value assigned to it. */
 export function learn(ctx: Context, local: LocalName, value: Expr, node: AnyNode): void {
   const now = ctx.resolved.get(local.node)?.type ?? local.variable.type;
   if (!isUntyped(now) || value.type === 'int literal' || value.type === now) return;
@@ -219,7 +219,7 @@ export function learn(ctx: Context, local: LocalName, value: Expr, node: AnyNode
   ctx.hasLearnt = true;
 }
 
-/** A value as what a variable holds; where it does not convert, the assignment that typed the variable is named. */
+/** Converts a value to a variable's type; the error for an impossible conversion names the assignment that determined the type. */
 export function converted(ctx: Context, local: LocalName, value: Expr, node: AnyNode): Expr {
   const { type, name } = local.variable;
   if (isUntyped(type)) return value;

@@ -1,4 +1,4 @@
-// Calls that are statements of their own: barriers, fences, print and assert.
+// Lowers calls that must be statements: barriers, fences, print and assert.
 import type { CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Context, fail, pinned, textOf } from './context.js';
@@ -9,7 +9,7 @@ import { settled } from './vectors.js';
 
 const BARRIERS: Readonly<Record<string, BarrierScope>> = { syncwarp: 'warp', syncthreads: 'block', gridSync: 'grid' };
 
-/** One of EFFECT_FUNCTIONS, as a statement. */
+/** Lowers a call of one of EFFECT_FUNCTIONS. */
 export function lowerEffectCall(ctx: Context, name: string, node: CallExpression): void {
   const at = node.start;
   const scope = BARRIERS[name];
@@ -29,7 +29,7 @@ export function lowerEffectCall(ctx: Context, name: string, node: CallExpression
   ctx.out.push(scope === undefined ? { kind: 'fence', at } : { kind: 'barrier', at, scope });
 }
 
-/** The line's parts: a space between the arguments, nothing inside a template, words beside words as one. */
+/** The parts of a printed line: a space between arguments, none inside a template, and adjacent strings joined. */
 function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
   const before = ctx.effects;
   let parts: (string | Expr)[] = [];
@@ -42,7 +42,7 @@ function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
     if (at > 0) add(' ');
     const declared = ctx.out.length;
     const own = partsOf(ctx, argument);
-    // What a vector stands on is declared before the line, and so is then what stands before the vector.
+    // A vector's temporaries are declared before the line, so earlier values go into temporaries first, which keeps the evaluation order.
     const mine = ctx.out.splice(declared);
     if (mine.length > 0) parts = computed(ctx, parts, node.start);
     ctx.out.push(...mine);
@@ -51,7 +51,7 @@ function printed(ctx: Context, node: CallExpression): (string | Expr)[] {
   return ctx.effects > before ? computed(ctx, parts, node.start) : parts;
 }
 
-/** Values in the order of the text, before what comes next. */
+/** Evaluates values into temporaries, in source order. */
 function computed(ctx: Context, parts: readonly (string | Expr)[], at: number): (string | Expr)[] {
   return parts.map((part) => (typeof part === 'string' || isStable(part) ? part : pinned(ctx, 'part', part, at)));
 }
@@ -65,7 +65,7 @@ function partsOf(ctx: Context, node: Expression): (string | Expr)[] {
   });
 }
 
-/** A vector is its components in parentheses. */
+/** A vector prints as its components in parentheses. */
 function valueParts(ctx: Context, node: Expression): (string | Expr)[] {
   const value = evaluate(ctx, node);
   if (value.kind !== 'vector') return [valueOrWord(ctx, asExpr(ctx, value, node), node)];
@@ -73,7 +73,7 @@ function valueParts(ctx: Context, node: Expression): (string | Expr)[] {
   return ['(', ...parts.flatMap((part, at) => (at === 0 ? [part] : [', ', part])), ')'];
 }
 
-/** A value, which the device writes; a number or a truth of the text is a word already. */
+/** A value that the device formats; a literal number or boolean becomes a string here. */
 function valueOrWord(ctx: Context, value: Expr, node: Expression): string | Expr {
   if (value.kind === 'const' && value.type === 'bool') return String(value.value !== 0);
   if ((value.kind === 'const' || value.kind === 'wide') && isUntyped(value.type)) return String(value.value);

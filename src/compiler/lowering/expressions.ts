@@ -1,4 +1,4 @@
-// Expressions of the text to typed IR: names, literals, operators, array accesses.
+// Lowers expressions to typed IR: names, literals, operators, array accesses.
 import type {
   AnyNode,
   BinaryExpression,
@@ -37,14 +37,14 @@ import { asVector, component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;
 
-/** A value at run time. */
+/** A run-time value. */
 export function lowerExpr(ctx: Context, node: AnyExpression): Expr {
   return asExpr(ctx, evaluate(ctx, node), node);
 }
 
 /**
- * A value for a place whose type is known: `fit` converts. The arms of a `?:` convert each by itself, as they would in
- * an `if`, of which a minifier makes one.
+ * Lowers a value whose type its context knows; `fit` converts it. Each arm of a `?:` is converted separately, as in an `if` statement,
+ * because minifiers turn such an `if` into `?:`.
  */
 export function lowerFitted(ctx: Context, node: AnyExpression, fit: (value: Expr, node: AnyNode) => Expr): Expr {
   if (node.type !== 'ConditionalExpression') return fit(lowerExpr(ctx, node), node);
@@ -54,14 +54,14 @@ export function lowerFitted(ctx: Context, node: AnyExpression, fit: (value: Expr
   return chosen(ctx, test, then, otherwise, node);
 }
 
-/** `test ? then : otherwise`. */
+/** Builds `test ? then : otherwise`. */
 function chosen(ctx: Context, test: Expr, then: Expr, otherwise: Expr, node: AnyNode): Expr {
   const type = then.type === 'bool' && otherwise.type === 'bool' ? 'bool' : commonType(ctx, then, otherwise, node);
   if (test.kind === 'const') return meet(ctx, test.value === 0 ? otherwise : then, type, node);
   return { kind: 'select', type, test, then: meet(ctx, then, type, node), otherwise: meet(ctx, otherwise, type, node) };
 }
 
-/** A value at run time whose type is decided. */
+/** A run-time value with a decided type. */
 export function lowerSettled(ctx: Context, node: AnyExpression): Expr {
   return settle(ctx, lowerExpr(ctx, node), node);
 }
@@ -94,7 +94,7 @@ export function elementType(array: ArrayRef): ScalarType {
   return REGISTER_TYPE[array.dtype];
 }
 
-/** Stops before a text of some lines takes all memory. */
+/** Stops a small source from expanding without bound. */
 function spend(ctx: Context, node: AnyNode): void {
   const { budget } = ctx;
   budget.ofPass--;
@@ -107,7 +107,7 @@ function spend(ctx: Context, node: AnyNode): void {
   }
 }
 
-/** Anything an expression may stand for: arrays, functions and namespaces too. */
+/** Evaluates any expression, including those that name arrays, functions and namespaces. */
 export function evaluate(ctx: Context, node: AnyExpression): Value {
   spend(ctx, node);
   switch (node.type) {
@@ -180,7 +180,7 @@ function lowerConditional(ctx: Context, node: ConditionalExpression): Value {
   return { kind: 'expr', expr: chosen(ctx, test, asExpr(ctx, one, node.consequent), asExpr(ctx, other, node.alternate), node) };
 }
 
-/** `NewExpression` as a reader says it. */
+/** `NewExpression` as words for a message. */
 export function words(type: string): string {
   return type.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
 }
@@ -222,7 +222,7 @@ function lowerMember(ctx: Context, node: MemberExpression): Value {
   }
 }
 
-/** `globalIdx` is what everybody writes of the others. */
+/** `globalIdx` expands to `blockIdx * blockDim + threadIdx`. */
 export function placeOf(vector: ThreadVector | 'globalIdx', axis: Axis): Expr {
   if (vector !== 'globalIdx') return { kind: 'thread', type: 'i32', vector, axis };
   const [block, size, thread] = [placeOf('blockIdx', axis), placeOf('blockDim', axis), placeOf('threadIdx', axis)];
@@ -250,7 +250,7 @@ function indexed(ctx: Context, array: ArrayRef, indices: readonly Expr[], node: 
 /** An index: i32 or u32. */
 export function lowerIndex(ctx: Context, node: AnyExpression): Expr {
   const index = lowerExpr(ctx, node);
-  // An index may be of either type, and so says nothing of what has none yet.
+  // Both types are valid indices, so the use as an index does not decide an untyped local's type.
   if (index.type === 'u32' || (index.type === 'int literal' && isOpen(ctx, index))) return index;
   return convert(ctx, index, defaultType(index) === 'u32' ? 'u32' : 'i32', node);
 }
@@ -284,7 +284,7 @@ function extent(ctx: Context, shape: { readonly array: ArrayRef; readonly from: 
   return { kind: 'expr', expr: extentExpr(array, from + at.value) };
 }
 
-/** A number of the text where the body itself says the size. */
+/** The extent; a literal when the body declares the size. */
 export function extentExpr(array: ArrayRef, dimension: number): Expr {
   const size = array.extents[dimension];
   return size === undefined ? { kind: 'extent', type: 'i32', array, dimension } : literal(size);
@@ -317,7 +317,7 @@ function lowerUnary(ctx: Context, node: UnaryExpression): Expr {
 }
 
 function lowerBinary(ctx: Context, node: BinaryExpression): Expr {
-  // `(a / b) | 0` says how the quotient is to be rounded.
+  // In `(a / b) | 0`, the `| 0` asks for integer division.
   if (node.operator === '|' && isZero(node.right)) {
     const quotient = integerQuotient(ctx, node.left, 'idiv');
     if (quotient) return quotient;
@@ -329,7 +329,7 @@ function isZero(node: AnyExpression): boolean {
   return node.type === 'Literal' && node.value === 0;
 }
 
-/** `a / b` of two integers under a rounding; undefined when it is not that. */
+/** `a / b` of two integers with a rounding mode; undefined for any other expression. */
 export function integerQuotient(ctx: Context, node: AnyExpression, rounding: 'idiv' | 'floordiv'): Expr | undefined {
   if (node.type !== 'BinaryExpression' || node.operator !== '/') return undefined;
   const left = lowerExpr(ctx, node.left);

@@ -1,9 +1,8 @@
-// From a parsed function to typed IR: sets the scene, and lowers until every `let` has a type.
+// Lowers a parsed function to typed IR, in passes, until every `let` has a type.
 //
-// A pass that learns a type is repeated, even when it ended in an error: the error may have come from not knowing. When
-// nothing more is learnt, what is still untyped gets its default (i32, u32 if that is what it met, f32 for fractions) and
-// the last pass runs. Each pass settles at least one variable, so it ends. A `let` that no pass has seen assigned is a
-// `const`.
+// A pass that infers a type is followed by another one, even if it ended in an error, since the missing type may have caused the error.
+// Once nothing more is inferred, untyped variables get their default (i32, u32 if first combined with u32, f32 for decimals), and the last
+// pass runs. Each pass types at least one variable, so lowering ends. A `let` that no pass sees reassigned becomes a `const`.
 import type { Pattern } from 'acorn';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { type Context, fail, identifierOf, Scope, type Surroundings, type Value } from './context.js';
@@ -23,12 +22,12 @@ interface Lowered {
   readonly context: Context;
 }
 
-/** Several times what a text of the longest length holds. */
+/** Several times as many as a source of the greatest allowed length contains. */
 const MAX_EXPRESSIONS = 200_000;
-/** Half a second's worth: a chain of variables whose types follow from each other takes a pass for each. */
+/** About half a second of work: in a chain of variables whose types depend on each other, each one takes a pass. */
 const MAX_EXPRESSIONS_OF_ALL_PASSES = 1_000_000;
 
-/** What one pass tells the next. */
+/** State that one pass hands to the next. */
 type Learnt = Pick<Context, 'resolved' | 'lets' | 'assigned' | 'constants' | 'met' | 'budget'>;
 
 function freshContext(text: string, around: Surroundings, isHelper: boolean, hasLongNames: boolean, learnt: Learnt): Context {
@@ -53,7 +52,7 @@ function freshContext(text: string, around: Surroundings, isHelper: boolean, has
   };
 }
 
-/** Lowers until all is typed. `run` lowers the whole function once. */
+/** Repeats passes until everything is typed. `run` lowers the whole function once. */
 function untilTyped({ text, node: root }: ParsedFunction, around: Surroundings, isHelper: boolean, run: (ctx: Context) => void): Lowered {
   const hasLongNames = bindsLongName(root);
   const learnt: Learnt = {
@@ -75,7 +74,7 @@ function untilTyped({ text, node: root }: ParsedFunction, around: Surroundings, 
     }
     if (isTooDeep(error)) throw tooDeep();
     if (ctx.hasLearnt && learnt.budget.ofAll > 0 && learnt.budget.ofPass > 0) continue;
-    // What never is assigned is known at the end only, and not when an error came before it.
+    // Variables that are never reassigned are known only after a complete pass without errors.
     const fixed = error === undefined ? [...learnt.lets].filter((node) => !learnt.assigned.has(node) && !learnt.constants.has(node)) : [];
     if (fixed.length > 0) {
       for (const node of fixed) learnt.constants.add(node);
@@ -112,7 +111,7 @@ function bindParameter(ctx: Context, pattern: Pattern | undefined, from: 'args' 
   else bindPattern(ctx, pattern, from);
 }
 
-/** A kernel's body. */
+/** Lowers a kernel's body. */
 export function lowerKernel(
   name: string,
   parsed: ParsedFunction,
@@ -128,13 +127,13 @@ export function lowerKernel(
     bindParameter(ctx, node.params[1], 'env');
     ctx.scope = ctx.bodyScope = new Scope(ctx.scope);
     if (node.body.type === 'BlockStatement') lowerBody(ctx, node.body.body, undefined);
-    // An arrow without braces: its one expression is a statement.
+    // The expression of an arrow function without braces becomes a statement.
     else lowerBody(ctx, [{ type: 'ExpressionStatement', expression: node.body, start: node.body.start, end: node.body.end }], undefined);
   });
   return { name, body, arrays: context.arrays, funcs: [...context.calledFuncs], indexRank: context.indexRank };
 }
 
-/** A helper's body. */
+/** Lowers a helper's body. */
 export function lowerFunc(name: string, parsed: ParsedFunction, params: readonly ScalarType[], result: ScalarType): FuncIr {
   const { node } = parsed;
   if (node.params.length !== params.length) {

@@ -1,4 +1,4 @@
-// Shared and local memory: arrays that a body declares, each once, with a size that is known when the kernel is made.
+// Lowers declarations of shared and local arrays. The declaration fixes the size, except for dynamic shared memory.
 import type { CallExpression, Expression } from 'acorn';
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { MEMORY_FUNCTIONS, TYPE_NAMES } from '../ir/builtins.js';
@@ -7,7 +7,7 @@ import { type Context, fail, textOf, type Value } from './context.js';
 import { evaluate, lowerExpr } from './expressions.js';
 import { type ArrayRef, type ArraySpace, MAX_SHARED_BYTES } from '../ir/ir.js';
 
-/** What CUDA gives a thread. */
+/** CUDA's limit per thread. */
 const MAX_LOCAL_BYTES = 512 * 1024;
 const MAX_RANK = 3;
 
@@ -19,7 +19,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   rng: 'const random = rng(seed, i);',
 };
 
-/** The memory that `name` is declared to be; undefined when the initial value is something else. */
+/** The array that the initialiser declares; undefined when it is not a memory function. */
 export function declaredMemory(ctx: Context, name: string, init: Expression): Value | undefined {
   if (init.type !== 'CallExpression' || init.optional) return undefined;
   const callee = evaluate(ctx, init.callee);
@@ -29,7 +29,7 @@ export function declaredMemory(ctx: Context, name: string, init: Expression): Va
   return { kind: 'array', array, indices: [] };
 }
 
-/** Memory outside a declaration has no name that a report could use; a generator would begin anew at every number. */
+/** Fails: memory outside a declaration has no name for error reports, and an undeclared generator would restart at every draw. */
 export function misplaced(node: CallExpression, name: string): never {
   return fail('K402', node, `'${name}' is used outside of a declaration.`, `Declare a name for it: ${EXAMPLES[name]}`);
 }
@@ -67,7 +67,7 @@ function elementTypeOf(ctx: Context, what: string, node: Expression): DType {
   return fail(
     'K209',
     node,
-    `'${what}' takes an element type, and '${textOf(ctx, node)}' is none that kernels in TypeScript hold.`,
+    `'${what}' takes an element type, and '${textOf(ctx, node)}' is not an element type of TypeScript kernels.`,
     `The types are ${TYPE_NAMES.join(', ')}.`,
   );
 }

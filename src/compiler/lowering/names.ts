@@ -1,8 +1,8 @@
-// What a name of the text stands for.
+// Resolves the names of the kernel's source.
 //
-// Order: locals and parameters, then free names looked up among constants, helpers, the thread's members and Math. Free
-// names are trusted only when the text is not minified: a mangler may by chance produce a name of ours. It would have
-// shortened the names of the text's own, too.
+// Order: locals and parameters, then free names among constants, helpers, the thread's members and Math. Free names are accepted only when
+// the source is not minified, because a minifier may happen to produce a name that the kernel language has. Shortened local names reveal
+// minification.
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { isAtomic } from './atomics.js';
 import {
@@ -21,10 +21,10 @@ import { SHORT_NAME } from '../source/bindings.js';
 import { boolean, literal } from './types.js';
 import { isVectorType } from './vectors.js';
 
-/** What calls.ts, memory.ts and effects.ts know by name. */
+/** Names that calls.ts, memory.ts and effects.ts handle. */
 const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
 
-/** A name standing alone. */
+/** Resolves a name on its own. */
 export function nameValue(ctx: Context, node: Identifier): Value {
   const { name } = node;
   const local = ctx.scope.lookup(name);
@@ -35,7 +35,7 @@ export function nameValue(ctx: Context, node: Identifier): Value {
   return freeName(ctx, name, node);
 }
 
-/** Is it a name that means nothing here, and so may be a module's namespace? */
+/** Whether the name is undefined here, and so may be a module namespace. */
 export function isUnknown(ctx: Context, name: string): boolean {
   return !ctx.scope.lookup(name) && !['Math', 'Infinity', 'NaN'].includes(name) && !lookup(ctx, name);
 }
@@ -58,12 +58,12 @@ function freeName(ctx: Context, name: string, node: AnyNode): Value {
   return found;
 }
 
-/** A member of the second parameter, or of a module's namespace. */
+/** Resolves a member of the second parameter or of a module namespace. */
 export function environmentValue(ctx: Context, name: string, node: AnyNode): Value {
   return lookup(ctx, name) ?? refuse(name, node, 'Declare it in { constants } or { functions }.');
 }
 
-/** `module.name`: what a tool makes of an imported name. The launch indices cannot be imported. */
+/** Resolves `module.name`, to which bundlers convert an imported name. The launch indices cannot be imported. */
 export function importedName(ctx: Context, node: MemberExpression, object: string): Value {
   const name = !node.computed && node.property.type === 'Identifier' ? node.property.name : '';
   const found = THREAD_INDICES.includes(name) ? undefined : lookup(ctx, name);
@@ -82,7 +82,7 @@ function refuse(name: string, node: AnyNode, hint: string): never {
   return fail('K101', node, `'${name}' is not known inside the kernel.`, insteadOf(name) ?? hint);
 }
 
-/** What JavaScript has, and kernels have otherwise. */
+/** JavaScript names that kernels spell differently. */
 const INSTEAD: Readonly<Record<string, string>> = {
   isNaN: 'Write v !== v.',
   'Number.isNaN': 'Write v !== v.',
@@ -100,7 +100,7 @@ function insteadOf(name: string): string | undefined {
   return Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
 }
 
-/** A member that JavaScript's Math may have, and that of kernels has not. */
+/** Fails for a member of JavaScript's Math that kernels do not have. */
 export function refuseMath(name: string, node: AnyNode): never {
   return fail('K101', node, `'Math.${name}' is not part of the kernel language.`, insteadOf(`Math.${name}`));
 }

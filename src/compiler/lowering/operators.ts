@@ -1,4 +1,4 @@
-// Operators on values: which types meet, what folds, and what is refused.
+// Lowers operators: common types, constant folding, and errors.
 import type { AnyNode } from 'acorn';
 import { type Context, fail, textOf } from './context.js';
 import { castWide, combineWide, isWide } from './wide.js';
@@ -21,7 +21,7 @@ import {
   variableExpr,
 } from './types.js';
 
-/** Refuses what is no integer. */
+/** Fails unless the operand is an integer. */
 export function integer(ctx: Context, operand: Expr, node: AnyNode, op: string): Expr {
   if (isInteger(operand.type)) return operand;
   const hint = operand.type === 'bool' ? 'Use && and || on conditions.' : `Write i32(${textOf(ctx, node)}) first.`;
@@ -52,7 +52,7 @@ export function divideIntegers(ctx: Context, left: Expr, right: Expr, rounding: 
   return { kind: 'builtin', type: decided, name: rounding === 'floordiv' && decided === 'u32' ? 'idiv' : rounding, args };
 }
 
-/** One binary operator on two values: what `a + b` and `a += b` share. */
+/** Applies a binary operator to two values; `a + b` and `a += b` share it. */
 export function combine(ctx: Context, op: string, left: Expr, right: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): Expr {
   const comparison = COMPARISONS[op];
   if (isWide(left.type) || isWide(right.type)) return combineWide(ctx, op, comparison, left, right, node);
@@ -129,7 +129,7 @@ function bitwise(ctx: Context, op: string, left: Expr, right: Expr, leftNode: An
   }
   if (op === '<<' || op === '>>' || op === '>>>') {
     const count = isUntyped(right.type) && !isOpen(ctx, right) ? wrapped(ctx, right, 'i32', rightNode) : right;
-    // A cast, as `k >>> 0` is one: what has no type yet does not become u32 by it.
+    // `>>>` is a cast to u32 like `k >>> 0`, and so does not infer u32 for an untyped variable.
     if (op === '>>>') {
       const value = left.kind === 'const' ? wrapped(ctx, left, 'u32', leftNode) : left;
       return { kind: 'arithmetic', type: 'u32', op: '>>', left: castTo(ctx, value, 'u32', leftNode), right: count };
@@ -149,7 +149,7 @@ function bitwise(ctx: Context, op: string, left: Expr, right: Expr, leftNode: An
   };
 }
 
-/** A number of the text as 32 bits: `x & 0xffffffff` is not out of range. */
+/** A literal reduced to 32 bits, so that `x & 0xffffffff` is in range. */
 function wrapped(ctx: Context, expr: Expr, type: Expr['type'], node: AnyNode): Expr {
   if (isUntyped(type)) return expr;
   if (expr.kind !== 'const' || !isUntyped(expr.type)) return retype(ctx, expr, type, node);
@@ -173,7 +173,7 @@ function foldedBits(op: string, a: number, b: number): number {
   }
 }
 
-/** Whole powers up to this are products. */
+/** Integer powers up to this exponent become multiplications. */
 const EXPANDED_POWER = 4;
 
 function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], node: AnyNode): Expr {
@@ -193,9 +193,9 @@ function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], nod
   return { kind: 'builtin', type: float, name: 'pow', args: [retype(ctx, base, float, node), retype(ctx, exponent, float, node)] };
 }
 
-/** An explicit cast: i32(x), `x | 0`, Math.fround(x). */
+/** Lowers an explicit cast: i32(x), `x | 0`, Math.fround(x). */
 export function castTo(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
-  // A cast says nothing of what a variable is that has no type yet.
+  // A cast does not decide the type of an untyped variable.
   if (isOpen(ctx, expr)) return { kind: 'cast', type, operand: expr };
   if (isWide(expr.type) || isWide(type)) return castWide(ctx, expr, type, node);
   if (expr.kind === 'const' && isUntyped(expr.type)) return typedConst(type, castNumber(expr.value, type));
@@ -209,7 +209,7 @@ function castNumber(value: number, type: ScalarType): number {
   if (type === 'f32') return Math.fround(value);
   if (type === 'f64') return value;
   if (Number.isNaN(value)) return 0;
-  // An integer of the text wraps between i32 and u32, as a cast does; a fraction saturates.
+  // An integer literal wraps between i32 and u32, like a cast at run time; a decimal saturates.
   if (Number.isInteger(value) && Math.abs(value) < 2 ** 32) return type === 'i32' ? value | 0 : value >>> 0;
   const [low, high] = type === 'i32' ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
   return Math.trunc(Math.min(Math.max(value, low), high));

@@ -1,7 +1,6 @@
-// Random numbers: `const r = rng(seed, sequence)` declares a generator, and its members draw from it.
+// Lowers random numbers: `const r = rng(seed, sequence)` declares a generator, and its members draw from it.
 //
-// A generator is local memory of the thread, so that it lives wherever other memory of the thread does; prelude-random.ts
-// says what its words hold.
+// A generator is a local array of the thread, so it is stored like other local memory; prelude-random.ts defines its layout.
 import type { AnyNode, CallExpression, Expression } from 'acorn';
 import { RANDOM_FUNCTION, RANDOM_WORDS } from '../ir/builtins.js';
 import { argumentsOf } from './calls.js';
@@ -13,7 +12,7 @@ import { isInteger, typeName } from './types.js';
 
 const DRAWS: readonly string[] = ['uniform', 'normal', 'u32'];
 
-/** The generator that `name` is declared to be; undefined when the initial value is something else. */
+/** The generator that the initialiser declares; undefined when it is not a call of `rng`. */
 export function declaredGenerator(ctx: Context, name: string, init: Expression): Value | undefined {
   if (init.type !== 'CallExpression' || init.optional) return undefined;
   const callee = evaluate(ctx, init.callee);
@@ -34,20 +33,20 @@ export function declaredGenerator(ctx: Context, name: string, init: Expression):
   return { kind: 'generator', array };
 }
 
-/** A whole number as 32 bits. */
+/** An integer as 32 bits. */
 function word(ctx: Context, node: Expression): Expr {
   const value = lowerSettled(ctx, node);
   if (!isInteger(value.type)) fail('K206', node, `'rng' takes whole numbers, and '${textOf(ctx, node)}' is ${typeName(value.type)}.`);
   return castTo(ctx, value, 'u32', node);
 }
 
-/** `r.uniform`, to be called. */
+/** Resolves `r.uniform` as a callable member. */
 export function generatorMember(ctx: Context, array: ArrayRef, name: string, node: AnyNode): Value {
   if (DRAWS.includes(name)) return { kind: 'draw', array, draw: name as Draw };
   return fail('K101', node, `'${textOf(ctx, node)}' does not exist.`, `A generator has ${DRAWS.join(', ')}.`);
 }
 
-/** `r.uniform()` */
+/** Lowers `r.uniform()`. */
 export function lowerDraw(ctx: Context, array: ArrayRef, draw: Draw, node: CallExpression): Expr {
   argumentsOf(ctx, node, `${array.name}.${draw}`, 0);
   ctx.effects++;

@@ -1,4 +1,4 @@
-// Statements of the text to typed IR.
+// Lowers statements to typed IR.
 import type { AnyNode, CallExpression, Expression, ForStatement, Statement } from 'acorn';
 import { lowerAssignment, lowerSet, lowerUpdate } from './assignments.js';
 import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
@@ -87,7 +87,7 @@ function lowerReturn(ctx: Context, argument: Expression | undefined, node: AnyNo
   ctx.out.push({ kind: 'return', at: node.start, value });
 }
 
-/** `return f(x), void 0` is how minifiers join what is done last and the return. */
+/** Minifiers join the last statement and the return: `return f(x), void 0`. */
 function lowerReturned(ctx: Context, node: Expression, at: AnyNode): void {
   leading(ctx, node, (last) => {
     if (last.type === 'UnaryExpression' && last.operator === 'void') return;
@@ -97,7 +97,7 @@ function lowerReturned(ctx: Context, node: Expression, at: AnyNode): void {
   });
 }
 
-/** `a, b, value`: what stands before the last comma is done first. */
+/** `a, b, value`: lowers the expressions before the last comma as statements. */
 export function leading<T>(ctx: Context, node: Expression, last: (node: Expression) => T): T {
   if (node.type !== 'SequenceExpression') return last(node);
   for (const part of node.expressions.slice(0, -1)) lowerEffect(ctx, part);
@@ -114,7 +114,7 @@ function lowerTest(ctx: Context, node: Expression): Expr {
 function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefined): void {
   let loop: Stmt | undefined;
   const isTop = ctx.scope === ctx.bodyScope;
-  // The names of the head live around the body.
+  // The scope of the loop head's names encloses the body.
   const around = nested(ctx, () => {
     // A minifier may move declarations of the body into the head.
     const { bodyScope } = ctx;
@@ -125,7 +125,7 @@ function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefin
     });
     ctx.bodyScope = bodyScope;
     const test = node.test ? lowerCondition(ctx, node.test) : undefined;
-    // The body comes before the update, so that `let` types are learnt in the order they are read.
+    // The body is lowered before the update, so that `let` types are inferred in the order in which readers see them.
     const body = branch(ctx, node.body, result);
     const update = listed(ctx, () => {
       if (node.update) lowerEffect(ctx, node.update);
@@ -135,7 +135,7 @@ function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefin
   ctx.out.push(...around, loop!);
 }
 
-/** Statements lowered into a list of their own, in the same scope. */
+/** Lowers statements into a new list, in the same scope. */
 function listed(ctx: Context, run: () => void): Stmt[] {
   const { out } = ctx;
   const list: Stmt[] = [];
@@ -160,7 +160,7 @@ function lowerEffect(ctx: Context, node: Expression): void {
     case 'ParenthesizedExpression':
       return lowerEffect(ctx, node.expression);
     case 'LogicalExpression': {
-      // `a && f()` is an if to a minifier.
+      // Minifiers turn an `if` into `a && f()`.
       const test = lowerTest(ctx, node.left);
       const effect = nested(ctx, () => lowerEffect(ctx, node.right));
       const [then, otherwise] = node.operator === '&&' ? [effect, []] : [[], effect];

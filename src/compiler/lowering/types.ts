@@ -1,7 +1,7 @@
-// Type rules: how two operands meet, and what converts to what without a cast.
+// Type rules: the common type of two operands, and the implicit conversions.
 //
-// Numbers in the text have no type (`1`, `1.0` and `1e0` are one text after a bundler); they take the type of what they
-// meet. Nothing narrows silently: a fraction never becomes an integer, nor f64 f32, nor i32 u32.
+// Literals are untyped (bundlers rewrite `1`, `1.0` and `1e0` alike) and take the type of the operand they are combined with. Nothing
+// narrows implicitly: a decimal never becomes an integer, nor f64 f32, nor i32 u32.
 import type { AnyNode } from 'acorn';
 import type { DType } from '../../core/elements/dtype.js';
 import { type Context, fail, textOf } from './context.js';
@@ -12,7 +12,7 @@ const I32_MIN = -(2 ** 31);
 const I32_MAX = 2 ** 31 - 1;
 const U32_MAX = 2 ** 32 - 1;
 
-/** What an element or a scalar argument is in a register. */
+/** The register type of an element or scalar argument. */
 export const REGISTER_TYPE: { readonly [D in DType]: ScalarType } = {
   bool: 'bool',
   i8: 'i32',
@@ -31,7 +31,7 @@ export const REGISTER_TYPE: { readonly [D in DType]: ScalarType } = {
 export function isUntyped(type: ValueType): type is UntypedType {
   return type === 'int literal' || type === 'float literal' || type === 'bigint literal';
 }
-/** Of 32 bits. */
+/** Whether the type is a 32-bit integer. */
 export function isInteger(type: ValueType): boolean {
   return type === 'i32' || type === 'u32' || type === 'int literal';
 }
@@ -39,7 +39,7 @@ export function isFloat(type: ValueType): boolean {
   return type === 'f32' || type === 'f64' || type === 'float literal';
 }
 
-/** A number of the text. */
+/** A literal number. */
 export function literal(value: number): Expr {
   const isWhole = Number.isInteger(value) && value >= I32_MIN && value <= U32_MAX;
   return { kind: 'const', type: isWhole ? 'int literal' : 'float literal', value };
@@ -54,7 +54,7 @@ export function variableExpr(variable: Variable): Expr {
   return { kind: 'variable', type: variable.type, variable };
 }
 
-/** Can it be had without a cast? */
+/** Whether a value converts without a cast. */
 export function convertsTo(from: ValueType, to: ScalarType): boolean {
   if (from === to) return true;
   if (from === 'bool' || to === 'bool') return false;
@@ -64,7 +64,7 @@ export function convertsTo(from: ValueType, to: ScalarType): boolean {
   return from === 'f32' && to === 'f64';
 }
 
-/** A value as a type that it converts to. Untyped expressions take the type all the way down. */
+/** Converts a value to a type that `convertsTo` allows. Untyped expressions take the type recursively. */
 export function retype(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   if (expr.type === type) return expr;
   if (!isUntyped(expr.type)) return { kind: 'cast', type, operand: expr };
@@ -111,14 +111,14 @@ function notFitting(value: number, type: ScalarType, node: AnyNode): never {
   return fail('K206', node, `${value} does not fit ${type}.`, hint);
 }
 
-/** The cast that is missing. Of `a *= b` it is that of the product. */
+/** The cast that a hint suggests. For `a *= b` it casts the product. */
 function castText(ctx: Context, type: ScalarType, node: AnyNode): string {
   if (node.type !== 'AssignmentExpression' || node.operator === '=') return `${type}(${textOf(ctx, node)})`;
   const target = textOf(ctx, node.left);
   return `${target} = ${type}(${target} ${node.operator.slice(0, -1)} ${textOf(ctx, node.right)})`;
 }
 
-/** Converts as an assignment, an argument or an index does. */
+/** Converts implicitly, as an assignment, argument or index does. */
 export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   if (convertsTo(expr.type, type)) return retype(ctx, expr, type, node);
   const shown = `'${textOf(ctx, node)}'`;
@@ -142,20 +142,20 @@ export function convert(ctx: Context, expr: Expr, type: ScalarType, node: AnyNod
   return fail('K207', node, `${shown} is f64 where f32 is needed, and would lose precision.`, `Write ${cast}.`);
 }
 
-/** The type of a value that nothing else decides. */
+/** The type of a value when nothing else decides it. */
 export function defaultType(expr: Expr): ScalarType {
   if (!isUntyped(expr.type)) return expr.type;
   if (expr.type === 'float literal') return 'f32';
   if (expr.type === 'bigint literal') return defaultWide(expr);
   return expr.kind === 'const' && expr.value > I32_MAX ? 'u32' : 'i32';
 }
-/** Gives an untyped value its default. While some `let` has no type yet, what may depend on it is left open. */
+/** Gives an untyped value its default type, but not while an untyped `let` may still decide it. */
 export function settle(ctx: Context, expr: Expr, node: AnyNode): Expr {
   if (!isUntyped(expr.type) || isOpen(ctx, expr)) return expr;
   return retype(ctx, expr, defaultType(expr), node);
 }
 
-/** Could a later pass give it a type that this one does not know? */
+/** Whether a later pass may infer a type that this pass does not know. */
 export function isOpen(ctx: Context, expr: Expr): boolean {
   return isUntyped(expr.type) && expr.kind !== 'const' && expr.kind !== 'wide' && ctx.untyped.size > 0;
 }
@@ -166,7 +166,7 @@ export function typeName(type: ValueType): string {
   return type === 'float literal' ? 'a fraction' : type;
 }
 
-/** The type in which two numbers meet. */
+/** The type to which both numbers convert. */
 export function commonType(ctx: Context, left: Expr, right: Expr, node: AnyNode): ValueType {
   const [a, b] = [left.type, right.type];
   if (a === 'bool' || b === 'bool') {
@@ -195,14 +195,14 @@ function meetLiteral(untyped: UntypedType, type: ScalarType): ScalarType {
   return untyped === 'float literal' && isInteger(type) ? 'f32' : type;
 }
 
-/** Converts to a common type that may itself be untyped. */
+/** Converts to a common type, which may itself be untyped. */
 export function meet(ctx: Context, expr: Expr, type: ValueType, node: AnyNode): Expr {
   if (!isUntyped(type)) return retype(ctx, expr, type, node);
   if (expr.kind === 'const') return { ...expr, type };
   return expr;
 }
 
-/** A condition: bool, or an integer that is not 0. */
+/** A condition: bool, or an integer that is compared with 0. */
 export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
   if (expr.type === 'bool') return expr;
   if (expr.kind === 'const') return boolean(expr.value !== 0);

@@ -1,4 +1,4 @@
-// Functions of vectors. Those that work component by component may be given a number for one of the vectors.
+// Lowers functions of vectors. Those that work component by component accept a number in place of a vector.
 import type { CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Binding, type Context, fail, textOf, type Value, type VectorValue } from './context.js';
@@ -9,7 +9,7 @@ import { asVector, bound, inOrder, makeVector, repeatable, requireAlike, require
 
 const COMPONENTWISE: Readonly<Record<string, ArithmeticOp>> = { add: '+', sub: '-', mul: '*' };
 
-/** One of VECTOR_FUNCTIONS. */
+/** A call of one of VECTOR_FUNCTIONS. */
 export function lowerVectorFunction(ctx: Context, name: string, node: CallExpression): Value {
   const isUnary = name === 'length' || name === 'normalize';
   const nodes = argumentsOf(ctx, node, name, isUnary ? 1 : 2);
@@ -33,7 +33,7 @@ function arithmetic(op: ArithmeticOp, left: Expr, right: Expr): Expr {
   return { kind: 'arithmetic', type: left.type, op, left, right };
 }
 
-/** In the order of the components: a sum that is written otherwise rounds otherwise. */
+/** Adds in the order of the components, because floating-point rounding depends on the order. */
 function dot(left: readonly Expr[], right: readonly Expr[]): Expr {
   return left.map((part, at) => arithmetic('*', part, right[at]!)).reduce((sum, product) => arithmetic('+', sum, product));
 }
@@ -43,7 +43,7 @@ function length(given: VectorValue): Expr {
   return withBinds(binds, { kind: 'builtin', type, name: 'sqrt', args: [dot(parts, parts)] });
 }
 
-/** Of no length: itself, as in NVIDIA Warp. */
+/** A vector of length 0 stays zero, as in NVIDIA Warp. */
 function normalize(given: VectorValue): VectorValue {
   const { type, parts, binds } = repeatable(given);
   if (type === 'bool') throw new Error('A vector of bool.');
@@ -82,7 +82,7 @@ function cross(ctx: Context, first: VectorValue, second: VectorValue, node: Call
   return makeVector(first.type, [minor(1, 2), minor(2, 0), minor(0, 1)], [...left.binds, ...right.binds]);
 }
 
-/** A function of numbers on each component; undefined when no argument is a vector. */
+/** Applies a function of numbers to each component; undefined when no argument is a vector. */
 export function lowerByComponent(
   ctx: Context,
   name: string,
@@ -116,7 +116,7 @@ export function lowerByComponent(
   return makeVector(type, parts, binds);
 }
 
-/** min and max of more than two are taken pairwise. */
+/** min and max of more than two arguments are applied pairwise. */
 function rowOf(name: string, type: VectorValue['type'], args: readonly Expr[]): Expr {
   if (name !== 'min' && name !== 'max') return { kind: 'builtin', type, name, args };
   return args.reduce((left, right) => ({ kind: 'builtin', type, name, args: [left, right] }));

@@ -1,8 +1,7 @@
-// Vectors of two to four numbers: their making and taking apart. A vector is its components from the start, so nothing
-// below the front end knows of it.
+// Lowers vectors of two to four numbers. A vector becomes its components here, so later stages know only scalars.
 //
-// A component may be written into the text wherever the vector is named. So what is expensive, or happens once, is
-// bound to a name first: `binds` stand around every component that is used.
+// A component may be emitted at every use of the vector. So expensive components and those with side effects are bound to a name first:
+// `binds` enclose every component that is used.
 import type { AnyNode, CallExpression, Expression } from 'acorn';
 import { argumentsOf } from './calls.js';
 import { type Binding, type Context, fail, pinned, textOf, type Value, type VectorValue } from './context.js';
@@ -15,7 +14,7 @@ export const COMPONENTS = ['x', 'y', 'z', 'w'] as const;
 const SUFFIXES: Readonly<Record<string, ScalarType>> = { f: 'f32', d: 'f64', i: 'i32', u: 'u32' };
 const NAME = /^vec([234])([fdiu])$/;
 
-/** Is it the name of a vector type, `vec3f`? The types construct their vectors. */
+/** Whether the name is a vector type, such as `vec3f`; calling it constructs a vector. */
 export function isVectorType(name: string): boolean {
   return NAME.test(name);
 }
@@ -28,12 +27,12 @@ export function makeVector(type: ScalarType, parts: readonly Expr[], binds: read
   return { kind: 'vector', type, parts, binds, variables: undefined };
 }
 
-/** Costs nothing to write again. A variable keeps its value while one expression is evaluated. */
+/** Whether repeating the expression costs nothing. A variable keeps its value while one expression is evaluated. */
 function isRepeatable(expr: Expr): boolean {
   return expr.kind === 'variable' || isStable(expr);
 }
 
-/** A value under a name, unless it may be written twice as it is. */
+/** Binds a value to a name, unless it can be repeated as it is. */
 export function bound(binds: Binding[], name: string, value: Expr): Expr {
   if (isRepeatable(value)) return value;
   const variable: Variable = { name, type: value.type, isConst: true };
@@ -41,7 +40,7 @@ export function bound(binds: Binding[], name: string, value: Expr): Expr {
   return variableExpr(variable);
 }
 
-/** The same vector with components that may be written twice. */
+/** The same vector with components that can be repeated. */
 export function repeatable(vector: VectorValue, name = 'v'): VectorValue {
   const binds = [...vector.binds];
   const parts = vector.parts.map((part, at) => bound(binds, `${name}_${COMPONENTS[at]}`, part));
@@ -49,14 +48,14 @@ export function repeatable(vector: VectorValue, name = 'v'): VectorValue {
 }
 
 /**
- * A vector among others of one expression. Where one of them has an effect, all that is computed for them is bound, in
- * the order of the text: a load must not come after an atomic that stands behind it.
+ * A vector among the operands of one expression. If an operand has a side effect, all operands are bound in source order, so that a load
+ * does not move behind an atomic that follows it.
  */
 export function inOrder(ctx: Context, before: number, vector: VectorValue): VectorValue {
   return ctx.effects > before ? repeatable(vector) : vector;
 }
 
-/** A number computed from components: what they stand on is bound around it. */
+/** Wraps a number computed from components in the bindings that they use. */
 export function withBinds(binds: readonly Binding[], body: Expr): Expr {
   return binds.reduceRight<Expr>(
     (inside, { variable, value }) => ({ kind: 'bind', type: inside.type, variable, value, body: inside }),
@@ -64,7 +63,7 @@ export function withBinds(binds: readonly Binding[], body: Expr): Expr {
   );
 }
 
-/** `v.x` */
+/** Lowers `v.x`. */
 export function component(ctx: Context, vector: VectorValue, name: string, node: AnyNode): Expr {
   const part = vector.parts[(COMPONENTS as readonly string[]).indexOf(name)];
   if (part) return withBinds(vector.binds, part);
@@ -73,7 +72,7 @@ export function component(ctx: Context, vector: VectorValue, name: string, node:
   return fail('K101', node, `'${textOf(ctx, node)}' does not exist in a ${vectorName(vector)}.`, hint);
 }
 
-/** In a statement: what the components stand on is declared before it, and `name` holds those that cannot be repeated. */
+/** For statements: declares the bindings first, and stores components that cannot be repeated in variables `name_x` and so on. */
 export function settled(
   ctx: Context,
   vector: VectorValue,
@@ -85,7 +84,7 @@ export function settled(
   return vector.parts.map((part, index) => (isKept(part, index) ? part : pinned(ctx, `${name}_${COMPONENTS[index]}`, part, at)));
 }
 
-/** `vec3f(x, y, z)`, `vec3f(all)`, `vec3f(row)`, `vec3f(otherVector)`. */
+/** Lowers `vec3f(x, y, z)`, `vec3f(all)`, `vec3f(row)` and `vec3f(otherVector)`. */
 export function construct(ctx: Context, name: string, node: CallExpression): VectorValue {
   const match = NAME.exec(name)!;
   const length = Number(match[1]);
@@ -122,7 +121,7 @@ function constructFrom(ctx: Context, name: string, length: number, type: ScalarT
   );
 }
 
-/** `test ? v : w`. What an arm stands on is bound in the arm, once for each component: so it must have no effect. */
+/** Lowers `test ? v : w`. Each component repeats the bindings of its arm, so an arm must have no side effects. */
 export function select(ctx: Context, given: Expr, then: VectorValue, otherwise: VectorValue, node: AnyNode): VectorValue {
   requireAlike(ctx, then, otherwise, node);
   if (given.kind === 'const') return given.value === 0 ? otherwise : then;

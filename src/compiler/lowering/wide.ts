@@ -1,5 +1,4 @@
-// Whole numbers of 64 bits: JavaScript's bigint. They meet their own kind only, in TypeScript as here, and `/` on two of
-// them truncates in both languages.
+// Lowers 64-bit integers, JavaScript's bigint. They combine only with each other, and `/` truncates, as in JavaScript.
 import type { AnyNode } from 'acorn';
 import { type Context, fail, textOf } from './context.js';
 import type { ArithmeticOp, ComparisonOp, Expr, ScalarType, ValueType } from '../ir/ir.js';
@@ -9,12 +8,12 @@ export function isWide(type: ValueType): boolean {
   return type === 'i64' || type === 'u64' || type === 'bigint literal';
 }
 
-/** A number of the text with an `n`, or one of a type. */
+/** A bigint literal, or a constant of a 64-bit type. */
 export function wideConst(type: 'i64' | 'u64' | 'bigint literal', value: bigint): Expr {
   return { kind: 'wide', type, value };
 }
 
-/** Of two operands of which one is wide. */
+/** Combines two operands, at least one of which is a 64-bit integer. */
 export function combineWide(ctx: Context, op: string, comparison: ComparisonOp | undefined, left: Expr, right: Expr, node: AnyNode): Expr {
   const type = commonType(ctx, left, right, node);
   if (comparison) {
@@ -35,7 +34,7 @@ function as(ctx: Context, expr: Expr, type: ValueType, node: AnyNode): Expr {
   return isUntyped(type) ? expr : retype(ctx, expr, type, node);
 }
 
-/** `i64(x)`, `i32(big)`: a cast from or to 64 bits. Fractions saturate, whole numbers wrap. */
+/** `i64(x)`, `i32(big)`: a cast to or from 64 bits. Decimals saturate, integers wrap. */
 export function castWide(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   if (type === 'i64' || type === 'u64') {
     if (expr.kind === 'const') return wideConst(type, truncated(type, expr.value));
@@ -50,7 +49,7 @@ function wrapped(type: 'i64' | 'u64', value: bigint): bigint {
   return type === 'i64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value);
 }
 
-/** A number of the text: what 32 bits hold wraps, as it does between their types. */
+/** A number literal: a value that fits in 32 bits wraps, as between i32 and u32. */
 function truncated(type: 'i64' | 'u64', value: number): bigint {
   if (Number.isNaN(value)) return 0n;
   if (Number.isInteger(value) && Math.abs(value) <= 2 ** 32) return wrapped(type, BigInt(value));
@@ -61,7 +60,7 @@ function truncated(type: 'i64' | 'u64', value: number): bigint {
 
 const LIMITS = { i64: [-(2n ** 63n), 2n ** 63n - 1n], u64: [0n, 2n ** 64n - 1n] } as const;
 
-/** A number of the text as the type that it takes. */
+/** A bigint literal as the given type. */
 export function wideAs(value: bigint, type: ScalarType, node: AnyNode): Expr {
   if (type !== 'i64' && type !== 'u64') throw new Error(`A bigint became ${type}.`);
   const [least, most] = LIMITS[type];
@@ -69,7 +68,7 @@ export function wideAs(value: bigint, type: ScalarType, node: AnyNode): Expr {
   return wideConst(type, value);
 }
 
-/** The type of a bigint that nothing else decides. */
+/** The type of a bigint when nothing else decides it. */
 export function defaultWide(expr: Expr): 'i64' | 'u64' {
   return expr.kind === 'wide' && expr.value > LIMITS.i64[1] ? 'u64' : 'i64';
 }

@@ -1,6 +1,6 @@
-// May blocks that stand side by side along x run as one, row after row? Threads of different blocks come in any order, so
-// they may where nobody asks which block it is in, nor could tell by what others have done. And then: have all values room
-// in narrower lanes?
+// Block fusion: decides whether blocks that are adjacent along x may run as one, row by row. Blocks run in any order, so fusion is safe if
+// no thread uses its block's index and no thread can observe the effects of others. If so, also decides whether all values fit in narrower
+// SIMD lanes.
 import { analyse } from '../analysis/uniformity.js';
 import { Names } from '../emission/names.js';
 import { rangeTest } from '../emission/ranges.js';
@@ -10,9 +10,9 @@ import { type Narrow, narrowest } from './element-width.js';
 import { isNumber, type Strides, stepsIn } from './strides.js';
 
 export interface SimdForm {
-  /** Blocks side by side run as one. */
+  /** Whether adjacent blocks run as one. */
   readonly isTogether: boolean;
-  /** Lanes are narrower than 32 bits. */
+  /** Set when elements are narrower than 32 bits. */
   readonly narrow: Narrow | undefined;
 }
 
@@ -20,22 +20,22 @@ const APART: SimdForm = { isTogether: false, narrow: undefined };
 
 export function formOf(ir: KernelIr, isChecked: boolean): SimdForm {
   if (!mayRunTogether(ir)) return APART;
-  // Checks are asked for a whole run of blocks.
+  // Index checks are tested for a whole run of blocks at once.
   if (isChecked && rangeTest(ir.body, new Names(), new Set(), ir.indexRank) === undefined) return APART;
   const { causeOf } = analyse(ir, { indexRank: ir.indexRank, differing: [] });
   const known = new Map<Expr, boolean>();
   const isVarying = (expr: Expr): boolean => {
     let isKnown = known.get(expr);
-    // What is made of something that differs does so too.
+    // An expression with a varying operand varies.
     if (isKnown === undefined) known.set(expr, (isKnown = operands(expr).some(isVarying) || causeOf(expr) !== undefined));
     return isKnown;
   };
   const strides = stepsIn(ir.body, isVarying);
-  // Rows of one block are too short for more lanes.
+  // Narrow elements need long rows, which a single block does not have.
   return goesAlongRows(ir, isVarying, strides) ? { isTogether: true, narrow: narrowest(ir, isVarying, strides) } : APART;
 }
 
-/** Not where there are loops: what a block's threads load again and again is near for as long as they run together. */
+/** Loops exclude fusion, because data that a block's threads load repeatedly leaves the cache when many blocks run together. */
 function mayRunTogether(ir: KernelIr): boolean {
   if (ir.arrays.length > 0) return false;
   for (const func of ir.funcs) for (const stmt of statementsIn(func.body)) if (stmt.kind === 'loop') return false;
@@ -51,7 +51,7 @@ function asksForBlock(expr: Expr): boolean {
   return expr.kind === 'atomic' || expr.kind === 'draw';
 }
 
-/** Nor where neighbours along x look at different rows, as in a transposition: those of a block share what is near. */
+/** Different rows for neighbours along x (a transposition) exclude fusion, because they share cache lines only within a block. */
 function goesAlongRows({ body }: KernelIr, isVarying: (expr: Expr) => boolean, strides: Strides): boolean {
   const isNear = ({ indices }: { readonly array: ArrayRef; readonly indices: readonly Expr[] }): boolean =>
     indices.every((index, at) => {

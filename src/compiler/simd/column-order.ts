@@ -1,11 +1,11 @@
-// Regions whose rows of threads read the same elements of shared memory: gone through column by column, these stay in registers. Asked by
-// regions.ts.
+// Finds regions in which the rows of threads read the same elements of shared memory. regions.ts runs these column by column, which keeps
+// the elements in registers.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { expressionsOf, operands, someExpr, statementsIn, writtenArrays } from '../ir/walk.js';
 
 /**
- * It is a question of speed alone: threads of a region take turns in any order. But one that changes memory keeps its order, in which
- * a thread may wait for one before it, and one that asserts, of which the first thread that fails is named.
+ * The order affects only speed, since a region's threads may run in any order. Two kinds of region keep their order: one that writes
+ * memory, where a thread may wait for an earlier one, and one that asserts, where the report names the first thread that fails.
  */
 export function readsAlikeInRows(body: readonly Stmt[], indexRank: KernelIr['indexRank'], shared: ReadonlySet<Variable>): boolean {
   if (writtenArrays(body).size > 0) return false;

@@ -1,8 +1,8 @@
-// Lanes of one or two bytes, of which a register has four or two times as many, for kernels whose values fit. Values whose
-// lanes differ, that is: what all share stays a scalar, and so does what grows by a step from lane to lane.
+// Selects elements of one or two bytes for kernels whose values fit, because a SIMD register holds four or two times as many. Only values
+// that vary between SIMD lanes count: uniform values and strides stay scalars.
 //
-// What does not fit may still do. Where only low bits are asked for, those of wrapped sums and products are right: what is
-// stored in bytes, or masked. And a sum of numbers that are not negative may stop at 255 where it is only compared with
+// Some values that do not fit are still allowed. If only low bits are used (stored in bytes, or masked), wrapped sums and products are
+// right. And a sum of numbers that are not negative may saturate at 255 if it is only compared with smaller numbers.
 // less: whether it is 3, or above 100, is the same as of the true sum.
 import { DTYPES } from '../../core/elements/dtype.js';
 import { isWithin, type ValueRange, ValueRanges } from '../analysis/value-ranges.js';
@@ -13,17 +13,17 @@ import type { Strides } from './strides.js';
 
 export type NarrowBytes = 1 | 2;
 
-/** How much of a value is right: all of it, its low bits, or the least of it and 255. */
+/** How much of a value must be right: all of it, its low bits, or min(value, 255). */
 type Form = 'whole' | 'low' | 'least';
 
-/** What the emitter has to know. */
+/** Results for the emitter. */
 export interface Narrow {
   readonly bytes: NarrowBytes;
-  /** Sums that stop at 255. */
+  /** Sums that saturate at 255. */
   readonly stopping: ReadonlySet<Expr>;
-  /** Results that wrap. */
+  /** Operations whose results wrap. */
   readonly wrapping: ReadonlySet<Expr>;
-  /** What all lanes share and is compared with what differs: as far as it needs to be known. */
+  /** Uniform values that are compared with varying ones, and the range to which they may be clamped. */
   readonly bounded: ReadonlyMap<Expr, ValueRange>;
 }
 
@@ -33,7 +33,7 @@ const LIMITS: Readonly<Record<NarrowBytes, { readonly i32: ValueRange; readonly 
 };
 const RINGS: ReadonlySet<string> = new Set(['+', '-', '*', '&', '|', '^']);
 
-/** As narrow as it gets; undefined where 32 bits are needed. */
+/** The narrowest element width; undefined when 32 bits are needed. */
 export function narrowest(ir: KernelIr, isVarying: (expr: Expr) => boolean, strides: Strides): Narrow | undefined {
   if (ir.arrays.length > 0 || ir.funcs.length > 0) return undefined;
   const ranges = new ValueRanges(ir);
@@ -50,12 +50,12 @@ class Fitting {
   readonly #isVarying: (expr: Expr) => boolean;
   readonly #ranges: ValueRanges;
   readonly #strides: Strides;
-  /** Of variables that may not fit. */
+  /** Forms of variables that may not fit. */
   readonly #forms = new Map<Variable, Form>();
   #stopping = new Set<Expr>();
   #wrapping = new Set<Expr>();
   #bounded = new Map<Expr, ValueRange>();
-  /** A variable turned out to be wanted in another form. */
+  /** Whether a variable has changed its form in this round. */
   #hasTurned = false;
 
   constructor(ir: KernelIr, bytes: NarrowBytes, isVarying: (expr: Expr) => boolean, ranges: ValueRanges, strides: Strides) {
@@ -67,7 +67,7 @@ class Fitting {
   }
 
   narrow(): Narrow | undefined {
-    // A variable turns once at most.
+    // A variable changes its form at most once, so this ends.
     do {
       this.#hasTurned = false;
       [this.#stopping, this.#wrapping, this.#bounded] = [new Set(), new Set(), new Map()];
@@ -129,13 +129,13 @@ class Fitting {
     return limit !== undefined && isWithin(this.#ranges.of(expr)!, limit);
   }
 
-  /** Can lanes have as much of it as is wanted? */
+  /** Whether a narrow element can hold as much of the value as `form` asks for. */
   #value(expr: Expr, form: Form): boolean {
     if (this.#limit(expr) === undefined) return false;
     const fits = this.#fits(expr);
     if (!fits && form === 'whole') return false;
     if (!this.#isVarying(expr) || this.#strides.stepOf(expr) !== undefined) return fits || form === 'low';
-    // Whoever has it whole has all of it.
+    // A value that is right as a whole is also right up to 255.
     const wanted = fits && form === 'least' ? 'whole' : form;
     switch (expr.kind) {
       case 'variable':
@@ -172,7 +172,7 @@ class Fitting {
     return false;
   }
 
-  /** Low bits are made of low bits; and what fits has no others. */
+  /** Low bits of the result depend only on low bits of the operands; a value that fits is its low bits. */
   #ring(expr: Expr, operands: readonly Expr[], wanted: Form): boolean {
     if (wanted === 'least' || this.#stopping.has(expr)) return false;
     if (!this.#fits(expr)) this.#wrapping.add(expr);
@@ -186,7 +186,7 @@ class Fitting {
       this.#stopping.add(expr);
       return this.#value(left, 'least') && this.#value(right, 'least');
     }
-    // Bytes have no instructions for more.
+    // Byte vectors have instructions for these operators only.
     if (this.#bytes === 1 && !['+', '-', '&', '|', '^'].includes(op)) return false;
     if (RINGS.has(op)) return this.#ring(expr, [left, right], wanted);
     if (right.kind !== 'const') return false;
@@ -199,7 +199,7 @@ class Fitting {
   #builtin(expr: Extract<Expr, { kind: 'builtin' }>, wanted: Form): boolean {
     const { name, args } = expr;
     const [first, ...others] = args as [Expr, ...Expr[]];
-    // What is cut off at 255 or below may have stopped at 255 before.
+    // If the result is at most 255, saturated operands give the same result.
     const isCut = wanted === 'least' || (this.#bytes === 1 && this.#fits(expr));
     switch (name) {
       case 'min':
@@ -220,7 +220,7 @@ class Fitting {
     }
   }
 
-  /** In 32 bits, from where a sum comes back below 255. */
+  /** Whether the sum may wrap in 32 bits, which would make it smaller than 255 again. */
   #mayWrap(sum: Extract<Expr, { kind: 'arithmetic' }>): boolean {
     return this.#ranges.of(sum)!.high !== this.#ranges.of(sum.left)!.high + this.#ranges.of(sum.right)!.high;
   }
@@ -229,7 +229,7 @@ class Fitting {
     return (this.#ranges.of(expr)?.low ?? -1) >= 0;
   }
 
-  /** A mask. */
+  /** Whether a condition can be computed as a mask. */
   #test(expr: Expr): boolean {
     if (!this.#isVarying(expr)) return true;
     switch (expr.kind) {
@@ -263,7 +263,7 @@ class Fitting {
     if (limit === undefined) return false;
     const { low, high } = this.#ranges.of(own)!;
     if (!this.#fits(own)) {
-      // The number that all stop at is like none that is greater. Shorts do not stop.
+      // Saturated values equal 255, so only smaller bounds compare correctly. 16-bit elements do not saturate.
       const isBelowMost = shared.kind === 'const' && shared.value >= 0 && shared.value < limit.high;
       return this.#bytes === 1 && isBelowMost && this.#value(own, 'least');
     }
@@ -276,7 +276,7 @@ class Fitting {
     return this.#value(own, 'whole');
   }
 
-  /** Elements side by side, or a step apart, that are as narrow. */
+  /** Whether the elements are as narrow as the SIMD lanes, and adjacent or at a constant stride. */
   #isPlace({ array, indices }: { readonly array: ArrayRef; readonly indices: readonly Expr[] }): boolean {
     const { byteSize } = DTYPES[array.dtype];
     const isWhole = array.dtype !== 'f16' && byteSize <= this.#bytes;
@@ -288,7 +288,7 @@ function isPositive(expr: Expr): boolean {
   return expr.kind === 'const' && expr.value > 0;
 }
 
-/** A comparison of what is one more from lane to lane, on the left then, with what all share. */
+/** A comparison of a value with stride 1, moved to the left side, and a uniform value. */
 export function neighbours(
   op: ComparisonOp,
   left: Expr,

@@ -1,5 +1,5 @@
-// IR expressions to C++ on lanes. What is the same in all lanes is written by the emitter of one thread, a scalar; the rest
-// is vectors, and bool a mask. Like there, `before` takes the statements that an expression needs before it.
+// Emits IR expressions as C++ on SIMD vectors. The scalar emitter emits uniform values; all others become vectors, with bool as a mask. As
+// in the scalar emitter, `before` collects the statements that an expression needs before it.
 import type { ValueRange } from '../analysis/value-ranges.js';
 import type { ExpressionEmitter } from '../emission/expression.js';
 import { CPP_TYPE, funcName, indented, stripped } from '../emission/cpp-text.js';
@@ -11,25 +11,25 @@ import { arithmetic, builtin, cast, comparison, comparisonName, simdType, splat,
 import type { Scope, Scopes } from './mask-scopes.js';
 import { isNumber, type Step, Strides } from './strides.js';
 
-/** Names that are bound in it may be bound again behind it. */
+/** Encloses statements in a block, so that later statements can reuse their names. */
 function braced(lines: readonly string[]): string[] {
   return ['{', ...indented(lines), '}'];
 }
 
 export class SimdExpressions {
-  /** Of what all lanes share. */
+  /** Emits uniform values. */
   readonly scalar: ExpressionEmitter;
   readonly scopes: Scopes;
   readonly strides: Strides;
   readonly memory: SimdMemory;
   readonly #causeOf: (expr: Expr) => string | undefined;
   readonly #varying = new Map<Expr, boolean>();
-  /** Nobody leaves an array, wherever the text comes to one. */
+  /** Whether no index of the current code can leave its array. */
   isProven = false;
-  /** Loads stand in the order of the text, because an atomic stands among them. */
+  /** Whether loads stay in source order, because the statement contains an atomic. */
   #isOrdered = false;
 
-  /** Lanes are narrower than 32 bits. */
+  /** Set when elements are narrower than 32 bits. */
   readonly narrow: Narrow | undefined;
 
   constructor(scalar: ExpressionEmitter, scopes: Scopes, causeOf: (expr: Expr) => string | undefined, narrow?: Narrow) {
@@ -61,14 +61,14 @@ export class SimdExpressions {
     return this.scalar.names.temporary();
   }
 
-  /** Of all lanes, or lane 0's of one that grows by steps. */
+  /** A scalar: the uniform value, or lane 0's value when the expression has a stride. */
   single(expr: Expr): string {
     const { scopes } = this;
     const states = scopes.all.map((scope) => ({ scope, was: { ...scope } }));
     this.scalar.exit = { report: `MR_FAULT_OF(${scopes.current.mask})`, leave: scopes.leaveTogether(scopes.all[0]!).join(' ') };
     const count = this.scalar.before.length;
     const text = this.scalar.emit(expr);
-    // Nobody leaves where no check was written.
+    // Without a check, no lane can leave.
     const mayFail = this.scalar.before.slice(count).some((line) => line.includes('MR_FAULT_OF'));
     if (!mayFail) for (const { scope, was } of states) Object.assign(scope, was);
     return /^[\w.]+$/.test(text) ? text : `(${text})`;
@@ -82,12 +82,12 @@ export class SimdExpressions {
     return splat(decided(expr.type), bounds === undefined ? text : bounded(text, decided(expr.type), bounds));
   }
 
-  /** A scalar where all lanes share it, else a vector. */
+  /** A scalar for a uniform value, else a vector. */
   either(expr: Expr): string {
     return this.isVarying(expr) ? this.#varyingText(expr) : this.#shared(expr);
   }
 
-  /** A whole statement's: with an atomic in it, what is loaded before it in the text is loaded before it. */
+  /** Emits the expressions of one statement. If they contain an atomic, loads stay in source order. */
   whole<T>(exprs: readonly Expr[], run: () => T): T {
     const outer = this.#isOrdered;
     this.#isOrdered = outer || exprs.some((expr) => someExpr(expr, ({ kind }) => kind === 'atomic'));
@@ -96,7 +96,7 @@ export class SimdExpressions {
     return result;
   }
 
-  /** A vector by name, so that its text stands once. */
+  /** Names a vector, so that its source is emitted once. */
   named(type: ScalarType, text: string): string {
     if (/^\w+$/.test(text)) return text;
     const name = this.temporary();
@@ -104,7 +104,7 @@ export class SimdExpressions {
     return name;
   }
 
-  /** A step as it is now: what it is made of may be assigned again before it is used. */
+  /** Stores the current value of a stride, since its operands may change before it is used. */
   kept(step: Step): Step {
     if (isNumber(step)) return step;
     const name = this.temporary();
@@ -174,7 +174,7 @@ export class SimdExpressions {
 
   #compare({ op, left, right }: Extract<Expr, { kind: 'compare' }>): string {
     const stepping = this.narrow && neighbours(op, left, right, this.strides);
-    // Neither of both fits in a lane.
+    // Neither operand needs to fit in a SIMD lane.
     if (stepping !== undefined) {
       const [from, bound] = [left, right].map((side) => stripped(this.single(side)));
       const texts = stepping.from === left ? [from, bound] : [bound, from];
@@ -187,7 +187,7 @@ export class SimdExpressions {
     const type = decided(expr.type);
     const [a, b] = [this.vector(expr.left), this.vector(expr.right)];
     if (this.narrow?.stopping.has(expr)) return `mr_sum_to_most(${a}, ${b})`;
-    // What wraps here has not wrapped in the 32 bits that it has elsewhere.
+    // Overflow must be defined: the value wraps at the narrow width but did not overflow in 32 bits.
     if (this.narrow?.wrapping.has(expr) && type === 'i32' && ['+', '-', '*'].includes(expr.op))
       return `((mr_i32)((mr_u32)${a} ${expr.op} (mr_u32)${b}))`;
     const text = arithmetic(expr.op, type, a, b, expr.right);
@@ -213,7 +213,7 @@ export class SimdExpressions {
     return this.#perLane(type, this.scalar.spelling(expr.name, type), texts);
   }
 
-  /** The scalar function, for each lane that takes part. */
+  /** Calls the scalar function for each active lane. */
   #perLane(type: ScalarType, name: string, texts: readonly string[]): string {
     if (name.startsWith('mr_')) this.scalar.helpers.add(name);
     const spilled = texts.map((text) => this.spilled(text));
@@ -225,29 +225,29 @@ export class SimdExpressions {
     return `mr_load(${result}.of)`;
   }
 
-  /** Where lanes are read one by one. */
+  /** Stores a vector in memory, so that single lanes can be read. */
   spilled(text: string): string {
     const name = this.temporary();
     this.push(`const auto ${name} = mr_spill(${stripped(text)});`);
     return name;
   }
 
-  /** The head of a loop over the lanes that take part. */
+  /** The head of a loop over the active lanes. */
   each(lane: string): string {
     const { mask, isFull } = this.scopes.current;
     return isFull ? `MR_EACH(${lane})` : `MR_EACH_OF(${lane}, ${mask})`;
   }
 
   /**
-   * May it be computed for all, whoever needs it? A load may where ranges have shown that nobody leaves the array, and the
-   * condition had no part in that.
+   * Whether the expression may be evaluated for all lanes although only some need it. A load may, if ranges show without the condition that
+   * no index leaves the array.
    */
   #isHarmless(expr: Expr, condition: Expr): boolean {
     if (someExpr(expr, ({ kind }) => kind === 'atomic' || kind === 'call' || kind === 'draw')) return false;
-    // Nor may have conditions on the way to the load.
+    // Conditions inside the expression must not have helped the proof either.
     const conditions = [condition, ...conditionsIn(expr)];
     const isDecided = (part: Expr): boolean => conditions.some((one) => share(part, one));
-    // What an arrow was given has a range from behind the condition.
+    // Ranges of bound values are computed behind the condition.
     if (someExpr(expr, (part) => part.kind === 'bind' && isDecided(part.value)) && someExpr(expr, ({ kind }) => kind === 'load'))
       return false;
     const loads = (part: Expr): boolean => part.kind === 'load' && !(this.isProven && !part.indices.some(isDecided));
@@ -295,13 +295,13 @@ export class SimdExpressions {
     return name;
   }
 
-  /** Lines, and what they need before them. */
+  /** Emits lines together with the statements that they need before them. */
   captured(run: () => readonly string[]): string[] {
     const { before, result } = this.scalar.capture(() => this.memory.inBlock(run));
     return [...before, ...result];
   }
 
-  /** For some of the lanes, if there are any. */
+  /** Emits lines for some of the lanes; they are skipped when there are none. */
   #under(lanes: string, run: (scope: Scope) => readonly string[]): void {
     const outer = this.scopes.current;
     const scope = this.scopes.make(false);
@@ -314,7 +314,7 @@ export class SimdExpressions {
     if (hasLost) this.push(this.scopes.goOn());
   }
 
-  /** An index as it stands in a place: a scalar for a step, so that it may stand more than once. */
+  /** An index that may be repeated: a scalar for a stride. */
   place(array: ArrayRef, index: Expr): string {
     const isSingle = this.strides.stepOf(index) !== undefined || !this.isVarying(index);
     const text = isSingle ? this.single(index) : this.#varyingText(index);
@@ -325,13 +325,13 @@ export class SimdExpressions {
   }
 }
 
-/** A number that all lanes share, as far as a comparison with what they differ in needs to know it. */
+/** Clamps a uniform value to the range in which a comparison with narrow elements needs it. */
 function bounded(text: string, type: ScalarType, { low, high }: ValueRange): string {
   const suffix = type === 'u32' ? 'u' : '';
   return `mr_bounded(${text}, ${low}${suffix}, ${high}${suffix})`;
 }
 
-/** Do both depend on one thing? */
+/** Whether both expressions depend on a common value. */
 function share(a: Expr, b: Expr): boolean {
   const leaves = new Set<unknown>();
   const leafOf = (expr: Expr): unknown => {
@@ -348,7 +348,7 @@ function share(a: Expr, b: Expr): boolean {
   return someExpr(b, (part) => leaves.has(leafOf(part)));
 }
 
-/** What decides within an expression which part of it is computed. */
+/** The conditions that decide which parts of an expression are evaluated. */
 function* conditionsIn(expr: Expr): Generator<Expr, void, undefined> {
   if (expr.kind === 'select') yield expr.test;
   if (expr.kind === 'logical') yield expr.left;

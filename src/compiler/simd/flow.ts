@@ -1,10 +1,10 @@
-// What lanes may do in a statement, looked up before its text is written.
+// Analyses the control flow of SIMD lanes in statements before emission.
 import { type Expr, type Stmt } from '../ir/ir.js';
 import { bodiesOf, expressionsOf, operands, someExprOf, someStmt } from '../ir/walk.js';
 
 type Loop = Extract<Stmt, { kind: 'loop' }>;
 
-/** May lanes leave the kernel in it? */
+/** Whether lanes may leave the kernel in the statements. */
 export function mayLose(body: readonly Stmt[], isChecked: boolean): boolean {
   return body.some((stmt) =>
     someStmt(stmt, (inner) => {
@@ -14,7 +14,7 @@ export function mayLose(body: readonly Stmt[], isChecked: boolean): boolean {
   );
 }
 
-/** Is there a `break` or `continue` of the loop that only some of its lanes come to? */
+/** Whether only some lanes of the loop may reach a `break` or `continue` of it. */
 export function hasPartial(loop: Loop, kind: 'break' | 'continue', isVarying: (expr: Expr) => boolean): boolean {
   const search = (body: readonly Stmt[], isBelow: boolean): boolean =>
     body.some((stmt) => {
@@ -25,7 +25,7 @@ export function hasPartial(loop: Loop, kind: 'break' | 'continue', isVarying: (e
   return search(loop.body, false);
 }
 
-/** Cheaper to do for nobody than to ask whether there is somebody. */
+/** Whether running the statements with no active lane costs less than a test for active lanes. */
 export function isBrief(body: readonly Stmt[]): boolean {
   const isSimple = (stmt: Stmt): boolean =>
     (stmt.kind === 'assign' || stmt.kind === 'declare') &&
@@ -41,7 +41,7 @@ function isLong(expr: Expr): boolean {
   return expr.kind === 'builtin' && !['min', 'max', 'abs', 'clamp', 'imul', 'fma', 'mix', 'floatBits', 'bitsFloat'].includes(expr.name);
 }
 
-/** How long the text of it will be, in expressions. */
+/** Estimates the size of the emitted source, in expressions. */
 export function sizeOf(body: readonly Stmt[]): number {
   const ofExpr = (expr: Expr): number => operands(expr).reduce((sum, operand) => sum + ofExpr(operand), 1);
   return body.reduce((sum, stmt) => {
@@ -50,7 +50,7 @@ export function sizeOf(body: readonly Stmt[]): number {
   }, 0);
 }
 
-/** Is there anything in it that a mask slows down? */
+/** Whether the statements contain a memory access, which a mask slows down. */
 export function touchesMemory(body: readonly Stmt[]): boolean {
   return body.some((stmt) =>
     someStmt(stmt, (inner) => inner.kind === 'store' || inner.kind === 'loop' || someExprOf(inner, ({ kind }) => kind === 'load')),

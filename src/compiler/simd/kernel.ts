@@ -1,7 +1,5 @@
-// Kernel IR to the CPU device's own text: the threads of a block in groups of neighbours along x, which run as one, side
-// by side in the lanes of vectors (simd.h of the shim). The same interface as the CUDA text, for the same launches.
-//
-// docs/decisions/0019 says why.
+// Emits kernel IR as C++ for the CPU device only: groups of threads that are neighbours along x run together in SIMD lanes (the shim's
+// simd.h). The emitted function has the same parameters as the CUDA form. docs/decisions/0019 gives the reasons.
 import type { Params } from '../../core/kernels/kernel.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
 import { placeVariables } from '../analysis/storage.js';
@@ -22,10 +20,10 @@ import { SimdStatements } from './statements.js';
 import { isTaken, usesWide } from './suitability.js';
 import { formOf } from './block-fusion.js';
 
-/** In front of the parameters, and so in registers. */
+/** These precede the parameters, so that they are passed in registers. */
 const INDICES = ['mr_index3', 'mr_index3 blockIdx', 'mr_index3 blockDim', 'mr_index3 gridDim'] as const;
 
-/** Undefined of a kernel that lanes do not take. */
+/** Undefined for a kernel that has no SIMD form. */
 export function emitSimd(ir: KernelIr, params: Params, isChecked: boolean): string | undefined {
   if (!isTaken(ir)) return undefined;
   const plan = planRegions(ir) ?? oneRegion(ir);
@@ -58,7 +56,7 @@ export function emitSimd(ir: KernelIr, params: Params, isChecked: boolean): stri
   return `${lines.map((line) => line.text).join('\n')}\n`;
 }
 
-/** Shared memory, for as long as the block runs: what is thread-local is looked up again wherever it is used. */
+/** Declares the block's shared memory once; a thread-local variable would be looked up at every use. */
 function blockMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter): string[] {
   const lines: string[] = [];
   for (const array of ir.arrays) {
@@ -72,7 +70,7 @@ function blockMemory(ir: KernelIr, { expressions: { names } }: StatementEmitter)
   return lines;
 }
 
-/** A helper of which lanes differ in what they give it. */
+/** A helper whose arguments vary between SIMD lanes. */
 function simdFunction(func: FuncIr, helpers: Set<string>): string[] {
   const scalar = new ExpressionEmitter(false);
   const scopes = new Scopes();

@@ -1,16 +1,16 @@
-// Which lanes take part, as the text goes on: a stack of masks, each inside the one below. Where lanes leave (a return, a
-// break, an index outside an array), they are taken out of every mask up to what they leave; and where none is left, the
-// text goes on behind the scope. So in every statement at least one lane takes part.
+// Tracks the active lanes during emission: a stack of masks, each a subset of the one below. Lanes that leave (a return, a break, an index
+// out of bounds) are removed from every mask up to the scope that they leave; if none is left, control jumps behind the scope. So every
+// statement runs with at least one active lane.
 
 /** A mask, the statements under it, and the label behind them. */
 export interface Scope {
   readonly mask: string;
   readonly label: string;
-  /** Nobody is missing: what is known while the text is written. */
+  /** Whether every lane is known to be active at the current point of emission. */
   isFull: boolean;
-  /** Lanes have left it, and others may be there. */
+  /** Whether lanes have left the scope while others may be active. */
   isLosing: boolean;
-  /** Something goes to its label. */
+  /** Whether some jump targets the label. */
   isTarget: boolean;
 }
 
@@ -37,7 +37,7 @@ export class Scopes {
     return result;
   }
 
-  /** Lanes leave the scope and all that are in it. */
+  /** Removes lanes from the scope and from all scopes inside it. */
   leave(lanes: string, outermost: Scope): string[] {
     const from = this.#stack.indexOf(outermost);
     return this.#stack.slice(from).map((scope) => {
@@ -47,7 +47,7 @@ export class Scopes {
     });
   }
 
-  /** All that are here leave, up to the scope. For what follows here nothing changes: nobody comes there. */
+  /** All active lanes leave, up to the scope. The emitter's state stays, since the code behind this is unreachable. */
   leaveTogether(outermost: Scope): string[] {
     const { current } = this;
     const { isFull, isLosing, mask, label } = current;
@@ -56,14 +56,14 @@ export class Scopes {
     return [...lines, `goto ${label};`];
   }
 
-  /** After something in which lanes may have left. */
+  /** Emitted after code in which lanes may have left: jumps behind the scope if none is left. */
   goOn(): string {
     const { mask, label } = this.current;
     this.current.isTarget = true;
     return `if (!mr_any(${mask})) goto ${label};`;
   }
 
-  /** Runs something, and says whether lanes have left the current scope in it. */
+  /** Runs an emission, and reports whether lanes left the current scope in it. */
   watch<T>(run: () => T): { readonly result: T; readonly hasLost: boolean } {
     const { current } = this;
     const wasLosing = current.isLosing;
@@ -74,7 +74,7 @@ export class Scopes {
     return { result, hasLost };
   }
 
-  /** In what comes now, and comes again, lanes leave all of these. */
+  /** Before the emission of a loop in which lanes leave: later iterations start without them, so no scope is full. */
   expectLoss(): void {
     for (const scope of this.#stack) scope.isFull = false;
   }

@@ -1,5 +1,5 @@
-// Loads, stores and atomics of lanes: by one vector where neighbours have neighbouring elements, by one element where all
-// have the same, else one after the other; and the checks before them.
+// Emits loads, stores and atomics of SIMD lanes, and their index checks: a vector access for adjacent elements, a scalar access when all
+// lanes use the same element, else one access per lane.
 import { CPP_TYPE, storageType, stripped } from '../emission/cpp-text.js';
 import { type ArrayRef, type Expr, isStable, type Stmt } from '../ir/ir.js';
 import { someExpr } from '../ir/walk.js';
@@ -7,25 +7,25 @@ import type { SimdExpressions } from './expressions.js';
 import { isSimd, simdType } from './operators.js';
 import { isNumber, type Step } from './strides.js';
 
-/** Where the elements of the lanes are. */
+/** The addresses of the lanes' elements. */
 type Place =
-  /** `pointer` is lane 0's, each next one `step` further: 0, 1 or whatever. */
+  /** `pointer` is lane 0's address; each next lane's is `step` elements further: 0, 1 or any other stride. */
   | { readonly kind: 'apart'; readonly pointer: string; readonly step: string }
-  /** At `pointer[vector]`. */
+  /** The elements `pointer[vector]`. */
   | { readonly kind: 'anywhere'; readonly pointer: string; readonly vector: string }
-  /** At `pointer[place(lane)]`. */
+  /** The elements `pointer[place(lane)]`. */
   | { readonly kind: 'far'; readonly pointer: string; readonly place: string };
 
 export class SimdMemory {
   readonly #expressions: SimdExpressions;
-  /** Checks already made on the way here, by their text. */
+  /** Checks already emitted, by their source. */
   #known: Set<string>[] = [new Set()];
 
   constructor(expressions: SimdExpressions) {
     this.#expressions = expressions;
   }
 
-  /** Checks made inside hold there only. */
+  /** Checks emitted inside are valid only there. */
   inBlock<T>(run: () => T): T {
     this.#known.push(new Set());
     const result = run();
@@ -38,7 +38,7 @@ export class SimdMemory {
     const place = this.#place(array, expr.indices);
     const text = this.#loaded(place, this.#mask());
     const name = this.#expressions.temporary();
-    // bool is a byte, of which only zero and not zero count.
+    // bool is one byte: zero is false, anything else is true.
     this.#expressions.push(`const ${simdType(type)} ${name} = ${type === 'bool' ? `mr_ne(${text}, mr_i32{})` : text};`);
     return name;
   }
@@ -54,7 +54,7 @@ export class SimdMemory {
     }
   }
 
-  /** The mask as a last argument, unless nobody is missing. */
+  /** The mask as a last argument; empty when all lanes are active. */
   #mask(): string {
     const { mask, isFull } = this.#expressions.scopes.current;
     return isFull ? '' : `, ${mask}`;
@@ -62,12 +62,12 @@ export class SimdMemory {
 
   store({ array, indices, value }: Extract<Stmt, { kind: 'store' }>): string {
     const expressions = this.#expressions;
-    // The index is computed before the value, as the text reads.
+    // The index is evaluated before the value, in source order.
     const place = this.#place(array, indices);
     const isBool = value.type === 'bool';
     const { mask } = expressions.scopes.current;
     if (place.kind === 'apart' && place.step === '0') {
-      // The last lane has the last word.
+      // All lanes store to one element, so the last active lane's value remains.
       const element = `*(${place.pointer})`;
       const type = storageType(array.dtype);
       if (!expressions.isVarying(value)) return `${element} = (${type})${expressions.single(value)};`;
@@ -85,7 +85,7 @@ export class SimdMemory {
     }
   }
 
-  /** Lane by lane, in their order. The old values, if they are used. */
+  /** Lane by lane, in order. Returns the old values if they are used. */
   atomic(expr: Extract<Expr, { kind: 'atomic' }>, isUsed: boolean): string {
     const expressions = this.#expressions;
     const place = this.#loadedPlace(expr) ?? this.#place(expr.array, expr.indices);
@@ -103,12 +103,12 @@ export class SimdMemory {
     return `mr_load(${result}.of)`;
   }
 
-  /** At an index that is loaded: each lane loads its own, for a vector would only be taken apart again. */
+  /** At an index that is itself loaded, each lane loads its own index, since a vector load would only be taken apart again. */
   #loadedPlace({ array, indices: [index, ...others], args }: Extract<Expr, { kind: 'atomic' }>): Place | undefined {
     const expressions = this.#expressions;
     const isInteger = index?.kind === 'load' && index.type === 'i32' && expressions.isVarying(index);
     if (!isInteger || others.length > 0 || isSimd(array) || expressions.scalar.isChecked) return undefined;
-    // The load comes later so: not after another atomic that the text has behind it.
+    // This delays the load, so it must not move behind another atomic of the same expression.
     if (args.some((arg) => someExpr(arg, ({ kind }) => kind === 'atomic'))) return undefined;
     const from = this.#place(index.array, index.indices);
     if (from.kind !== 'apart') return undefined;
@@ -147,7 +147,7 @@ export class SimdMemory {
     return { kind: 'far', pointer: name, place: this.#far(array, texts, steps, indices) };
   }
 
-  /** 64 bits: the elements of an array may outnumber an int where no dimension does. Those that a body declares never do. */
+  /** 64-bit: an array may have more elements than an int can count although no dimension does. Shared and local arrays never do. */
   #offset(array: ArrayRef, texts: readonly string[]): string {
     if (texts.length === 1) return stripped(texts[0]!);
     const [first, ...rest] = texts;
@@ -158,7 +158,7 @@ export class SimdMemory {
     );
   }
 
-  /** From one lane's element to the next one's, where each index grows by steps. */
+  /** The distance between the elements of adjacent lanes, if every index has a stride. */
   #stepOf(array: ArrayRef, steps: readonly (string | undefined)[]): string | undefined {
     if (steps.some((step) => step === undefined)) return undefined;
     const { names } = this.#expressions.scalar;
@@ -211,7 +211,7 @@ export class SimdMemory {
       const leave = scopes.leaveTogether(scopes.all[0]!).join(' ');
       expressions.push(`if ((unsigned)${text} >= (unsigned)${limit}) { ${report(text, mask)} ${leave} }`);
     } else {
-      // Of narrow lanes, all that differs in an index is a step.
+      // With narrow elements, every varying index has a stride.
       const isNarrow = expressions.narrow !== undefined;
       const vector = isNarrow ? `mr_steps{${text}, ${step}}` : this.#rampOf(text, step);
       const outside = expressions.temporary();
@@ -225,7 +225,7 @@ export class SimdMemory {
   }
 }
 
-/** An index that wraps between two lanes stays outside of every array then. Checks look at 32 bits of it, addresses at 64. */
+/** With such a step, an index that wraps between two lanes lies outside every array. Checks use 32 bits, addresses 64. */
 function isSmall(step: Step): boolean {
   return Math.abs(Number(step)) <= 2 ** 24;
 }

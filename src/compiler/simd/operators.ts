@@ -1,5 +1,5 @@
-// The spelling of operators and functions on vectors of lanes (simd.h and simd_math.h of the shim). Undefined where there
-// is none: then the scalar one is called lane by lane.
+// Spellings of operators and functions on SIMD vectors (the shim's simd.h and simd_math.h). Where there is none, the result is undefined
+// and the scalar function is called lane by lane.
 import { storageType } from '../emission/cpp-text.js';
 import type { ArithmeticOp, ArrayRef, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
 
@@ -19,17 +19,17 @@ function isFloat(type: ScalarType): boolean {
   return type === 'f32' || type === 'f64';
 }
 
-/** A vector's type; of bool it is a mask. */
+/** The vector type; for bool, a mask. */
 export function simdType(type: ScalarType): string {
   return type === 'bool' ? 'mr_lane_mask' : `mr_${type}`;
 }
 
-/** The same in all lanes. */
+/** The same value in all lanes. */
 export function splat(type: ScalarType, text: string): string {
   return `${simdType(type)}_of(${text})`;
 }
 
-/** `mr_lt` */
+/** `mr_lt`, for example. */
 export function comparisonName(op: ComparisonOp, family: string): string {
   return `${family}_${COMPARISONS[op]}`;
 }
@@ -62,7 +62,7 @@ function shift(op: '<<' | '>>', type: ScalarType, a: string, b: string, right: E
   const most = isWide(type) ? 63 : 31;
   const own = simdType(type);
   const unsigned = isWide(type) ? 'mr_u64' : 'mr_u32';
-  // A signed shift to the left is done on bits.
+  // Signed left shifts are done on unsigned values, because C++ leaves some undefined.
   const of = op === '<<' && own !== unsigned ? unsigned : own;
   const count =
     right.kind === 'const' ? String(right.value & 31) : right.kind === 'wide' ? String(right.value & 63n) : `((${of})${b} & ${most})`;
@@ -70,7 +70,7 @@ function shift(op: '<<' | '>>', type: ScalarType, a: string, b: string, right: E
   return of === own ? shifted : `((${own})${shifted})`;
 }
 
-/** Undefined: lane by lane. */
+/** Undefined when the cast is done lane by lane. */
 export function cast(to: ScalarType, from: ScalarType, text: string): string | undefined {
   if (to === from) return text;
   if (to === 'bool') return `mr_ne(${text}, ${simdType(from)}{})`;
@@ -82,7 +82,7 @@ export function cast(to: ScalarType, from: ScalarType, text: string): string | u
 
 const ROUNDING: Readonly<Record<string, number>> = { floor: 1, ceil: 2, trunc: 3 };
 
-/** Undefined: lane by lane. `args` are vectors. */
+/** Undefined when the function is called lane by lane. `args` are vectors. */
 export function builtin(name: string, type: ScalarType, args: readonly string[], exprs: readonly Expr[]): string | undefined {
   const [a, b, c] = args as [string, string, string];
   switch (name) {
@@ -125,10 +125,10 @@ export function builtin(name: string, type: ScalarType, args: readonly string[],
   }
 }
 
-/** Those whose vector form wants its arguments twice. */
+/** Functions whose vector form repeats its arguments. */
 export const TWICE: ReadonlySet<string> = new Set(['mix']);
 
-/** Elements of a lane's own memory stand apart: those of its neighbours lie between. */
+/** Whether the array is interleaved by lane: in local memory, an element of all lanes is contiguous. */
 export function isSimd(array: ArrayRef): boolean {
   return array.space === 'local';
 }

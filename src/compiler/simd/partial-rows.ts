@@ -1,19 +1,19 @@
-// A region of which only the first threads of a row do something: its groups end there, and need no masks for it.
+// Finds regions in which only the first threads of a row do work; their groups end there, so they need no masks.
 import { mirrored, negated } from '../analysis/conditions.js';
 import type { RegionParts } from '../emission/regions.js';
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { operands } from '../ir/walk.js';
 
-/** Threads take part whose index is below `bound + beyond`. */
+/** Threads with an index below `bound + beyond` take part. */
 export interface Narrowed {
   readonly index: 'thread' | 'launch';
   readonly bound: Expr;
   readonly beyond: 0 | 1;
-  /** What they do. */
+  /** The statements that these threads run. */
   readonly body: readonly Stmt[];
 }
 
-/** `if (threadIdx.x < bound) ...` and nothing else, or `if (i >= bound) return;` before what nobody asks about afterwards. */
+/** Matches a region that is only `if (threadIdx.x < bound) ...`, or `if (i >= bound) return;` if later regions ignore who returned. */
 export function narrow(
   { body, storage, isLosing }: RegionParts,
   indexRank: KernelIr['indexRank'],
@@ -32,7 +32,7 @@ export function narrow(
     const index = indexOf(side, indexRank);
     if (index === undefined || !isOne(bound, shared)) continue;
     if (op === '<' || op === '<=') return { index, bound, beyond: op === '<' ? 0 : 1, body: isGuard ? rest : first.then };
-    // The one that is equal is still to be found.
+    // The body still tests for equality with the bound.
     if (op === '==' && !isGuard) return { index, bound, beyond: 1, body };
   }
   return undefined;
@@ -43,7 +43,7 @@ function indexOf(expr: Expr, indexRank: KernelIr['indexRank']): Narrowed['index'
   return expr.kind === 'index' && expr.axis === indexRank - 1 ? 'launch' : undefined;
 }
 
-/** Known before the region, and for all threads. */
+/** Whether the value is known before the region and is the same for all threads. */
 function isOne(expr: Expr, shared: ReadonlySet<Variable>): boolean {
   switch (expr.kind) {
     case 'const':

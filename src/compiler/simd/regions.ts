@@ -1,5 +1,5 @@
-// A region on lanes: the block's threads in groups. Full groups, where ranges show that nobody leaves an array (or
-// nobody asks), run a text without masks and checks; all others one with both.
+// Emits a region on SIMD vectors: the block's threads in groups. Full groups of a block run code without masks and checks if ranges prove
+// (or `unchecked` assumes) that no index leaves an array; all other groups run code with both.
 import type { Plan } from '../analysis/regions.js';
 import { analyse } from '../analysis/uniformity.js';
 import type { StatementEmitter } from '../emission/statement.js';
@@ -21,13 +21,13 @@ export class SimdRegions {
   readonly #statements: StatementEmitter;
   readonly #assigned: ReadonlySet<Variable>;
   readonly #crossing: ReadonlySet<Variable>;
-  /** What the block has one of. */
+  /** Variables of which the block holds one copy. */
   readonly #shared: ReadonlySet<Variable>;
   readonly #uniformity: ReturnType<typeof analyse>;
   readonly #scopes = new Scopes();
   readonly #form: SimdForm;
 
-  /** `crossing`: what threads keep from one region to the next. */
+  /** `crossing`: variables that threads keep from one region to the next. */
   constructor(ir: KernelIr, plan: Plan, isChecked: boolean, statements: StatementEmitter, crossing: ReadonlySet<Variable>, form: SimdForm) {
     this.#form = form;
     this.#shared = plan.shared;
@@ -52,7 +52,7 @@ export class SimdRegions {
     const some = this.#groups(inside, `MR_GROUPS(${isFast}`, width, false);
     const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
     if (this.#form.isTogether) fast.push(`MR_ONE_BY_ONE_UNLESS(mr_is_fast_${number})`);
-    // Where nobody could leave, nobody is counted.
+    // If no thread can leave, the test for threads that left is omitted.
     const isAsked = !isProven || leaves(parts.region, false);
     const left = parts.isLosing ? [`${isAsked ? '' : `if (!mr_is_fast_${number}) `}MR_SOME_LEFT`] : [];
     return [
@@ -62,7 +62,7 @@ export class SimdRegions {
     ];
   }
 
-  /** How many threads of a row there are below it. */
+  /** The number of threads of a row below the bound. */
   #bound({ index, bound, beyond }: Narrowed): string {
     const text = this.#statements.expressions.emit(bound);
     const first = index === 'thread' ? '' : ' - (long long)blockIdx.x.value * blockDim.x.value';
@@ -115,7 +115,7 @@ export class SimdRegions {
     return `${simdType(type)} ${name} = ${load};`;
   }
 
-  /** What left, nobody asks for. A store with a mask is a function to g++, which may change whatever it knows of. */
+  /** No code reads lanes that left, so no mask is needed. g++ makes a masked store a call, which may change any memory. */
   #stored(variable: Variable, mask: string): string {
     const name = this.#statements.expressions.names.variable(variable);
     const isBool = variable.type === 'bool';

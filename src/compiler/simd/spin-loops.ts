@@ -1,5 +1,5 @@
-// Loops that go on until an atomic says so: of a lock, above all. One lane may hold what its neighbours wait for, and would
-// never come to give it back, for they are in the loop together. One thread after the other ends.
+// Finds loops that spin on an atomic, such as a lock. In SIMD form, one lane could hold the lock while its neighbours spin in the same
+// loop, so it would never release it. One thread after the other, the loop ends.
 import type { ArrayRef, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { bodiesOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
 
@@ -12,7 +12,7 @@ export function mayWait({ body }: Pick<KernelIr, 'body'>): boolean {
 
 class Waiting {
   isFound = false;
-  /** What depends on the result of an atomic of the loop. */
+  /** Variables and local arrays that depend on the result of an atomic of the loop. */
   readonly #tainted = new Set<Variable | ArrayRef>();
 
   constructor(loop: Loop) {
@@ -46,7 +46,7 @@ function leaves({ kind }: Stmt): boolean {
   return kind === 'break' || kind === 'continue' || kind === 'return';
 }
 
-/** Of a counter, as of a queue of work: whoever asks gets on. */
+/** Whether the atomic takes from a counter, such as a work queue: every caller makes progress. */
 function isTaking({ op, args }: Extract<Expr, { kind: 'atomic' }>): boolean {
   const [by] = args;
   if (op !== 'add' && op !== 'sub') return false;

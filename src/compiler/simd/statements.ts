@@ -1,5 +1,5 @@
-// IR statements to C++ on lanes: branches and loops that all lanes take alike are C++'s own; where lanes part, masks say who
-// takes part, and a loop goes on while anybody does.
+// Emits IR statements as C++ on SIMD vectors. Uniform branches and loops become C++ branches and loops; in divergent ones masks hold the
+// active lanes, and a loop runs until no lane is active.
 import { ASSERTION_PARAMETER } from '../../core/channel/build.js';
 import { counterOf } from '../analysis/conditions.js';
 import { loopText } from '../emission/loop.js';
@@ -13,29 +13,29 @@ import type { Scope, Scopes } from './mask-scopes.js';
 
 type Loop = Extract<Stmt, { kind: 'loop' }>;
 
-/** What `break` and `continue` of a loop mean. */
+/** The scopes that `break` and `continue` of a loop leave. */
 interface LoopScopes {
-  /** Who is still in the loop; undefined where all lanes leave it together. */
+  /** The lanes still in the loop; undefined when all lanes leave it together. */
   readonly live: Scope | undefined;
-  /** Who is still in this turn of it; undefined where all lanes end it together. */
+  /** The lanes still in this iteration; undefined when all lanes end it together. */
   readonly turn: Scope | undefined;
 }
 
-/** As many expressions may be written twice, for full groups and for the others. */
+/** Number of expressions that may be emitted twice, for full groups and for the others. */
 const MOST_TWICE = 400;
 
 export class SimdStatements {
   readonly expressions: SimdExpressions;
-  /** Variables that exist before their declaration is reached. */
+  /** Variables that are declared before their declaration statement. */
   readonly declared: ReadonlySet<Variable>;
   readonly #assertions: readonly Assertion[];
   readonly #partedLoops: ReadonlySet<Stmt>;
   readonly #assigned: ReadonlySet<Variable>;
-  /** The scope that a variable was declared in: who is there, has it. */
+  /** The scope in which a variable was declared: all its active lanes have the variable. */
   readonly #homes = new Map<Variable, Scope>();
   #loop: LoopScopes | undefined;
   #twice = 0;
-  /** Where a helper leaves its result. */
+  /** The variable that receives a helper's result. */
   readonly #result: string | undefined;
 
   constructor(
@@ -60,7 +60,7 @@ export class SimdStatements {
     return this.expressions.scopes;
   }
 
-  /** Statements of a scope, with its label behind them where lanes leave it. */
+  /** The statements of a scope, followed by its label if some jump targets it. */
   scoped(scope: Scope, body: () => Line[], at: number): Line[] {
     const lines = this.#scopes.within(scope, body);
     return scope.isTarget ? [{ text: '{', at }, ...nested(lines), { text: `} ${scope.label}:;`, at }] : lines;
@@ -101,7 +101,7 @@ export class SimdStatements {
     return true;
   }
 
-  /** For all lanes, and for some. */
+  /** Emits the statements twice: without masks for full groups, and with masks. */
   #twiceText(body: readonly Stmt[], at: number): Line[] {
     const scope = this.#scopes.current;
     const outer = this.#scopes.all.map((one) => [one, one.isFull] as const);
@@ -176,7 +176,7 @@ export class SimdStatements {
       return `const int ${name} = ${text};`;
     }
     const text = value === undefined ? `${simdType(type)}{}` : stripped(expressions.vector(value));
-    // A lane that left is never asked for it again.
+    // Lanes that left never read the variable again, so no mask is needed.
     return isDeclared ? `${name} = ${text};` : `${simdType(type)} ${name} = ${text};`;
   }
 
@@ -218,11 +218,11 @@ export class SimdStatements {
   }
 
   #jump(kind: 'break' | 'continue'): string[] {
-    // The loop stands around the region: who goes on to its next turn has nothing left to do in this one.
+    // The loop encloses the region, so lanes that go to its next iteration leave the region.
     if (this.#loop === undefined) return this.#scopes.leaveTogether(this.#scopes.all[0]!);
     const { live, turn } = this.#loop;
     const scope = kind === 'break' ? live : turn;
-    // Who is not in a scope of the loop's leaves with all others.
+    // Without a scope of the loop, all lanes jump together.
     if (scope === undefined) return [`${kind};`];
     return this.#scopes.leaveTogether(scope);
   }
@@ -252,7 +252,7 @@ export class SimdStatements {
     return [line('{'), ...nested([...head, ...then, ...otherwise]), line('}')];
   }
 
-  /** A mask by a name that keeps its value: a variable may be assigned in one branch, before the other is taken. */
+  /** Stores the mask in a constant, since the first branch may assign variables of the condition. */
   #asked({ test, otherwise }: Extract<Stmt, { kind: 'if' }>): string {
     const { expressions } = this;
     const text = expressions.vector(test);
@@ -262,7 +262,7 @@ export class SimdStatements {
     return name;
   }
 
-  /** For some of the lanes, if there are any. */
+  /** Emits statements for some of the lanes; they are skipped when there are none. */
   #under(lanes: string, body: readonly Stmt[], at: number, isSplit: boolean): Line[] {
     if (body.length === 0) return [];
     const line = (text: string): Line => ({ text, at });
@@ -284,7 +284,7 @@ export class SimdStatements {
     return lines;
   }
 
-  /** The counter keeps its steps: who is still in the loop has counted as far as lane 0 has, or would have. */
+  /** Keeps the counter's stride: all lanes still in the loop have counted as often as lane 0 has or would have. */
   #init(stmt: Loop): Line[] {
     const { strides, scalar } = this.expressions;
     const counter = counterOf(stmt);
@@ -303,7 +303,7 @@ export class SimdStatements {
     });
   }
 
-  /** All lanes that are here take the same turns. */
+  /** A loop in which all active lanes run the same iterations. */
   #together(stmt: Loop): Line[] {
     const { expressions } = this;
     const { scalar } = expressions;
@@ -320,20 +320,20 @@ export class SimdStatements {
     return loopText(stmt, { init, isPlainInit, test, update, isPlainUpdate, body }, () => expressions.temporary());
   }
 
-  /** A turn of a loop, from which some lanes may go on to the next. */
+  /** One iteration, which some lanes may leave for the next. */
   #turn(turn: Scope, outer: Scope, stmt: Loop): Line[] {
     const { at } = stmt;
     const body = this.#watched(() => this.scoped(turn, () => this.block(stmt.body), at), at);
     return [{ text: `mr_lane_mask ${turn.mask} = ${outer.mask};`, at }, ...body];
   }
 
-  /** What comes again: not for nobody. */
+  /** Code that a loop repeats: jumps out when no lane is left. */
   #watched(run: () => Line[], at: number): Line[] {
     const { result, hasLost } = this.#scopes.watch(run);
     return hasLost ? [...result, { text: this.#scopes.goOn(), at }] : result;
   }
 
-  /** Lanes leave at different times: the loop goes on while there are any. */
+  /** A loop that lanes leave at different iterations: it runs while any lane is active. */
   #parted(stmt: Loop): Line[] {
     const { at } = stmt;
     const line = (text: string): Line => ({ text, at });

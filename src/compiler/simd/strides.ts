@@ -1,9 +1,9 @@
-// Values that grow by the same step from lane to lane: an index, and what is added to it. Of such a value only lane 0's
-// is kept, a scalar, and what is loaded there may be a vector.
+// Finds values that grow by a constant stride from lane to lane: an index, and sums with it. Only lane 0's value is computed, as a scalar,
+// and a load at such an index can be a vector load.
 import type { Expr, Stmt, Variable } from '../ir/ir.js';
 import { assignedIn, expressionsOf, partsOf, statementsIn } from '../ir/walk.js';
 
-/** C++ text of a step; '0' where all lanes have the same, '1' for neighbours. */
+/** C++ source of a stride; '0' for a uniform value, '1' for adjacent elements. */
 export type Step = string;
 
 export class Strides {
@@ -23,7 +23,7 @@ export class Strides {
     return this.#of.has(variable);
   }
 
-  /** Undefined where the lanes have whatever they have. Of i32 alone: a u32 may wrap between two lanes. */
+  /** Undefined when the value has no stride. Only i32 values have one, because a u32 may wrap between two lanes. */
   stepOf(expr: Expr): Step | undefined {
     if (expr.type !== 'i32') return undefined;
     if (!this.#isVarying(expr)) return '0';
@@ -43,7 +43,7 @@ export class Strides {
   }
 
   #arithmetic({ op, left, right }: Extract<Expr, { kind: 'arithmetic' }>): Step | undefined {
-    // Of a long sum, the short side first.
+    // Long sums nest on the left, so the short right side goes first.
     const b = this.stepOf(right);
     const a = b && this.stepOf(left);
     if (a === undefined || b === undefined) return undefined;
@@ -62,7 +62,7 @@ export class Strides {
     }
   }
 
-  /** Stands twice in the text: only what is short and changes nothing. */
+  /** A factor is emitted twice, so only a short expression without side effects qualifies. */
   #factor(expr: Expr): string | undefined {
     if (expr.kind === 'const') return String(expr.value);
     const isShort = expr.kind === 'scalar' || expr.kind === 'extent' || expr.kind === 'thread' || expr.kind === 'variable';
@@ -70,7 +70,7 @@ export class Strides {
   }
 }
 
-/** What of a kernel grows by steps, before any text of it is written: of variables that are never assigned again. */
+/** Finds the strides of a kernel before emission, for variables that are never reassigned. */
 export function stepsIn(body: readonly Stmt[], isVarying: (expr: Expr) => boolean): Strides {
   const strides = new Strides(isVarying, () => 'step');
   const assigned = assignedIn(body);

@@ -1,4 +1,4 @@
-// Which kernels lanes take, and which gain by them.
+// Decides which kernels can have a SIMD form, and which gain from it.
 import { DTYPES } from '../../core/elements/dtype.js';
 import { elementsOf } from '../emission/regions.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
@@ -7,7 +7,7 @@ import { isWide } from './operators.js';
 import { formOf } from './block-fusion.js';
 import { mayWait } from './spin-loops.js';
 
-/** Everything that is said in the kernel and its helpers. */
+/** All statements of the kernel and its helpers. */
 function* statementsOf(ir: KernelIr): Generator<Stmt, void, undefined> {
   yield* statementsIn(ir.body);
   for (const func of ir.funcs) yield* statementsIn(func.body);
@@ -16,7 +16,7 @@ function* expressionsIn(ir: KernelIr): Generator<Expr, void, undefined> {
   for (const stmt of statementsOf(ir)) for (const expr of expressionsOf(stmt)) yield* partsOf(expr);
 }
 
-/** Local memory of a thread: that of 16 is on the stack together, twice where there are two texts of a region. */
+/** Limit of a thread's local memory: the stack holds that of 16 threads, twice when a region is emitted in two versions. */
 const MOST_LOCAL_BYTES = 16 * 1024;
 
 export function isTaken(ir: KernelIr): boolean {
@@ -34,7 +34,7 @@ export function isTaken(ir: KernelIr): boolean {
   return true;
 }
 
-/** Has anything that lanes differ in 64 bits? Then there are as many lanes as such values fit. */
+/** Whether a varying value has 64 bits. Then a vector has only as many lanes as 64-bit values fit. */
 export function usesWide(ir: KernelIr, isVarying: (expr: Expr) => boolean): boolean {
   for (const func of ir.funcs) {
     if (isWide(func.result) || func.params.some(({ type }) => isWide(type))) return true;
@@ -57,8 +57,8 @@ export function usesWide(ir: KernelIr, isVarying: (expr: Expr) => boolean): bool
 }
 
 /**
- * C++ compilers vectorise what goes straight on, and atomics are one after the other in any case. But they know neither how
- * narrow values are, nor blocks other than the one at hand, and rows of those are short where there are several dimensions.
+ * C++ compilers vectorise straight-line code themselves, and atomics are sequential in any case. But they know neither the ranges of values
+ * nor neighbouring blocks, and a block's rows are short when there are several dimensions.
  */
 export function isFaster(ir: KernelIr, isChecked: boolean): boolean {
   for (const stmt of statementsOf(ir)) if (stmt.kind === 'if' || stmt.kind === 'loop' || stmt.kind === 'barrier') return true;

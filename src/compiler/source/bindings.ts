@@ -1,10 +1,10 @@
-// The names that a function's text binds: minifiers shorten all of them, or none.
+// Finds the names that a function's source binds. Minifiers shorten all of them or none.
 import type { AnyNode, Pattern } from 'acorn';
 
-/** Names up to this long are what minifiers give. */
+/** Names that minifiers give have at most this length. */
 export const SHORT_NAME = 2;
 
-/** Does a parameter or a variable have a name that no minifier gives? Then names of the text are as somebody wrote them. */
+/** Whether a parameter or variable has a name that no minifier gives. Then the source is not minified. */
 export function bindsLongName(root: AnyNode): boolean {
   switch (root.type) {
     case 'FunctionExpression':

@@ -1,6 +1,5 @@
-// Takes out of a syntax tree what build tools put in: coverage counters, name keepers, and calls that shed their `this`.
-//
-// It rewrites the tree in place, before anything else looks at it, so that one kernel means the same under every tool.
+// Removes from a syntax tree what build tools insert: coverage counters, name keepers, and `(0, f)()` calls. It rewrites the tree in place
+// before lowering, so that a kernel has the same meaning under every tool.
 import type { AnyNode, CallExpression, Expression, Identifier, Statement } from 'acorn';
 
 type Tree = Record<string, unknown> & { readonly type: string };
@@ -9,7 +8,7 @@ function isTree(value: unknown): value is Tree {
   return value !== null && typeof value === 'object' && typeof (value as { type?: unknown }).type === 'string';
 }
 
-/** Rooted at a call of istanbul's `cov_...()`. */
+/** Whether the node is rooted at a call of istanbul's `cov_...()`. */
 function isCounterObject(node: AnyNode): boolean {
   if (node.type === 'MemberExpression') return isCounterObject(node.object);
   return node.type === 'CallExpression' && node.callee.type === 'Identifier' && node.callee.name.startsWith('cov_');
@@ -25,7 +24,7 @@ function isNothing(statement: Statement): boolean {
   return statement.type === 'BlockStatement' && statement.body.length > 0 && statement.body.every(isNothing);
 }
 
-/** `__name(fn, "n")`, `e(a => a * 2, "helper")`: a function with a string beside it. */
+/** Matches `__name(fn, "n")` and `e(a => a * 2, "helper")`: a function and its name as a string. */
 function keptName(call: CallExpression): Expression | undefined {
   const [first, second] = call.arguments;
   const isFunction = first?.type === 'ArrowFunctionExpression' || first?.type === 'FunctionExpression';
@@ -36,7 +35,7 @@ function simplify(node: AnyNode): AnyNode {
   if (node.type === 'SequenceExpression') {
     const kept = node.expressions.filter((part, at) => at === node.expressions.length - 1 || !isCounter(part));
     if (kept.length === 1) return kept[0]!;
-    // `(0, module.name)` is how a tool calls an import without a `this`.
+    // Tools call an import without a `this` as `(0, module.name)`.
     if (kept.length === 2 && kept[0]!.type === 'Literal' && kept[1]!.type === 'MemberExpression') return kept[1];
     node.expressions = kept;
   }

@@ -1,7 +1,6 @@
-// A function's own text to a syntax tree: `Function.prototype.toString`, acorn, and what transformers put in taken out.
+// Parses a function's source, from `Function.prototype.toString`, with acorn, and removes what build tools inserted.
 //
-// The text is whatever the last tool left: types gone, perhaps on one line, perhaps minified, perhaps with coverage
-// counters. Offsets in the tree are offsets in that text.
+// The source is the output of the last tool: without types, and perhaps minified or instrumented. Offsets in the tree refer to it.
 import { type ArrowFunctionExpression, type Expression, type FunctionExpression, parseExpressionAt } from 'acorn';
 import { clean } from './clean.js';
 import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
@@ -10,7 +9,7 @@ import { KernelTextError } from '../diagnostics/diagnostics.js';
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
 
 export interface ParsedFunction {
-  /** The user's function, for errors that say where it stands. */
+  /** The user's function; errors find its position in the user's file by it. */
   readonly body: object;
   readonly text: string;
   readonly node: FunctionNode;
@@ -29,10 +28,10 @@ function attempt(source: string, shift: number): Attempt {
   }
 }
 
-/** Ten times the longest kernels that people write; beyond it reading and building take seconds. */
+/** Ten times the longest kernels that people write; a longer source would take seconds to compile. */
 const MAX_TEXT_CHARS = 128 << 10;
 
-/** K002. `error` is what acorn says of the text in parentheses, if it says something. */
+/** Builds K002. `error` is acorn's error, if it has one. */
 function unreadable(error: unknown): KernelTextError {
   const whole = { start: 0, end: 1 };
   if (isTooDeep(error)) return tooDeep();
@@ -60,7 +59,7 @@ function shiftOffsets(root: Expression, by: number): Expression {
 
 function functionOf(node: Expression | undefined): FunctionNode | undefined {
   if (node?.type === 'ArrowFunctionExpression' || node?.type === 'FunctionExpression') return node;
-  // A method's text is the inside of an object literal.
+  // A method's source parses only as part of an object literal.
   const member = node?.type === 'ObjectExpression' ? node.properties[0] : undefined;
   if (member?.type === 'Property' && member.value.type === 'FunctionExpression' && member.kind === 'init') return member.value;
   return undefined;
@@ -68,13 +67,13 @@ function functionOf(node: Expression | undefined): FunctionNode | undefined {
 
 const NATIVE = /\{\s*\[native code\]\s*\}\s*$/;
 
-/** The text of a function, for errors; empty where there is none. */
+/** The source of a function, for errors; empty when there is none. */
 export function textOfFunction(body: unknown): string {
   const text = typeof body === 'function' ? Function.prototype.toString.call(body) : '';
   return NATIVE.test(text) ? '' : text;
 }
 
-/** Reads a function the user wrote. Throws KernelTextError K001 to K003 and K006. */
+/** Parses a function. Throws KernelTextError K001 to K003 and K006. */
 export function parseFunction(body: unknown): ParsedFunction {
   const whole = { start: 0, end: 1 };
   if (typeof body !== 'function') throw new KernelTextError('K001', whole, `The body must be a function (${typeof body} was given).`);

@@ -304,7 +304,7 @@ describe('barriers', () => {
         { constants: { n: size } },
       );
     expect(complaint(() => made(48 * 256 - 3))).toMatchInlineSnapshot(`
-      "K404: gridSync() and the shared memory of a block are 49156 bytes (49152 at most).
+      "K404: gridSync() and the shared memory of a block need 49156 bytes (49152 at most).
         Use sharedDynamic(type), and pass its size at the launch: { grid, block, sharedBytes }."
     `);
     expect(made(48 * 256 - 4).build.syncsGrid).toBe(true);
