@@ -1,6 +1,6 @@
 // A stage on a pool of CPU threads, as an operator: piscina's, or what `createCpuPool` returns.
 import type { Observable, OperatorFunction } from 'rxjs';
-import { checkInteger } from '../core/base/arguments.js';
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
 
@@ -31,6 +31,8 @@ export interface CpuTasks<M extends object> {
  * @example const tasks = cpuTasks<typeof stages>(pool);
  */
 export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
+  if (typeof (pool as Partial<CpuPool> | undefined)?.run !== 'function')
+    throw badArgument('pool', pool, `The pool (${show(pool)}) has no method run.`);
   return {
     get threads() {
       return typeof pool.threads === 'number' ? pool.threads : (pool.options?.maxThreads ?? 1);

@@ -5,7 +5,7 @@
 // the stream-ordered pool and pinned memory to the arena, so the next item's arrays cost about as much as reused ones.
 //
 // Thread: owner.
-import { ArgumentError } from '../core/base/errors.js';
+import { ArgumentError, StateError } from '../core/base/errors.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import type { Shape } from '../core/elements/shape.js';
 import { DeviceArray } from '../core/api/array.js';
@@ -93,6 +93,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly attempt: number;
   readonly #meter: Meter;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
+  #hasEnded = false;
   /** Settles when what operators submitted so far has finished. */
   #submitted: Promise<unknown> = settled;
 
@@ -108,7 +109,10 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   /** @internal The stream, whose new arrays the turn keeps. */
   protected readonly target: ArrayTarget = {
-    allocate: (shape, dtype) => this.#keep(this.stream.allocate(shape, dtype)),
+    allocate: (shape, dtype) => {
+      this.#checkTurn();
+      return this.#keep(this.stream.allocate(shape, dtype));
+    },
     fill: (array, value) => this.stream.fill(array, value),
     copy: (array, data, opts) => this.stream.copy(array, data, opts),
   };
@@ -116,12 +120,19 @@ export class LaneTurn extends ArrayFactory implements Lane {
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
+    this.#checkTurn();
     return this.#keep(this.device.pinned(shape, (dtype ?? 'f32') as DTypeLike<D>));
   }
 
   detach<A extends DeviceArray | PinnedArray>(array: A): A {
+    this.#checkTurn();
     if (!array.isDisposed && this.#arrays.delete(array)) return array;
-    const message = `lane.detach takes an array that this lane made and that was neither detached nor disposed; a view of one stays with the lane.`;
+    const reason = array.isDisposed
+      ? 'was disposed'
+      : this.#isOwn(array)
+        ? 'is a view of an array of this lane: detach that array'
+        : 'was not made by this lane for this item, or was detached before';
+    const message = `The array given to lane.detach ${reason}.`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'array', value: array });
   }
 
@@ -159,8 +170,13 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   /** Disposes the turn's arrays, behind the work that still uses them. */
   end(): void {
+    this.#hasEnded = true;
     for (const array of this.#arrays) array[Symbol.dispose]();
     this.#arrays.clear();
+  }
+
+  #checkTurn(): void {
+    if (this.#hasEnded) throw new StateError('ERR_MILLRACE_STATE', `The item's turn on lane ${this.index} has ended.`);
   }
 
   #keep<A extends DeviceArray | PinnedArray>(array: A): A {

@@ -73,8 +73,10 @@ export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
  * keep the order of the source. An Observable as source needs `overflow`. Throws ArgumentError for a bad option or source,
  * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; a failure that later
  * operations met arrives as itself, not as the UpstreamError around it.
+ * The options may be left out. On a closed device the run fails when it starts.
  * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
+export function overlap<T, R>(device: Devices, source: Source<T>, stage: Stage<T, R>): Overlapped<R>;
 export function overlap<T, R>(device: Devices, source: Source<T>, opts: OverlapOptions<T>, stage: Stage<T, R>): Overlapped<R>;
 export function overlap<T, R>(
   device: Devices,
@@ -85,11 +87,9 @@ export function overlap<T, R>(
 export function overlap<T, R>(
   device: Devices,
   source: Source<T> | PushSource<T>,
-  opts: OverlapOptions<T> & Partial<OverflowOptions>,
-  stage: Stage<T, R>,
+  ...rest: readonly [Stage<T, R>] | readonly [OverlapOptions<T> & Partial<OverflowOptions>, Stage<T, R>]
 ): Overlapped<R> {
-  if (typeof opts === 'function')
-    throw badArgument('opts', opts, 'The options stand before the stage: overlap(device, source, {}, stage).');
+  const [opts, stage] = rest.length === 1 ? [{}, rest[0]] : rest;
   checkOptionNames(opts, OVERLAP_OPTIONS);
   const { signal, ordered = true } = opts;
   if (signal !== undefined && !isAbortSignal(signal))

@@ -159,8 +159,9 @@ export function overlapped(target: Target): void {
       expect(results.map((result) => [result[0], result[LENGTH - 1]])).toEqual(EXPECTED);
       expect(kept).toHaveLength(3 * ITEMS);
       for (const array of kept) {
-        if ('read' in array) await expect(array.read()).rejects.toThrow(StateError);
-        else expect(() => array.subarray(0)).toThrow(StateError);
+        expect(() => array.subarray(0)).toThrow(StateError);
+        if ('data' in array) expect(() => array.data).toThrow(StateError);
+        else await expect(array.read()).rejects.toThrow(StateError);
       }
     });
 

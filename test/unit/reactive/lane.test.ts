@@ -44,7 +44,7 @@ describe('an array of a turn', () => {
     const { lane, channel } = open();
     const array = lane.empty(4);
     array[Symbol.dispose]();
-    expect(() => lane.detach(array)).toThrow(/neither detached nor disposed/);
+    expect(() => lane.detach(array)).toThrow('was disposed');
     lane.end();
     expect(channel.opcodes().filter((opcode) => opcode === 'FREE')).toHaveLength(1);
   });
@@ -52,10 +52,13 @@ describe('an array of a turn', () => {
   it('stays when it was detached; a view of it cannot be', () => {
     const { lane, device } = open();
     const array = lane.empty(4);
-    for (const other of [array.subarray(1), device.empty(4)]) expect(() => lane.detach(other)).toThrow(/neither detached nor disposed/);
+    expect(() => lane.detach(array.subarray(1))).toThrow('is a view of an array of this lane');
+    expect(() => lane.detach(device.empty(4))).toThrow('was not made by this lane');
     expect(lane.detach(array)).toBe(array);
     lane.end();
     expect(array.isDisposed).toBe(false);
+    for (const late of [() => lane.empty(1), () => lane.pinned(1), () => lane.detach(array)])
+      expect(late).toThrow("The item's turn on lane 0 has ended.");
   });
 
   it('that is refused leaves nothing', () => {

@@ -130,7 +130,7 @@ describe('failures', () => {
       [[], [1], {}, stage, 'The list of devices is empty'],
       [device, Promise.resolve([1]), {}, stage, 'await it first'],
       [device, 'abc', {}, stage, "The source ('abc')"],
-      [device, [1], stage, undefined, 'The options stand before the stage'],
+      [device, [1], stage, stage, 'The options (a function) are not an object'],
       [device, [1], {}, undefined, 'The stage (undefined) is not a function.'],
       [device, [1], { concurrency: 8 }, stage, "There is no option 'concurrency'; the options are depth,"],
       [device, [1], { overflow: 'drop' }, stage, 'overflow is for Observables'],

@@ -174,7 +174,7 @@ describe('lanes', () => {
       const array = lane.detach(lane.empty(4));
       return Promise.resolve(lane.detach(array));
     });
-    await expect(collect(twice)).rejects.toThrow('neither detached nor disposed');
+    await expect(collect(twice)).rejects.toThrow('was detached before');
   });
 
   it('share the work of several devices: the least loaded one takes the next item', async () => {
