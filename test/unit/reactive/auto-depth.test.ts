@@ -1,0 +1,50 @@
+// The number of lanes that 'auto' settles on, against made-up throughputs and a clock of the test's own.
+import { describe, expect, it } from 'vitest';
+import { AutoDepth } from '../../../src/reactive/auto-depth.js';
+
+/** Runs items until the count stops changing; `perSecond` is the throughput with so many lanes. */
+function settle(perSecond: (lanes: number) => number, occupiedShare = 1, most = 64): number[] {
+  let nowMs = 0;
+  const counts = [2];
+  const lanes = {
+    count: 2,
+    grow(by: number): boolean {
+      if (lanes.count >= most) return false;
+      lanes.count = Math.min(most, lanes.count + by);
+      counts.push(lanes.count);
+      return true;
+    },
+    shrink(by: number): void {
+      lanes.count -= by;
+      counts.push(lanes.count);
+    },
+  };
+  const auto = new AutoDepth(lanes, () => nowMs);
+  for (let item = 0; item < 5000; item++) {
+    const stepMs = 1000 / perSecond(lanes.count);
+    auto.setOccupied(true);
+    nowMs += stepMs * occupiedShare;
+    auto.setOccupied(false);
+    nowMs += stepMs * (1 - occupiedShare);
+    auto.countItem();
+  }
+  return counts;
+}
+
+describe("depth: 'auto'", () => {
+  it('grows while more lanes give more, and takes the step back that gave nothing', () => {
+    expect(settle((lanes) => 100 * Math.min(lanes, 6))).toEqual([2, 3, 4, 6, 9, 6]);
+  });
+
+  it('stays where it begins when the lanes are not what limits the run', () => {
+    expect(settle((lanes) => 100 * lanes, 0.5)).toEqual([2]);
+  });
+
+  it('stays where it begins when a second lane gave all there is', () => {
+    expect(settle(() => 100)).toEqual([2, 3, 2]);
+  });
+
+  it('stops at the limit', () => {
+    expect(settle((lanes) => 100 * lanes, 1, 8)).toEqual([2, 3, 4, 6, 8]);
+  });
+});
