@@ -25,6 +25,7 @@ export type { AxisIndex } from './core/elements/strides.js';
 export type { ArrayFactory, DTypeOf } from './core/api/array-factory.js';
 export type { PinnedArray } from './core/api/pinned.js';
 export type { CopyOptions } from './core/api/copy.js';
+export type { ReadableOptions } from './core/api/readable.js';
 export type { DeviceEvent } from './core/api/event.js';
 export type { EventOptions } from './core/events/event-options.js';
 export { elapsed } from './core/api/elapsed.js';

@@ -37,6 +37,7 @@ import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { streams } from './streams.js';
+import { webStreams } from './web-streams.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -89,6 +90,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   lifecycle,
   observation,
   overlapped,
+  webStreams,
 ];
 
 /** What an order that a device is free to choose may break. */

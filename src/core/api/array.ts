@@ -23,6 +23,7 @@ import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 import type { WaitOptions } from '../waits/wait.js';
 import type { Device } from './device.js';
+import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
 import type { Stream } from './stream.js';
 
@@ -140,11 +141,9 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    */
   subarray(start: number, end?: number): DeviceArray<D> {
     this.#check();
-    const [from, to] = clampRange(start, end, this.length);
-    const strides = reshapedStrides(this, [this.length]);
-    if (strides === undefined) throw this.#gathered('one dimension');
-    const stride = strides[0] as number;
-    return this.#view({ shape: [to - from], strides }, from * stride);
+    const view = this.flatRange(...clampRange(start, end, this.length));
+    if (view === undefined) throw this.#gathered('one dimension');
+    return view;
   }
 
   /**
@@ -198,6 +197,22 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   }
 
   /**
+   * The bytes of the elements in flat order, as a web stream: for `new Response(stream)`, `Readable.fromWeb(stream)` and `for await`. Each
+   * chunk is a Uint8Array that no other code refers to. It is read when the consumer is about to need it, at most one chunk ahead, after
+   * the last writer of its elements, so host memory holds a few chunks and not the array. Each chunk has what was submitted before it was
+   * read: do not write to the array before the stream has ended, or stream a `clone()`.
+   *
+   * The stream errors as `read` rejects, with a StateError when the array is disposed before the last chunk was read, and with an
+   * AbortError when `signal` aborts. Canceling the stream gives up the chunk that is being read. Throws ArgumentError for bad options and
+   * StateError after disposal.
+   * @example await writeFile('x.bin', array.toReadable({ chunkBytes: 1 << 22 }));
+   */
+  toReadable(opts?: ReadableOptions): ReadableStream<Uint8Array<ArrayBuffer>> {
+    this.#check();
+    return readableOf(this, opts);
+  }
+
+  /**
    * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or
    * one outside the shape (negative indices are outside), and as `read` does.
    */
@@ -239,6 +254,13 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   #gathered(what: string, value: unknown = this): ArgumentError {
     const message = `Array ${this.label} with strides ${show([...this.strides])} has no view with ${what}: clone() it first.`;
     return badArgument(value === this ? 'array' : 'shape', value, message);
+  }
+
+  /** @internal A view of the elements from `from` to `to` in flat order; undefined if no single stride gives that order. */
+  flatRange(from: number, to: number): DeviceArray<D> | undefined {
+    this.#check();
+    const strides = reshapedStrides(this, [this.length]);
+    return strides && this.#view({ shape: [to - from], strides }, from * (strides[0] as number));
   }
 
   /** @internal The bytes of the storage that it reaches, with what lies between its elements. */

@@ -1,0 +1,142 @@
+// An array as a web stream of bytes: chunks are read from the device as the consumer takes them.
+//
+// Each chunk is a `read` of its own into a buffer that no other code has seen. At most one chunk is read or queued beyond
+// what the consumer has taken.
+// Thread: owner.
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { AbortError, LimitError } from '../base/errors.js';
+import { MAX_HOST_BYTES } from '../base/host-bytes.js';
+import { boxesOf } from '../elements/boxes.js';
+import { DTYPES } from '../elements/dtype.js';
+import { onAbort } from '../waits/abort-listeners.js';
+import { checkWaitOptions, type WaitOptions, withSignal } from '../waits/wait.js';
+import type { DeviceArray } from './array.js';
+
+/** Options of `array.toReadable`. Bad values are an ArgumentError of the call. */
+export interface ReadableOptions {
+  /**
+   * Bytes of a chunk, at least one element and at most `buffer.constants.MAX_LENGTH`; default 1 MiB. It is rounded down to whole elements.
+   * The last chunk may be smaller.
+   */
+  readonly chunkBytes?: number;
+  /** If it aborts, the stream errors with an AbortError, whose `cause` is the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+const DEFAULT_CHUNK_BYTES = 2 ** 20;
+/** A byte stream asks for more while fewer bytes than this are queued: one chunk ahead, whatever its size. */
+const LEAST_QUEUED_BYTES = 1;
+
+/** `array.toReadable`. */
+export function readableOf(array: DeviceArray, opts: ReadableOptions | undefined): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const source = new ArraySource(array, opts);
+  const stream = new ReadableStream(
+    {
+      type: 'bytes',
+      start: (controller) => source.start(controller),
+      pull: (controller) => source.pull(controller),
+      cancel: () => source.stop(),
+    },
+    { highWaterMark: LEAST_QUEUED_BYTES },
+  );
+  return stream as ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
+class ArraySource {
+  readonly #array: DeviceArray;
+  /** Elements. */
+  readonly #chunkLength: number;
+  readonly #signal: AbortSignal | undefined;
+  readonly #canceled: AbortController = new AbortController();
+  #at = 0;
+  #isOver = false;
+  #stopListening: (() => void) | undefined = undefined;
+
+  constructor(array: DeviceArray, opts: ReadableOptions | undefined) {
+    if (opts !== undefined && (typeof opts !== 'object' || opts === null)) {
+      throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
+    }
+    const { chunkBytes = DEFAULT_CHUNK_BYTES, signal } = opts ?? {};
+    const { byteSize } = DTYPES[array.dtype];
+    checkInteger('chunkBytes', chunkBytes, byteSize, MAX_HOST_BYTES);
+    if (signal !== undefined) checkWaitOptions({ signal });
+    this.#array = array;
+    this.#chunkLength = Math.floor(chunkBytes / byteSize);
+    this.#signal = signal;
+  }
+
+  start(controller: ReadableByteStreamController): void {
+    const signal = this.#signal;
+    if (this.#array.length === 0) this.#close(controller);
+    else if (signal?.aborted === true) this.#fail(controller, signal);
+    else if (signal !== undefined) this.#stopListening = onAbort(signal, () => this.#fail(controller, signal));
+  }
+
+  /** The stream asks for one chunk at a time. What this rejects with is the stream's error. */
+  async pull(controller: ReadableByteStreamController): Promise<void> {
+    const end = Math.min(this.#at + this.#chunkLength, this.#array.length);
+    let chunk: Uint8Array<ArrayBuffer>;
+    try {
+      chunk = await this.#read(this.#at, end);
+    } catch (error) {
+      if (this.#isOver) return;
+      this.stop();
+      throw error;
+    }
+    if (this.#isOver) return;
+    this.#at = end;
+    controller.enqueue(chunk);
+    if (end === this.#array.length) this.#close(controller);
+  }
+
+  /** Gives up the chunk that is being read; its memory goes back when the device has finished with it. */
+  stop(): void {
+    this.#isOver = true;
+    this.#stopListening?.();
+    this.#canceled.abort();
+  }
+
+  async #read(from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
+    for (;;) {
+      try {
+        return await this.#readOnce(from, to, withSignal(undefined, this.#canceled.signal));
+      } catch (error) {
+        if (this.#isOver || !(error instanceof LimitError)) throw error;
+        // The device has no room for another operation, and a stream can wait.
+        await error.retryAfter;
+      }
+    }
+  }
+
+  async #readOnce(from: number, to: number, opts: WaitOptions): Promise<Uint8Array<ArrayBuffer>> {
+    const array = this.#array;
+    const flat = array.flatRange(from, to);
+    if (flat !== undefined) {
+      const { buffer, byteOffset, byteLength } = await flat.read(opts);
+      return new Uint8Array(buffer, byteOffset, byteLength);
+    }
+    const { make, byteSize } = DTYPES[array.dtype];
+    const chunk = new Uint8Array((to - from) * byteSize);
+    let at = 0;
+    // All of them are submitted in this turn.
+    const parts = boxesOf(array.shape, from, to).map(async ({ index, length }) => {
+      const into = new make(chunk.buffer, at, length);
+      at += length * byteSize;
+      await array.view(...index).read({ ...opts, into: into as never });
+    });
+    await Promise.all(parts);
+    return chunk;
+  }
+
+  #close(controller: ReadableByteStreamController): void {
+    this.stop();
+    controller.close();
+    // A reader that brought its own buffer waits for an answer, too.
+    controller.byobRequest?.respond(0);
+  }
+
+  #fail(controller: ReadableByteStreamController, signal: AbortSignal): void {
+    this.stop();
+    controller.error(new AbortError(signal));
+  }
+}
