@@ -7,6 +7,7 @@ import { arrays } from './arrays.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
 import { checkedLoops } from './checked-loops.js';
+import { contexts } from './contexts.js';
 import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
 import { cudaAssertions } from './cuda-assertions.js';
@@ -91,6 +92,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   observation,
   overlapped,
   webStreams,
+  contexts,
 ];
 
 /** What an order that a device is free to choose may break. */

@@ -5,6 +5,9 @@
 // | `millrace:error`     | `{ device, error }`: a failure that nobody waited for          |
 // | `millrace:build`     | `{ device, kernel, compiler, fromCache, ms, limits }` when it was built |
 // | `millrace:device`    | `{ device, state }` when it was opened, closed or lost         |
+//
+// Subscribers are called in the asynchronous context of the publisher, as Node does it: that of the call for an operation, that
+// of the first call that needed the kernel for a build, and that in which the device was opened for the others.
 import { type Channel as DiagnosticsChannel, channel } from 'node:diagnostics_channel';
 
 export const operationsChannel: DiagnosticsChannel = channel('millrace:operation');

@@ -1,6 +1,7 @@
 // What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a slow
 // check that runs only while something is unfinished. It is internal: Device and Stream are the public classes.
 // Thread: owner.
+import { AsyncResource } from 'node:async_hooks';
 import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
@@ -47,6 +48,8 @@ export class DeviceCore implements Submitter {
   readonly timelines: Set<Timeline> = new Set();
   /** Arrays remember where they were made. */
   isChecked: boolean = false;
+  /** The asynchronous context in which the device was opened: what belongs to no call of the program is told there. */
+  readonly context: AsyncResource = new AsyncResource('MILLRACE_DEVICE');
   state: DeviceState = 'open';
   lostError: DeviceLostError | undefined = undefined;
   /** Told once when the device is lost, before promises reject. */
@@ -97,6 +100,7 @@ export class DeviceCore implements Submitter {
       channel: channel.id,
       settle: () => void progress.drain(),
       lost: () => this.#end(),
+      inContext: (tell) => this.context.runInAsyncScope(tell),
     });
     this.waits = new PointWaits(name, channel, progress, this.failures, this.hostCompletions);
     this.lost = new Promise((resolve) => {
@@ -194,11 +198,11 @@ export class DeviceCore implements Submitter {
     this.state = error.reason === ('closed' satisfies LostReason) ? 'closed' : 'lost';
     this.lostError = error;
     this.waits.lose(error);
-    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    this.#tellState();
     clearTimeout(this.#check);
     // What has finished is heard first.
     this.progress.drain();
-    this.onLost?.(error);
+    this.context.runInAsyncScope(() => this.onLost?.(error));
     for (const timeline of this.timelines) {
       this.failures.note(timeline);
       this.progress.lose(timeline, error);
@@ -221,7 +225,7 @@ export class DeviceCore implements Submitter {
     const error = hungError(this.name, this.timelines, still);
     this.state = 'lost';
     this.lostError = error;
-    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    this.#tellState();
     return error;
   }
 
@@ -245,7 +249,7 @@ export class DeviceCore implements Submitter {
     clearTimeout(this.#check);
     this.#endTables();
     if (this.state !== 'lost') this.state = 'closed';
-    if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: this.name, state: this.state });
+    this.#tellState();
     this.errors.complete();
   }
 
@@ -257,6 +261,11 @@ export class DeviceCore implements Submitter {
   }
 
   // ── inside ──
+
+  #tellState(): void {
+    const { name, state } = this;
+    if (devicesChannel.hasSubscribers) this.context.runInAsyncScope(() => devicesChannel.publish({ device: name, state }));
+  }
 
   /** Why a record was refused, as the error that the call throws. */
   #refusal(status: Status, stream: string): Error {

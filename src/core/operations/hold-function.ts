@@ -74,16 +74,16 @@ class HoldCall extends HostCall {
     this.#note.atMs = performance.now();
     const controller = this.#controller;
     const { signal } = this;
-    if (signal !== undefined) this.listen(signal, () => controller.abort(signal.reason));
+    if (signal !== undefined) this.listen(signal, () => this.#abortSignal(signal.reason));
     this.#timer = setTimeout(() => this.#timeUp(), this.#timeoutMs);
-    let result: unknown;
+    let result: Promise<unknown>;
     try {
-      result = this.context.runInAsyncScope(() => runHeld(this.#held, () => this.#fn(controller.signal)));
+      result = this.context.runInAsyncScope(() => runHeld(this.#held, () => promiseOf(this.#fn(controller.signal))));
     } catch (error) {
       this.#end(asError(error));
       return;
     }
-    promiseOf(result).then(
+    result.then(
       () => this.#end(),
       (error: unknown) => this.#end(asError(error)),
     );
@@ -100,7 +100,12 @@ class HoldCall extends HostCall {
     super.lose(error);
     // A device that is closed all the same runs what it has to the end.
     this.#release();
-    this.#controller.abort(error);
+    this.#abortSignal(error);
+  }
+
+  /** Its listeners were added by the function, so they are called in the function's context. */
+  #abortSignal(reason: unknown): void {
+    this.context.runInAsyncScope(() => this.#controller.abort(reason));
   }
 
   #end(error?: Error): void {
@@ -120,7 +125,7 @@ class HoldCall extends HostCall {
     const facts = { device: core.name, stream: timeline.label, operation: this.operation };
     const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, this.#timeoutMs, streams, facts);
     this.#end(error);
-    this.#controller.abort(error);
+    this.#abortSignal(error);
   }
 
   #finish(): void {

@@ -115,18 +115,20 @@ export class HostCall extends HostCompletion {
   }
 
   protected call(): void {
-    let result: unknown;
-    let isPromise: boolean;
+    let result: Promise<unknown> | undefined;
     try {
-      result = this.context.runInAsyncScope(this.#fn);
-      isPromise = isPromiseLike(result);
+      // What the function returns is the program's, too: its `then` is read and called in the same context.
+      result = this.context.runInAsyncScope(() => {
+        const value = this.#fn();
+        return isPromiseLike(value) ? promiseOf(value) : undefined;
+      });
     } catch (error) {
       this.fail(asError(error));
       return;
     }
     this.settle();
     // Nobody waits for the promise of an async function, but its failure is not lost.
-    if (isPromise) promiseOf(result).then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
+    result?.then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
   }
 
   /** Settles with an error of the function, which is told to `errors$` if nobody asks. */

@@ -44,6 +44,8 @@ export interface FailureContext {
   readonly settle: () => void;
   /** What became of a device that others find gone. */
   readonly lost: () => DeviceLostError;
+  /** Calls the function in the asynchronous context in which the device was opened. */
+  readonly inContext: (tell: () => void) => void;
 }
 
 interface Entry extends UnobservedFailure {
@@ -222,6 +224,10 @@ export class FailureLog {
   }
 
   #tell(error: MillraceError): void {
+    this.#context.inContext(() => this.#tellHere(error));
+  }
+
+  #tellHere(error: MillraceError): void {
     if (errorsChannel.hasSubscribers) errorsChannel.publish({ device: this.#device, error });
     if (this.#errors.observed) {
       this.#errors.next(error);
