@@ -1,28 +1,54 @@
-// Every TypeScript block of README.md is a whole program: it is compiled as a stranger would compile it and run. A comment
-// "// prints: text" at the end of a line is compared with the output, in order. Shell blocks may only name scripts that exist.
+// Every TypeScript block of README.md and docs/reactive.md is a whole program: it is compiled as a stranger would compile it and run. A
+// comment "// prints: text" at the end of a line is compared with the output, in order. A block that begins with "// name.ts" is a module
+// of that name for the programs of its page. Shell blocks may only name scripts that exist.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 
+interface Program {
+  readonly title: string;
+  /** The block's text, and where it is compiled to. */
+  readonly text: string;
+  readonly folder: string;
+  readonly name: string;
+  readonly isModule: boolean;
+}
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const compiler = join(root, 'node_modules/typescript/bin/tsc');
 // Inside the project, so that the programs find millrace by its own name.
-const folder = join(root, 'build/readme');
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const output = join(root, 'build/readme');
+const PAGES = ['README.md', 'docs/reactive.md'] as const;
+const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
-const blocks = (language: string): string[] =>
-  [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1] ?? '');
-const programs = blocks('ts').map((text, index) => ({ text, index, title: `block ${index + 1}: ${text.trim().split('\n')[0]}` }));
+const blocks = (text: string, language: string): { readonly code: string; readonly at: number }[] =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => ({ code: match[1] ?? '', at: match.index }));
+
+const programs = pages.flatMap(({ page, text }): Program[] =>
+  blocks(text, 'ts').map(({ code, at }, index) => {
+    const heading = [...text.slice(0, at).matchAll(/^#+ (.*)$/gm)].at(-1)?.[1] ?? '';
+    const moduleName = /^\/\/ (\S+)\.ts\n/.exec(code)?.[1];
+    return {
+      title: `${page} block ${index + 1}: ${heading}`,
+      text: code,
+      folder: join(output, page.replaceAll(/\W/g, '-')),
+      name: moduleName ?? `block-${index + 1}`,
+      isModule: moduleName !== undefined,
+    };
+  }),
+);
 
 const needsCompiler = existsSync(compiler) ? undefined : 'TypeScript is not installed here';
 
 beforeAll(() => {
   if (needsCompiler !== undefined || programs.length === 0) return;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  for (const { text, index } of programs) writeFileSync(join(folder, `block-${index + 1}.ts`), text);
+  rmSync(output, { recursive: true, force: true });
+  for (const { folder, name, text } of programs) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, `${name}.ts`), text);
+  }
   const compilerOptions = {
     strict: true,
     target: 'ES2022',
@@ -31,18 +57,23 @@ beforeAll(() => {
     types: ['node'],
     rootDir: '.',
   };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
-  const compiled = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' });
-  if (compiled.status !== 0) throw new Error(`README.md does not compile:\n${compiled.stdout}`);
+  writeFileSync(join(output, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['**/*.ts'] }));
+  const compiled = spawnSync(process.execPath, [compiler, '-p', output], { encoding: 'utf8' });
+  if (compiled.status !== 0) throw new Error(`The programs do not compile:\n${compiled.stdout}`);
 });
 
-test('there is something to try', () => {
-  expect(programs.length).toBeGreaterThan(0);
+test.for(PAGES)('%s has something to try', (page) => {
+  expect(programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule).length).toBeGreaterThan(0);
 });
 
-test.for(programs)('$title', ({ text, index }, context) => {
+test.for(programs.filter(({ isModule }) => !isModule))('$title', ({ text, folder, name }, context) => {
   if (needsCompiler !== undefined) context.skip(needsCompiler);
-  const ran = spawnSync(process.execPath, [join(folder, `block-${index + 1}.js`)], { encoding: 'utf8', cwd: root, timeout: 25_000 });
+  const ran = spawnSync(process.execPath, [join(folder, `${name}.js`)], {
+    encoding: 'utf8',
+    cwd: root,
+    env: { ...process.env, MILLRACE_CPU_DEVICES: '2' },
+    timeout: 25_000,
+  });
   expect({ status: ran.status, signal: ran.signal, stderr: ran.stderr }).toEqual({ status: 0, signal: null, stderr: '' });
   const expected = [...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1]);
   if (expected.length > 0) expect(ran.stdout.trim().split('\n')).toEqual(expected);
@@ -52,6 +83,8 @@ test('shell blocks name scripts that exist', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     readonly scripts: Readonly<Record<string, string>>;
   };
-  const named = blocks('sh').flatMap((text) => [...text.matchAll(/npm (?:run )?([a-z:]+)/g)].map((match) => match[1]!));
+  const named = pages
+    .flatMap(({ text }) => blocks(text, 'sh'))
+    .flatMap(({ code }) => [...code.matchAll(/npm (?:run )?([a-z:]+)/g)].map((match) => match[1]!));
   expect(named.filter((name) => !['ci', 'install', 'i'].includes(name) && !(name in scripts))).toEqual([]);
 });
