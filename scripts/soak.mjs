@@ -1,9 +1,10 @@
 // Runs for hours what CI runs for minutes: the conformance suite on CPU devices that choose among the orders they are free
-// to choose from, one seed after another, and random programs against the model. Every failure is shown with the command
-// that repeats it.
+// to choose from, one seed after another, random programs against the model, and the tests that have a longer form. Every
+// failure is shown with the command that repeats it.
 //
 //   --seeds 1-1000     which seeds; 0 for none
 //   --programs 10000   how many random programs; 0 for none
+//   --long 3           how often the long forms of tests run, with other random kernels each time; 0 for none
 //   --jobs N           runs side by side; default: one for every two cores, since the tests show that two kernels overlap
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,6 +22,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1-1000' },
     programs: { type: 'string', default: '10000' },
+    long: { type: 'string', default: '3' },
     jobs: { type: 'string', default: String(Math.max(1, Math.floor(availableParallelism() / 2))) },
   },
 });
@@ -94,7 +96,28 @@ function* programRuns() {
   }
 }
 
-const runs = [...programRuns(), ...seededRuns()].entries();
+/** Tests that `npm test` runs with fewer random kernels and rounds, and whose kernels it compiles with -O1. */
+const LONG_TESTS = [
+  'test/process/teardown.test.ts',
+  'test/unit/toolchain/hidden-changes.test.ts',
+  'test/unit/toolchain/random-cuda.test.ts',
+  'test/unit/toolchain/simd-columns.test.ts',
+  'test/unit/toolchain/simd-element-width.test.ts',
+  'test/unit/toolchain/simd.test.ts',
+  'test/unit/toolchain/source-mistakes.test.ts',
+];
+const LONG_KERNELS = 40;
+const LONG_TEXTS = 12;
+
+function* longRuns() {
+  for (let at = 0; at < wholeNumber('long', 0); at++) {
+    const random = { MILLRACE_KERNELS: String(LONG_KERNELS), MILLRACE_KERNEL_SEED: String(1 + at * LONG_KERNELS) };
+    const texts = { MILLRACE_SEEDS: `${at * LONG_TEXTS},${(at + 1) * LONG_TEXTS}` };
+    yield { what: `long forms, ${at + 1}`, env: { MILLRACE_LONG: '1', ...random, ...texts }, args: LONG_TESTS };
+  }
+}
+
+const runs = [...longRuns(), ...programRuns(), ...seededRuns()].entries();
 // Each takes the next run as it ends one: they share the iterator.
 await Promise.all(
   Array.from({ length: wholeNumber('jobs', 1) }, async () => {

@@ -6,6 +6,7 @@ import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/c
 import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { QUICK } from '../../support/quick-compiler.js';
 import { EXPOSED, EXPOSED_BY_OPERATORS, EXPOSED_ROWS, HELPERS, ODD_TEXTS, OPERATORS, ROW_HELPERS } from './hidden-changes.js';
 import { OVERLOOKED } from './overlooked-changes.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
@@ -92,7 +93,7 @@ let runner: ImageRunner;
 let compiler: CpuCompiler;
 beforeAll(async () => {
   runner = new ImageRunner();
-  compiler = await CpuCompiler.open();
+  compiler = await CpuCompiler.open({ ...process.env, ...QUICK });
 });
 afterAll(() => runner.close());
 

@@ -6,12 +6,13 @@ import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/c
 import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { QUICK } from '../../support/quick-compiler.js';
 import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 
 const BLOCKS = 3;
 /** More with MILLRACE_SEEDS=from,to. */
-const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,12').split(',').map(Number) as [number, number];
+const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,4').split(',').map(Number) as [number, number];
 /** Kernels of one text: what takes time is to compile. */
 const OF_ONE_TEXT = 4;
 
@@ -19,7 +20,7 @@ let runner: ImageRunner;
 let compiler: CpuCompiler;
 beforeAll(async () => {
   runner = new ImageRunner();
-  compiler = await CpuCompiler.open();
+  compiler = await CpuCompiler.open({ ...process.env, ...QUICK });
 });
 afterAll(() => runner.close());
 

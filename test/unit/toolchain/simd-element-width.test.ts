@@ -13,7 +13,7 @@ import { writtenOf } from '../../support/written.js';
 import { SimdImages, withSimd, WIDTHS } from './simd-images.js';
 import { type ImageArgument, i32 as int } from './run-image.js';
 
-const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 8);
+const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 3);
 const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
 const [MASKS, NO_MASKS] = WIDTHS;
 const [ROWS, COLUMNS] = [7, 150];

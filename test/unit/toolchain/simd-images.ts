@@ -6,6 +6,7 @@ import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
+import { QUICK } from '../../support/quick-compiler.js';
 import { ImageRunner } from './run-image.js';
 
 /** Bytes of a vector: with a processor's masks if it has them, and without. */
@@ -21,7 +22,7 @@ export class SimdImages {
   }
 
   static async open(): Promise<SimdImages> {
-    return new SimdImages(await CpuCompiler.open({ ...process.env, MILLRACE_SIMD: 'always' }));
+    return new SimdImages(await CpuCompiler.open({ ...process.env, ...QUICK, MILLRACE_SIMD: 'always' }));
   }
 
   /** A file, as the loader wants it. */

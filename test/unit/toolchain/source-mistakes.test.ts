@@ -7,6 +7,7 @@ import { type Decided, decided } from '../../support/oracle/cases.js';
 import { differenceOn } from '../../support/oracle/compare.js';
 import type { Target } from '../../support/target.js';
 import { writtenOf } from '../../support/written.js';
+import { QUICK } from '../../support/quick-compiler.js';
 
 /** Programs whose text has the place of a mistake, at most. */
 const PROGRAMS = 40;
@@ -41,6 +42,7 @@ function program(at: number): Decided {
 }
 
 beforeAll(async () => {
+  Object.assign(process.env, QUICK);
   device = await openDevice('cpu');
 });
 afterAll(() => device.close());
