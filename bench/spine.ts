@@ -53,7 +53,7 @@ function nativeFigures(device: Device): NativeFigures {
 }
 
 function runNative(name: string, args: readonly string[]): unknown {
-  const path = fileURLToPath(new URL(`../../native-tests/bench/native/${name}`, import.meta.url));
+  const path = fileURLToPath(new URL(`../../cmake/bench/native/${name}`, import.meta.url));
   const result = spawnSync(path, [...args, String(times(200_000))], { encoding: 'utf8' });
   if (result.status !== 0) throw new Error(`${name} failed (npm run bench builds it): ${result.stderr}${String(result.error ?? '')}`);
   return JSON.parse(result.stdout);

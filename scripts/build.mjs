@@ -4,11 +4,13 @@
 //   --native-only, --ts-only   one half
 //   --with-examples            also compiles examples/ to build/js
 //   --with-bench               also compiles bench/ to build/js
+//
+// With MILLRACE_WERROR=1 in the environment, warnings of a first build are errors, as in the build of the native tests.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { bin, onPath, root, run } from './tools.mjs';
+import { bin, onPath, parallel, root, run } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
 const flags = new Set(process.argv.slice(2));
@@ -76,8 +78,11 @@ async function bundleWorker() {
 
 if (!flags.has('--ts-only')) {
   checkTools();
+  const werror = process.env.MILLRACE_WERROR === '1' ? ['--CDMILLRACE_WERROR=ON'] : [];
   // "binary.napi_versions" in package.json makes cmake-js take the headers from node-api-headers: nothing is downloaded.
-  run(process.execPath, [bin('cmake-js/bin/cmake-js'), 'build', '--out', 'build/cmake', '--config', 'Release', '--log-level', 'error']);
+  // The target is named because the native tests are built in the same folder. Without --parallel, make runs one compiler.
+  const command = ['build', '--out', 'build/cmake', '--config', 'Release', '--target', 'millrace', '--parallel', parallel];
+  run(process.execPath, [bin('cmake-js/bin/cmake-js'), ...command, ...werror, '--log-level', 'error']);
 }
 if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');

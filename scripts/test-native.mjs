@@ -1,27 +1,27 @@
-// Builds and runs the native tests: plain CMake, no Node, no GPU, no toolkit. `--sanitize=address|thread` uses a build
-// of its own; `--build-only` stops after the build. Writes build/reports/native.xml.
-import { mkdirSync } from 'node:fs';
+// Builds and runs the native tests; neither a GPU nor a toolkit is needed. They are built in the folder of the addon and
+// link the objects that the addon consists of. `--sanitize=address|thread` uses a build of its own, with debug
+// information and without Node; `--build-only` stops after the build. Writes build/reports/native.xml.
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { onPath, root, run } from './tools.mjs';
+import { onPath, parallel, root, run } from './tools.mjs';
 
 const sanitizer = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
-const folder = join(root, 'build', sanitizer === '' ? 'native-tests' : `native-tests-${sanitizer}`);
+const folder = join(root, 'build', sanitizer === '' ? 'cmake' : `native-tests-${sanitizer}`);
 const report = join(root, 'build', 'reports', 'native.xml');
-const generator = onPath('ninja') ? ['-G', 'Ninja'] : [];
+const forTests = ['-DMILLRACE_BUILD_TESTS=ON', '-DMILLRACE_WERROR=ON', '--log-level=WARNING'];
 
 mkdirSync(join(root, 'build', 'reports'), { recursive: true });
-run('cmake', [
-  ...['-S', root, '-B', folder, ...generator],
-  ...[
-    '-DCMAKE_BUILD_TYPE=RelWithDebInfo',
-    '-DMILLRACE_BUILD_TESTS=ON',
-    '-DMILLRACE_WERROR=ON',
-    `-DMILLRACE_SANITIZE=${sanitizer}`,
-    '--log-level=WARNING',
-  ],
-]);
-run('cmake', ['--build', folder, '--parallel', '2']);
+if (sanitizer === '') {
+  // Only cmake-js knows the include folders of the addon, which shares this configuration.
+  if (!existsSync(join(folder, 'CMakeCache.txt'))) run(process.execPath, ['scripts/build.mjs', '--native-only']);
+  run('cmake', ['-S', root, '-B', folder, ...forTests]);
+} else {
+  const generator = onPath('ninja') ? ['-G', 'Ninja'] : [];
+  const options = ['-DCMAKE_BUILD_TYPE=RelWithDebInfo', `-DMILLRACE_SANITIZE=${sanitizer}`];
+  run('cmake', ['-S', root, '-B', folder, ...generator, ...options, ...forTests]);
+}
+run('cmake', ['--build', folder, '--parallel', parallel]);
 if (!process.argv.includes('--build-only')) {
   const reporting = ['--output-on-failure', '--test-output-size-passed', '65536', '--output-junit', report];
-  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', ...reporting]);
+  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...reporting]);
 }

@@ -1,10 +1,14 @@
 // What the other scripts share: where the project is, and how to run a program.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** How many compilers a build runs at a time, as an argument of cmake. */
+export const parallel = String(availableParallelism());
 
 /** Runs a program in the project's folder with its output shown; ends this process with its exit code when it fails. */
 export function run(program, args, options = {}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/grid_call.h"
 #include "cpu/kernel_run.h"
 
 namespace millrace::cpu {
@@ -14,10 +15,6 @@ constexpr uint32_t kManyPending = kMaxPendingLaunches / 4;
 constexpr uint32_t kRefusedLaunch = 0xfffffffe;
 // A grid that a thread runs for relief does not relieve in turn: that would go as deep as kernels launch kernels.
 thread_local bool is_relieving = false;
-
-uint64_t Product(const unsigned (&dim)[3]) {
-  return uint64_t{dim[0]} * dim[1] * dim[2];
-}
 
 // The first axis beyond its limit, or of no extent; 3 where there is none.
 uint32_t AxisBeyond(const unsigned (&dim)[3], const uint32_t (&limits)[3]) {

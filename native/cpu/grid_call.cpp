@@ -33,10 +33,6 @@ class SharedBuffer {
 
 thread_local SharedBuffer shared_buffer;
 
-uint64_t Product(const unsigned (&dim)[3]) {
-  return uint64_t{dim[0]} * dim[1] * dim[2];
-}
-
 // A coroutine of a thread that waits holds what the thread has in local memory, of which CUDA gives it so much at most.
 constexpr uint64_t kLocalBytes = 512 << 10;
 

@@ -14,6 +14,11 @@
 
 namespace millrace::cpu {
 
+/// The number of blocks of a grid, or of threads of a block, with these extents.
+inline uint64_t Product(const unsigned (&dim)[3]) {
+  return uint64_t{dim[0]} * dim[1] * dim[2];
+}
+
 /// What a run of blocks has to do with.
 struct RunOfBlocks {
   /// Where the blocks wait for the rest of the grid; null where they cannot.
