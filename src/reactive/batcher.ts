@@ -2,11 +2,13 @@
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { ArgumentError } from '../core/base/errors.js';
+import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
-import type { Lane } from './lane.js';
+import { isObservable, rx } from './observe.js';
 import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
+import type { Stage } from './stage.js';
 
 /** Options of `createBatcher`. */
 export interface BatcherOptions extends LanesOptions {
@@ -19,29 +21,38 @@ export interface BatcherOptions extends LanesOptions {
 }
 
 /**
- * Makes lanes that serve requests in batches: the stage gets up to `maxItems` of them and returns as many results, in their order. One
+ * Makes lanes that serve requests in batches: the stage gets up to `maxItems` of them and gives as many results, in their order, as an
+ * array or typed array: by a promise, or as the last value of an Observable. One
  * launch for many small items is what makes a GPU worth its latency. A batch whose stage fails, or returns another number of results
  * (ArgumentError), rejects all its requests. Throws as `createLanes` does.
  * @example const batcher = createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, inferBatch);
  */
-export function createBatcher<T, R>(
-  device: Devices,
-  opts: BatcherOptions,
-  stage: (items: readonly T[], lane: Lane) => PromiseLike<readonly R[]>,
-): Lanes<T, R> {
+export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
   if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
   checkOptionNames(opts, [...LANE_OPTIONS, 'maxItems', 'maxWaitMs']);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const maxItems = checkInteger('maxItems', opts.maxItems, 1);
   const maxQueue = checkInteger('maxQueue', opts.maxQueue, maxItems);
   const maxWaitMs = checkMilliseconds('maxWaitMs', opts.maxWaitMs);
-  const checked = async (items: readonly T[], lane: Lane): Promise<readonly R[]> => {
-    const results = await stage(items, lane);
-    if (Array.isArray(results) && results.length === items.length) return results;
-    const got = Array.isArray(results) ? `${results.length} results` : show(results);
+  const checkResults = (items: readonly T[], results: ArrayLike<R>): ArrayLike<R> => {
+    // A typed array is as good as an array.
+    const isList = Array.isArray(results) || (ArrayBuffer.isView(results) && !(results instanceof DataView));
+    if (isList && results.length === items.length) return results;
+    const got = isList ? `${results.length} results` : show(results);
     const message = `The stage returned ${got} for a batch of ${items.length} requests: it must return an array with one result for each.`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: results, limit: items.length });
   };
-  const work = { stage: checked, answersOf: (last: readonly R[] | undefined) => last ?? [] };
-  return new LaneService<T, readonly R[], R>('batcher', layout, checkServicePolicy(opts), work, { maxItems, maxWaitMs, maxQueue });
+  const checked: Stage<readonly T[], ArrayLike<R>> = (items, lane) => {
+    const staged = stage(items, lane);
+    if (isObservable<ArrayLike<R>>(staged)) {
+      const { last, map } = rx();
+      return staged.pipe(
+        last(),
+        map((results) => checkResults(items, results)),
+      );
+    }
+    return isPromiseLike<ArrayLike<R>>(staged) ? Promise.resolve(staged).then((results) => checkResults(items, results)) : staged;
+  };
+  const work = { stage: checked, answersOf: (results: ArrayLike<R> | undefined) => results ?? [] };
+  return new LaneService<T, ArrayLike<R>, R>('batcher', layout, checkServicePolicy(opts), work, { maxItems, maxWaitMs, maxQueue });
 }

@@ -52,7 +52,7 @@ export interface Grouping {
 /** A stage for groups of requests, and how its last value answers them. */
 export interface GroupStage<T, V, R> {
   readonly stage: Stage<readonly T[], V>;
-  readonly answersOf: (last: V | undefined) => readonly R[];
+  readonly answersOf: (last: V | undefined) => ArrayLike<R>;
 }
 
 /** Requests that go through a stage, alone or in groups. */
@@ -186,12 +186,13 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
         this.#noteOccupied();
         this.#auto?.countItem();
         this.#beginWhatCan();
+        this.#queue.tellRoom();
       });
     this.#running.set(staged, work);
     this.#noteOccupied();
   }
 
-  #answer(requests: readonly Request<T, R>[], results: readonly R[]): void {
+  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>): void {
     this.#counts.items += requests.length;
     requests.forEach((request, at) => request.resolve(results[at] as R));
   }

@@ -77,13 +77,13 @@ export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
  * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
 export function overlap<T, R>(device: Devices, source: Source<T>, stage: Stage<T, R>): Overlapped<R>;
-export function overlap<T, R>(device: Devices, source: Source<T>, opts: OverlapOptions<T>, stage: Stage<T, R>): Overlapped<R>;
 export function overlap<T, R>(
   device: Devices,
   source: PushSource<T>,
   opts: OverlapOptions<T> & OverflowOptions,
   stage: Stage<T, R>,
 ): Overlapped<R>;
+export function overlap<T, R>(device: Devices, source: Source<T>, opts: OverlapOptions<T>, stage: Stage<T, R>): Overlapped<R>;
 export function overlap<T, R>(
   device: Devices,
   source: Source<T> | PushSource<T>,

@@ -40,10 +40,12 @@ export class RequestQueue<T, R> {
 
   async add(item: T, opts: WaitOptions | undefined): Promise<R> {
     const { signal } = checkWaitOptions(opts);
-    if (this.#closed) throw new StateError('ERR_MILLRACE_STATE', `The ${this.#name} is ${this.#closed}.`);
+    if (this.#closed)
+      throw new StateError('ERR_MILLRACE_STATE', `The ${this.#name} ${this.#name === 'lanes' ? 'are' : 'is'} ${this.#closed}.`);
     if (signal?.aborted) throw new AbortError(signal);
     if (this.#waiting.length >= this.#maxQueue && !this.#canBegin()) {
-      const message = `${this.#waiting.length} requests wait already, which is the limit (maxQueue ${this.#maxQueue}).`;
+      const { length } = this.#waiting;
+      const message = `${length} ${length === 1 ? 'request waits' : 'requests wait'} already, which is the limit (maxQueue ${this.#maxQueue}).`;
       throw new LimitError('ERR_MILLRACE_LIMIT', message, this.#maxQueue, () => this.#roomAgain());
     }
     let request!: Request<T, R>;
@@ -59,7 +61,7 @@ export class RequestQueue<T, R> {
   /** The requests that have waited longest, at most so many. */
   take(most: number): Request<T, R>[] {
     const taken = this.#waiting.splice(0, most);
-    this.#tellRoom();
+    this.tellRoom();
     return taken;
   }
 
@@ -78,7 +80,7 @@ export class RequestQueue<T, R> {
     const at = this.#waiting.indexOf(request);
     if (at >= 0) this.#waiting.splice(at, 1);
     else request.onGiveUp?.();
-    this.#tellRoom();
+    this.tellRoom();
     this.#onChange();
   }
 
@@ -95,8 +97,8 @@ export class RequestQueue<T, R> {
   }
 
   /** Called when a request may have got room. */
-  #tellRoom(): void {
-    if (this.#waiting.length >= this.#maxQueue && !this.#closed) return;
+  tellRoom(): void {
+    if (this.#waiting.length >= this.#maxQueue && !this.#canBegin() && !this.#closed) return;
     this.#room?.resolve();
     this.#room = undefined;
   }

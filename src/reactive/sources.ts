@@ -152,15 +152,16 @@ class PushQueue<T> implements AsyncIterator<T, undefined> {
   #put(value: T): void {
     if (this.#end) return;
     this.#queue.push(value);
-    const excess = this.#queue.length - this.#host.freeLanes() - this.#maxQueue;
-    if (excess > 0) this.#overflowBy(value);
+    // The values in front go to the lanes that are free; the others wait.
+    const free = this.#host.freeLanes();
+    if (this.#queue.length - free > this.#maxQueue) this.#overflowBy(value, free);
     this.#notify();
   }
 
-  /** The queue holds one value too many, the last of which is `value`. */
-  #overflowBy(value: T): void {
+  /** The queue holds one value too many, the last of which is `value`; the first `free` of them do not wait. */
+  #overflowBy(value: T, free: number): void {
     try {
-      if (this.#overflow === 'latest') this.#host.onDrop({ item: this.#queue.shift() as T, reason: 'overflow' });
+      if (this.#overflow === 'latest') this.#host.onDrop({ item: this.#queue.splice(free, 1)[0] as T, reason: 'overflow' });
       else this.#queue.pop();
       if (this.#overflow === 'drop') this.#host.onDrop({ item: value, reason: 'overflow' });
     } catch (error) {

@@ -72,6 +72,8 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
       running.add(run);
       try {
         return await run;
+      } catch (error) {
+        throw missingExport(error, path, runOptions?.name) ?? error;
       } finally {
         running.delete(run);
       }
@@ -88,6 +90,12 @@ function pathOf(filename: unknown): string {
   } catch {
     throw badArgument('filename', filename, `The filename (${String(filename)}) is neither a path nor a file: URL.`);
   }
+}
+
+/** Piscina's message for a name that the module does not export does not say which name. */
+function missingExport(error: unknown, path: string, name: string | undefined): ArgumentError | undefined {
+  if (name === undefined || !(error instanceof Error) || !error.message.startsWith('No handler function exported')) return undefined;
+  return badArgument('name', name, `${path} exports no function '${name}'.`);
 }
 
 function checkThere(path: string): void {
