@@ -179,7 +179,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /**
    * Allocates page-locked host memory, f32 unless `dtype` is given, contents undefined: `cuMemHostRegister`,
-   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. Its first use waits, on the device, until the pages are locked. Throws
+   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. It is a SharedArrayBuffer of its own, of whole pages, and may hold the bytes
+   * of a disposed pinned array. Its first use waits, on the device, until the pages are locked. Throws
    * ArgumentError for a bad shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`),
    * OutOfMemoryError if there is no room.
    */
