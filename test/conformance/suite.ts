@@ -4,12 +4,14 @@ import { describe } from 'vitest';
 import type { Target } from '../support/target.js';
 import { badArguments } from './arguments.js';
 import { arrays } from './arrays.js';
+import { batchedRequests } from './batches.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
 import { checkedLoops } from './checked-loops.js';
 import { contexts } from './contexts.js';
 import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
+import { cpuTaskFailures } from './cpu-tasks.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
@@ -32,13 +34,19 @@ import { observation } from './observation.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { overlapped } from './overlap.js';
 import { ownStreams } from './own-streams.js';
+import { pipelineEnds } from './pipeline-ends.js';
+import { pipelineErrors } from './pipeline-errors.js';
+import { pipelines } from './pipelines.js';
+import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
+import { stageValues } from './stage-values.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
+import { requests } from './requests.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -93,6 +101,13 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   overlapped,
   webStreams,
   contexts,
+  pipelines,
+  pipelineErrors,
+  stageValues,
+  pipelineEnds,
+  cpuTaskFailures,
+  requests,
+  batchedRequests,
 ];
 
 /** What an order that a device is free to choose may break. */
@@ -135,6 +150,7 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   betweenDevices,
   failuresOfTwo,
   modulesOfTwo,
+  pipelinesOfTwo,
 ];
 
 export function suite(target: Target): void {
