@@ -1,0 +1,36 @@
+// Pipelines that run for long: they pull no more than their lanes take, keep their busiest part busy, and stay small.
+import { describe, expect } from 'vitest';
+import { deviceCases, runProgram, testOn } from './child.js';
+
+const FRAMES = 1000;
+/** MiB of JavaScript's heap and array buffers. A frame that stays would be 64 KiB, 900 of them 56 MiB. */
+const MOST_GROWN_MIB = 8;
+/** More than an idle process of the same machine has. On a quiet machine it is below 2. */
+const MOST_DELAY_MS = 20;
+
+interface Figures {
+  readonly items: number;
+  readonly bottleneckBusy: number;
+  readonly grownMiB: number;
+  readonly delayP99Ms: number;
+  readonly idleP99Ms: number;
+}
+
+describe.each(deviceCases)('$spec', ({ spec, absent }) => {
+  const test = testOn(absent);
+
+  test('no endless source is ever more than depth items ahead', async () => {
+    const ending = await runProgram('endless-sources', [spec], { timeoutMs: 60_000 });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '', stdout: 'done\n' });
+  }, 70_000);
+
+  test(`${FRAMES} frames keep the busiest of three equal parts busy, memory flat and the event loop free`, async () => {
+    const ending = await runProgram('steady-frames', [spec, String(FRAMES), '4'], { timeoutMs: 150_000 });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const figures = JSON.parse(ending.stdout) as Figures;
+    expect(figures.items).toBe(FRAMES);
+    expect(figures.bottleneckBusy).toBeGreaterThanOrEqual(0.9);
+    expect(figures.grownMiB).toBeLessThan(MOST_GROWN_MIB);
+    expect(figures.delayP99Ms).toBeLessThan(MOST_DELAY_MS + 2 * figures.idleP99Ms);
+  }, 160_000);
+});
