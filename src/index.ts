@@ -30,7 +30,7 @@ export type { DeviceEvent } from './core/api/event.js';
 export type { EventOptions } from './core/events/event-options.js';
 export { elapsed } from './core/api/elapsed.js';
 export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/api/global-functions.js';
-export type { Activity, Operation, OperationTiming } from './core/operations/operation.js';
+export type { Activity, Operation, OperationStatus, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/operation-iterator.js';
 export type { BatchPolicy, LossPolicy } from './core/operations/operation-iterator.js';
 export type { ObservedIterator } from './core/base/hub-iterator.js';

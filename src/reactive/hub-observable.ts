@@ -2,7 +2,7 @@
 //
 // They are hot and shared: every subscriber hears the same values, a late one misses the past, nothing is replayed or
 // buffered. A slow subscriber loses nothing and delays nobody but the owner's own loop, since values are handed over in
-// a plain call. Unsubscribing stops watching, never the work.
+// a plain call. While subscribed it keeps the process alive for what is pending. Unsubscribing stops watching, never the work.
 import { AsyncResource } from 'node:async_hooks';
 import type { Observable } from 'rxjs';
 import type { ObservableFactory, Observed } from '../core/base/observable.js';
@@ -22,8 +22,10 @@ export const observableOf: ObservableFactory = <T>(source: Observed<T>): Observa
       error: (error) => context.runInAsyncScope(() => sink.error(error)),
       complete: () => context.runInAsyncScope(() => sink.complete()),
     });
+    const release = source.expect();
     return () => {
       remove();
+      release();
       context.emitDestroy();
     };
   });

@@ -31,6 +31,7 @@ import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
 import { modules, modulesOfTwo } from './modules.js';
 import { observation } from './observation.js';
+import { watching } from './watching.js';
 import { orderByData, orderByDataOfTwo } from './order-by-data.js';
 import { overlapped } from './overlap.js';
 import { ownStreams } from './own-streams.js';
@@ -98,6 +99,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   limits,
   lifecycle,
   observation,
+  watching,
   overlapped,
   webStreams,
   contexts,

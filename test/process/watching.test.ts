@@ -1,15 +1,28 @@
-// Readers of a stream's operations, in processes that have nothing else to do.
+// Those who watch a stream's operations, in processes that have nothing else to do.
 import { describe, expect } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+/** Longer with more rounds, by MILLRACE_WATCH_ROUNDS. */
+const WATCHING_MS = 120_000 + 200 * Number(process.env.MILLRACE_WATCH_ROUNDS ?? 0);
 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   const run = testOn(absent);
 
-  describe.each(['stream', 'operations of the stream', 'device'])('for await over the %s', (how) => {
+  describe.each([
+    'stream',
+    'operations of the stream',
+    'device',
+    'operations$ of the stream',
+    'operations$ of the device',
+    'activity$ of the stream',
+    'activity$ of the device',
+  ])('watching the %s', (how) => {
     run('keeps the process alive until the pending operations were given', async () => {
-      const ending = await runProgram('watching', [spec, how, 'busy']);
-      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-      expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'exit']);
+      for (const when of ['busy', 'before']) {
+        const ending = await runProgram('watching', [spec, how, when]);
+        expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+        expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'exit']);
+      }
     });
 
     run('gives them all when the device is closed meanwhile, and ends', async () => {
@@ -24,4 +37,20 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
       expect(linesOf(ending)).toEqual(['exit']);
     });
   });
+
+  run('errors$ keeps the process alive until what is pending has failed or not', async () => {
+    const ending = await runProgram('watching-errors', [spec]);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['BoundsError', 'exit']);
+  });
+
+  run(
+    'every operation that finishes is told once and in order, whoever begins to watch when, and whatever ends',
+    async () => {
+      const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? '300';
+      const ending = await runProgram('watch-anywhere', [spec, rounds, process.env.MILLRACE_WATCH_SEED ?? '1'], { timeoutMs: WATCHING_MS });
+      expect(ending).toEqual({ code: 0, signal: null, stdout: `${rounds} rounds\n`, stderr: '' });
+    },
+    WATCHING_MS,
+  );
 });

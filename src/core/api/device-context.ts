@@ -2,13 +2,12 @@
 // Each `openDevice` call makes a Device of its own; the context counts them, and closes the device with the last one.
 // Thread: owner.
 import { DeviceLostError } from '../base/errors.js';
-import { Hub } from '../base/observable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Ordering } from '../device/stream-context.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { MemoryPool } from '../memory/pool.js';
 import type { Storage } from '../memory/storage.js';
-import type { Operation } from '../operations/operation.js';
+import { Observation } from '../operations/observation.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
 import { diagnoseWait } from '../waits/wait-diagnosis.js';
@@ -34,8 +33,10 @@ export class DeviceContext {
   readonly pool: MemoryPool;
   /** Aborted with the DeviceLostError when the device is lost. */
   readonly signal: AbortSignal;
-  /** Operations of all its streams, when they have finished. */
-  readonly hub: Hub<Operation> = new Hub();
+  /** Who watches the operations of all its streams. */
+  readonly observation: Observation = new Observation(() => {
+    for (const stream of this.#streams.values()) stream.watch();
+  });
   readonly defaultStream: Stream;
   readonly #devices: Set<Device> = new Set();
   readonly #streams: Map<Timeline, Stream> = new Map();
@@ -51,12 +52,9 @@ export class DeviceContext {
     this.signal = aborter.signal;
     core.onLost = (error) => {
       for (const stream of this.#streams.values()) stream.finish(error);
-      this.hub.error(error);
+      this.observation.end(error);
       this.#leave();
       aborter.abort(error);
-    };
-    this.hub.onAwaited = () => {
-      for (const stream of this.#streams.values()) stream.holdLoop();
     };
     core.isChecked = owner.ordering === 'checked';
     this.defaultStream = this.makeStream(undefined, 'default', { priority: 0, ordering: owner.ordering, timing: false });
@@ -183,7 +181,7 @@ export class DeviceContext {
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       this.#leave();
-      this.hub.complete();
+      this.observation.end(undefined);
     }
     if (core.lostError === undefined) await core.channel.close();
     else await this.#abandon(core.lostError);

@@ -15,7 +15,7 @@ import type { Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
 import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
-import type { Operation } from '../operations/operation.js';
+import type { Activity, Operation } from '../operations/operation.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
@@ -24,6 +24,7 @@ import { currentStream, setCurrent } from './current-stream.js';
 import type { DeviceContext } from './device-context.js';
 import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
+import { checkForeign } from './wrapped-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
 import { enter } from './open-devices.js';
@@ -60,7 +61,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly pool: MemoryPool;
   /** Which other devices may access the memory of this one. */
   readonly peers: PeerAccess;
-  #operations: ObservableOf<Operation> | undefined = undefined;
   #errors: ObservableOf<MillraceError> | undefined = undefined;
 
   /** @internal Made by openDevice. */
@@ -134,19 +134,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    */
   wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
     this.#checkOpen();
-    if (typeof handle !== 'bigint' || handle < 0n || handle >= 2n ** 64n) {
-      throw badArgument('handle', handle, `The handle of the stream (${show(handle)}) is not a 64-bit address.`);
-    }
-    if (this.info.backend !== 'cuda') {
-      throw new UnsupportedError(
-        'ERR_MILLRACE_UNSUPPORTED',
-        `Device ${this.core.name} cannot wrap streams: only CUDA devices have driver streams.`,
-        'wrapStream',
-        {
-          device: this.core.name,
-        },
-      );
-    }
+    checkForeign(this, handle);
     return this.context.wrapStream(this, handle, opts.label, opts.owner);
   }
 
@@ -238,15 +226,22 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return inspectDevice(this, this.context.timelines);
   }
 
-  /** The `operations$` of all its streams, hot and shared. Completes after everything submitted before `close` was told. */
+  /**
+   * The `operations$` of all its streams: a slow subscriber loses nothing. The operations of each stream come in its order. Completes when
+   * the device is closed, after the last operation.
+   */
   get operations$(): ObservableOf<Operation> {
-    this.#operations ??= observe(this.context.hub);
-    return this.#operations;
+    return this.context.observation.operations$;
+  }
+
+  /** The `activity$` of all its streams: a slow subscriber loses nothing. The phases of each stream come in its order. */
+  get activity$(): ObservableOf<Activity> {
+    return this.context.observation.activity$;
   }
 
   /** @internal */
   get hub(): Hub<Operation> {
-    return this.context.hub;
+    return this.context.observation.operations;
   }
 
   /** @internal */
@@ -254,7 +249,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return `device ${this.core.name}`;
   }
 
-  /** Failures of operations whose `done` nobody read, once each. Without a subscriber they cause one process warning. Never errors. */
+  /**
+   * Failures of operations whose `done` nobody read, once each: a slow subscriber loses none. Without a subscriber they cause one process
+   * warning. Never errors; completes with the device. A subscription keeps the process alive while operations are pending.
+   */
   get errors$(): ObservableOf<MillraceError> {
     this.#errors ??= observe(this.core.errors);
     return this.#errors;

@@ -142,7 +142,11 @@ export abstract class Recorder extends ArrayFactory {
   record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
     this.checkOpen();
     const event = recordEvent(this, eventOrOptions);
-    if (event.hasHandle && this.isWatched) this.operation('record', (event.point as Point).ticket, undefined, undefined);
+    if (event.hasHandle) {
+      const { ticket } = event.point as Point;
+      if (this.isWatched) this.operation('record', ticket, undefined, undefined);
+      else this.#nameOnly(ticket, 'record', undefined);
+    }
     return event;
   }
 
@@ -188,6 +192,7 @@ export abstract class Recorder extends ArrayFactory {
     const { storage, ticket } = allocate(this, bytes, kind);
     // A hazard may have to name it.
     if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
+    else this.#nameOnly(ticket, 'alloc', bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
   }
 
@@ -198,19 +203,26 @@ export abstract class Recorder extends ArrayFactory {
 
   /** @internal The operation that the stream's last record was submitted for. */
   protected operation(kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined): Operation {
-    const id = this.timeline.log.name(ticket, kind, label);
-    const operation = new Operation(this, kind, ticket, label, bytes, id);
+    const { timeline } = this;
+    const id = timeline.log.name(ticket, kind, label, bytes);
+    const operation = new Operation(this, kind, ticket, label, bytes, id, timeline.clockEntry.clock);
     // Only now: the second timestamp is a record of its own.
-    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, this.timeline));
+    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, timeline));
     if (this.isWatched) this.tell(operation, ticket);
     return operation;
   }
 
+  /** An operation that nobody was given: those who begin to watch while it is pending find it, and what it failed of. */
+  #nameOnly(ticket: number, kind: OperationKind, bytes: number | undefined): void {
+    this.timeline.log.name(ticket, kind, undefined, bytes);
+    this.timeline.failurePage(ticket);
+  }
+
   #waited(isNeeded: boolean): Operation {
-    const { last } = this.timeline;
+    const { clockEntry, last } = this.timeline;
     if (isNeeded) return this.operation('wait', last, undefined, undefined);
     // The last record is another operation's.
-    const operation = new Operation(this, 'wait', last, undefined, undefined, takeId());
+    const operation = new Operation(this, 'wait', last, undefined, undefined, takeId(), clockEntry.clock);
     operation.failsOfNothing();
     if (this.isWatched) this.tell(operation, last);
     return operation;

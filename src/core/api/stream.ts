@@ -4,10 +4,10 @@ import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/hub-iterator.js';
-import { addObservableSymbol, Hub, type ObservableOf, observe } from '../base/observable.js';
+import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observable.js';
 import type { Ordering } from '../device/stream-context.js';
 import { OperationTimer } from '../events/operation-timer.js';
-import { ActivityFeed } from '../operations/activity.js';
+import { Observation } from '../operations/observation.js';
 import { Followers } from '../operations/operation-events.js';
 import { iterate } from '../operations/operation-iterator.js';
 import type { Activity, Operation } from '../operations/operation.js';
@@ -29,13 +29,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** The priority after clamping, smaller is more urgent: `cuStreamGetPriority`. */
   readonly priority: number;
   /** @internal */
-  readonly hub: Hub<Operation> = new Hub();
-  readonly #activity: ActivityFeed = new ActivityFeed();
-  readonly #followers: Followers = new Followers(this, this.#activity);
+  readonly observation: Observation = new Observation(() => this.watch());
+  readonly #followers: Followers = new Followers(this);
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
-  #operations: ObservableOf<Operation> | undefined = undefined;
-  #activities: ObservableOf<Activity> | undefined = undefined;
   /** It comes after these, and the device had no room to be told; whatever is submitted next is behind them. */
   #owed: readonly Point[] | undefined = undefined;
 
@@ -48,7 +45,6 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   ) {
     super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
     this.priority = opts.priority;
-    this.hub.onAwaited = () => this.holdLoop();
   }
 
   /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
@@ -128,18 +124,29 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Every finished or failed operation, in order: hot and shared, without replay. Completes when the stream is closed, after all that was
-   * submitted while somebody subscribed; errors only with the DeviceLostError. A subscription does not keep the process alive.
+   * Every operation that finishes or fails from the subscription on, in order: a slow subscriber loses nothing, as its `next` is called in
+   * the turn of the event loop that sees the operation finished. That includes operations that were pending when it subscribed. `status`
+   * and `error` of an operation tell how it ended. Its `id` is that of the Operation that the call returned; one that was submitted while
+   * nobody watched may be another object.
+   *
+   * Hot and shared, without replay. Completes when the stream is closed, after the last operation; errors only with the DeviceLostError.
+   * A subscription keeps the process alive while operations are pending.
    */
   get operations$(): ObservableOf<Operation> {
-    this.#operations ??= observe(this.hub);
-    return this.#operations;
+    return this.observation.operations$;
   }
 
-  /** Every phase of every operation, for tools. Costs nothing without a subscriber. */
+  /**
+   * Every phase of every operation from the subscription on, for tools: a slow subscriber loses nothing, as with `operations$`. An operation
+   * that was pending at the subscription has no 'submitted'. Costs nothing without a subscriber.
+   */
   get activity$(): ObservableOf<Activity> {
-    this.#activities ??= observe(this.#activity.hub);
-    return this.#activities;
+    return this.observation.activity$;
+  }
+
+  /** @internal */
+  get hub(): Hub<Operation> {
+    return this.observation.operations;
   }
 
   /** @internal */
@@ -148,8 +155,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Finished operations from now on. A reader with more than 1024 unread operations loses the oldest and gets one process warning. Ends
-   * when the stream is closed. A waiting reader keeps the process alive while operations are pending.
+   * What `operations$` emits, as an iterator that loses the oldest operations of a reader that is slow: it keeps 1024 unread ones and counts
+   * the others in `dropped`, with one process warning. `operationsOf` has other policies. Begins with the call and ends when the stream is
+   * closed. A waiting reader keeps the process alive while operations are pending.
    */
   [Symbol.asyncIterator](): ObservedIterator<Operation> {
     return iterate(this.hub, this.hubName);
@@ -172,7 +180,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     }
     // What the other streams leave behind is freed on the default stream until the device is closed.
     if (this === context.defaultStream && core.state === 'closing') return context.end();
-    const refused = refuseDeadlock(this.timeline, this.timeline.last);
+    const refused = this.refuseWait();
     if (refused !== undefined) return Promise.reject(refused);
     this.#closing ??= this.#close();
     return this.#closing;
@@ -187,6 +195,11 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal */
   get isOpen(): boolean {
     return this.#state === 'open';
+  }
+
+  /** @internal Why the running function may not wait for what the stream has: the stream waits for that function. */
+  refuseWait(): StateError | undefined {
+    return refuseDeadlock(this.timeline, this.timeline.last);
   }
 
   /** @internal The operation that reads an array back. */
@@ -204,18 +217,15 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     return this.#followers.told();
   }
 
-  /** @internal Keeps the process alive while somebody awaits an operation that is pending. */
-  holdLoop(): void {
-    this.#followers.holdLoop();
+  /** @internal Somebody has begun or ceased to watch it, or its device. */
+  watch(): void {
+    this.#followers.update();
   }
 
   /** @internal The device's end is this stream's. */
   finish(error?: DeviceLostError): void {
     this.#state = 'closed';
-    if (error !== undefined) this.#followers.lose(error);
-    this.#activity.end(error);
-    if (error === undefined) this.hub.complete();
-    else this.hub.error(error);
+    this.#followers.end(error);
   }
 
   /** @internal */

@@ -1,5 +1,8 @@
 // The streams of a device that somebody else made: one Stream for each handle while it is open, and what must live as long.
 // Thread: owner.
+import { badArgument, show } from '../base/arguments.js';
+import { UnsupportedError } from '../base/errors.js';
+import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
 interface Foreign {
@@ -25,5 +28,22 @@ export class ForeignStreams {
   /** It has closed: nothing of it is kept. */
   forget(stream: Stream): void {
     for (const [handle, foreign] of this.#byHandle) if (foreign.stream === stream) this.#byHandle.delete(handle);
+  }
+}
+
+/** Throws for what no stream of the device's driver can be. */
+export function checkForeign({ info }: Device, handle: unknown): void {
+  if (typeof handle !== 'bigint' || handle < 0n || handle >= 2n ** 64n) {
+    throw badArgument('handle', handle, `The handle of the stream (${show(handle)}) is not a 64-bit address.`);
+  }
+  if (info.backend !== 'cuda') {
+    throw new UnsupportedError(
+      'ERR_MILLRACE_UNSUPPORTED',
+      `Device ${info.id} cannot wrap streams: only CUDA devices have driver streams.`,
+      'wrapStream',
+      {
+        device: info.id,
+      },
+    );
   }
 }

@@ -32,17 +32,22 @@ export interface Observed<T> {
 
 type Ending = { readonly kind: 'complete' } | { readonly kind: 'error'; readonly error: unknown };
 
+interface Entry<T> {
+  readonly listener: Listener<T>;
+  isRemoved: boolean;
+}
+
 /** The only implementation of Observed: its owner calls `next`. A listener's exception is thrown on a turn of its own. */
 export class Hub<T> implements Observed<T> {
-  // Replaced, never changed in place, so that a listener may add or remove listeners while it is told.
-  #listeners: readonly Listener<T>[] = [];
+  // Replaced, never changed in place, so that a listener may add or remove listeners while it is called.
+  #entries: readonly Entry<T>[] = [];
   #ending: Ending | undefined;
   #expecting = 0;
-  /** Hears when `isAwaited` changes. */
-  onAwaited: (() => void) | undefined = undefined;
+  /** Called when `observed` or `isAwaited` changes, except by the end. */
+  onChange: (() => void) | undefined = undefined;
 
   get observed(): boolean {
-    return this.#listeners.length > 0;
+    return this.#entries.length > 0;
   }
 
   /** Does anybody await the next value? */
@@ -51,9 +56,12 @@ export class Hub<T> implements Observed<T> {
   }
 
   expect(): () => void {
-    if (this.#expecting++ === 0) this.onAwaited?.();
+    if (this.#expecting++ === 0) this.onChange?.();
+    let isOver = false;
     return () => {
-      if (--this.#expecting === 0) this.onAwaited?.();
+      if (isOver) return;
+      isOver = true;
+      if (--this.#expecting === 0) this.onChange?.();
     };
   }
 
@@ -63,17 +71,16 @@ export class Hub<T> implements Observed<T> {
       return () => undefined;
     }
     // An entry of its own: the same listener may be added twice and removed once.
-    const entry: Listener<T> = {
-      next: (value) => listener.next(value),
-      error: (error) => listener.error?.(error),
-      complete: () => listener.complete?.(),
-    };
-    this.#listeners = [...this.#listeners, entry];
+    const entry: Entry<T> = { listener, isRemoved: false };
+    this.#entries = [...this.#entries, entry];
+    if (this.#entries.length === 1) this.onChange?.();
     return () => this.#remove(entry);
   }
 
   next(value: T): void {
-    for (const listener of this.#listeners) guarded(() => listener.next(value));
+    deliver(() => {
+      for (const entry of this.#entries) if (!entry.isRemoved) guarded(() => entry.listener.next(value));
+    });
   }
 
   error(error: unknown): void {
@@ -85,15 +92,45 @@ export class Hub<T> implements Observed<T> {
   }
 
   #end(ending: Ending): void {
-    if (this.#ending !== undefined) return;
-    this.#ending = ending;
-    const listeners = this.#listeners;
-    this.#listeners = [];
-    for (const listener of listeners) end(listener, ending);
+    deliver(() => {
+      if (this.#ending !== undefined) return;
+      this.#ending = ending;
+      const entries = this.#entries;
+      this.#entries = [];
+      for (const entry of entries) if (!entry.isRemoved) end(entry.listener, ending);
+    });
   }
 
-  #remove(entry: Listener<T>): void {
-    this.#listeners = this.#listeners.filter((other) => other !== entry);
+  #remove(entry: Entry<T>): void {
+    if (entry.isRemoved) return;
+    entry.isRemoved = true;
+    this.#entries = this.#entries.filter((other) => other !== entry);
+    if (this.#entries.length === 0 && this.#ending === undefined) this.onChange?.();
+  }
+}
+
+// Of all hubs of the thread. A listener may cause another value or an end: all listeners hear that after the present one.
+const queue: (() => void)[] = [];
+let isDelivering = false;
+
+function deliver(emission: () => void): void {
+  if (isDelivering) queue.push(emission);
+  else together(emission);
+}
+
+/** What `emit` gives to hubs is heard in this order, and what listeners cause meanwhile after all of it. */
+export function together(emit: () => void): void {
+  if (isDelivering) {
+    emit();
+    return;
+  }
+  isDelivering = true;
+  try {
+    emit();
+    for (let at = 0; at < queue.length; at++) (queue[at] as () => void)();
+  } finally {
+    queue.length = 0;
+    isDelivering = false;
   }
 }
 

@@ -107,6 +107,8 @@ export class DeviceCore implements Submitter {
       this.#resolveLost = resolve;
     });
     this.peerUsers = new PeerUsers(progress, this.lost);
+    // The next check finds the failures of what is unfinished.
+    this.errors.onChange = () => (this.errors.isAwaited ? this.#check?.ref() : this.#check?.unref());
     channel.onLost = (error) => this.lose(error);
   }
 
@@ -200,6 +202,7 @@ export class DeviceCore implements Submitter {
     this.waits.lose(error);
     this.#tellState();
     clearTimeout(this.#check);
+    for (const timeline of this.timelines) timeline.lose();
     // What has finished is heard first.
     this.progress.drain();
     this.context.runInAsyncScope(() => this.onLost?.(error));
@@ -296,7 +299,7 @@ export class DeviceCore implements Submitter {
       this.#check = undefined;
       this.#checkUp();
     }, CHECK_MS);
-    this.#check.unref();
+    if (!this.errors.isAwaited) this.#check.unref();
   }
 
   #checkUp(): void {

@@ -10,7 +10,7 @@ export function hungError(device: string, timelines: Iterable<Timeline>, still: 
   const running: OperationInfo[] = [];
   for (const timeline of timelines) {
     if (!still.streams.includes(timeline.slot)) continue;
-    const operation = timeline.log.at(timeline.completed + 1);
+    const operation = timeline.log.at(timeline.deviceCompleted + 1);
     if (operation !== undefined) running.push(operation);
   }
   const what = running.map(({ kind, label, stream }) => `${kind} ${label ?? ''}`.trim() + ` on stream ${stream}`).join(', ');

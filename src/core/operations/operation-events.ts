@@ -3,27 +3,29 @@
 //
 // An operation has finished when the device has done it, its bytes have reached the host or its function has been called, and the reason
 // of its failure is known. Those behind one that has not wait for it.
+//
+// Nothing is noted here while nobody watches. The first watcher finds the operations that are pending in the stream's log.
 // Thread: owner.
-import type { DeviceLostError, MillraceError } from '../base/errors.js';
-import type { Hub } from '../base/observable.js';
+import type { MillraceError } from '../base/errors.js';
+import { together } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
 import type { StreamContext } from '../device/stream-context.js';
-import type { ActivityFeed } from './activity.js';
+import { ActivityFeed } from './activity.js';
 import { hostError } from './host-function.js';
-import type { Operation } from './operation.js';
+import type { Observation } from './observation.js';
+import { Operation } from './operation.js';
 
 /** What watchers of a stream listen to. */
 export interface WatchedSite extends StreamContext {
-  readonly hub: Hub<Operation>;
-  readonly context: { readonly hub: Hub<Operation> };
+  readonly observation: Observation;
+  readonly context: { readonly observation: Observation };
 }
 
 interface Followed {
   readonly operation: Operation;
+  readonly ticket: number;
   /** When the loop saw it finished; undefined before. */
   finishedAt: number | undefined;
-  /** What it failed of. */
-  error: MillraceError | undefined;
 }
 
 /** Places at the front of the list that are given back at once. */
@@ -32,38 +34,50 @@ const SPENT = 1024;
 export class Followers {
   readonly #site: WatchedSite;
   readonly #activity: ActivityFeed;
-  /** In the order of the stream, those not told yet from `head` on. */
+  #isOn = false;
+  /** In the order of the stream: told up to `head`, reached by the device up to `reached`. */
   #followed: Followed[] = [];
   #head = 0;
-  #isTelling = false;
+  #reached = 0;
+  /** Withdraws the waiter for the first that was not reached. */
+  #withdraw: (() => void) | undefined = undefined;
   /** Called when all are told. */
   #waiting: (() => void)[] = [];
   #letLoopGo: (() => void) | undefined = undefined;
 
-  constructor(site: WatchedSite, activity: ActivityFeed) {
+  constructor(site: WatchedSite) {
     this.#site = site;
-    this.#activity = activity;
+    this.#activity = new ActivityFeed([site.observation.activity, site.context.observation.activity], () => this.#holdLoop());
+    this.update();
   }
 
   /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
   get isWatched(): boolean {
-    const { context, hub } = this.#site;
-    return hub.observed || context.hub.observed || this.#activity.observed || operationsChannel.hasSubscribers;
+    return this.#isOn || operationsChannel.hasSubscribers;
+  }
+
+  /** Somebody has begun or ceased to watch, or to await what comes next. */
+  update(): void {
+    const { observation, context } = this.#site;
+    const isOn = observation.isObserved || context.observation.isObserved;
+    if (isOn !== this.#isOn) {
+      this.#isOn = isOn;
+      if (isOn) this.#begin();
+      else this.#clear();
+    }
+    this.#holdLoop();
   }
 
   /** Tells the watchers of an operation now and when it has finished. */
   follow(operation: Operation, ticket: number): void {
-    const { core, context, timeline, hub } = this.#site;
-    const activity = this.#activity;
     if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
-    if (!hub.observed && !context.hub.observed && !activity.observed) return;
+    if (!this.#isOn) return;
     const submittedAt = performance.now();
     operation.submittedAt(submittedAt);
-    const followed: Followed = { operation, finishedAt: undefined, error: undefined };
-    this.#followed.push(followed);
-    core.progress.add(timeline, { ticket, holdsLoop: false, settle: () => this.#reached(followed, ticket), lose: () => undefined });
-    this.holdLoop();
-    if (activity.observed) activity.next({ phase: 'submitted', operation, atMs: submittedAt });
+    this.#followed.push({ operation, ticket, finishedAt: undefined });
+    this.#await();
+    this.#holdLoop();
+    if (this.#activity.observed) this.#activity.next({ phase: 'submitted', operation, atMs: submittedAt });
   }
 
   /** Resolves when every operation that was followed so far has been told. After everything of the stream has finished. */
@@ -75,88 +89,133 @@ export class Followers {
     return core.channel.holdLoop(new Promise((resolve) => this.#waiting.push(resolve)));
   }
 
-  /** The device is gone: those that have finished are told, the others fail of that. */
-  lose(error: DeviceLostError): void {
-    const atMs = performance.now();
+  /** The stream ends. When its device is lost, those that have finished are told, and `activity$` tells that the others failed of it. */
+  end(error: MillraceError | undefined): void {
     const left = this.#followed.slice(this.#head);
-    this.#followed = [];
-    this.#head = 0;
-    for (const followed of left) {
-      if (followed.finishedAt !== undefined) this.#tell(followed);
-      else if (this.#activity.observed) this.#activity.next({ phase: 'failed', operation: followed.operation, atMs, error });
-    }
-    this.#rest();
+    this.#clear(false);
+    if (error !== undefined) this.#lose(left, error);
+    this.#activity.flush();
+    this.#site.observation.end(error);
+    this.#site.timeline.log.kept.clear();
   }
 
-  /** Keeps the process alive while a reader waits for an operation that is pending, and no longer. */
-  holdLoop(): void {
-    const { core, context, hub } = this.#site;
-    const isNeeded = !this.#isEmpty && (hub.isAwaited || context.hub.isAwaited);
-    if (isNeeded === (this.#letLoopGo !== undefined)) return;
-    this.#letLoopGo?.();
-    this.#letLoopGo = undefined;
-    if (isNeeded) void core.channel.holdLoop(new Promise<void>((resolve) => (this.#letLoopGo = resolve)));
+  #lose(left: readonly Followed[], error: MillraceError): void {
+    const atMs = performance.now();
+    for (const { operation, finishedAt } of left) {
+      // The reason of a failed build, too, is not to be had any more.
+      if (operation.status === 'pending' || operation.reason instanceof Promise) operation.lose(error);
+      if (operation.error !== error) this.#tell(operation, finishedAt ?? atMs);
+      else if (this.#activity.observed) this.#activity.next({ phase: 'failed', operation, atMs, error });
+    }
+  }
+
+  #begin(): void {
+    const site = this.#site;
+    for (const { operation, ticket } of site.timeline.log.pending()) {
+      const { kind, label, bytes, id } = operation;
+      // What it comes after was not noted.
+      const own = operation instanceof Operation ? operation : new Operation(site, kind, ticket, label, bytes, id, undefined);
+      this.#followed.push({ operation: own, ticket, finishedAt: undefined });
+    }
+    this.#await();
   }
 
   get #isEmpty(): boolean {
     return this.#head === this.#followed.length;
   }
 
-  #reached(followed: Followed, ticket: number): void {
+  /** Waits for the first that was not reached. */
+  #await(): void {
+    const next = this.#followed[this.#reached];
+    if (next === undefined || this.#withdraw !== undefined) return;
     const { core, timeline } = this.#site;
-    const { operation } = followed;
-    const finish = (error?: MillraceError): void => {
-      followed.finishedAt = performance.now();
-      followed.error = error;
-      this.#tellFinished();
+    const settle = (): void => {
+      this.#withdraw = undefined;
+      this.#advance();
     };
-    const error = this.#activity.observed && operation.canFail ? core.failures.peek(timeline, ticket, operation) : undefined;
-    const hostCompleted = core.hostCompletions.hostCompleted(timeline, ticket);
-    if (error instanceof Promise) void error.then(finish);
-    else if (hostCompleted === undefined) finish(error ?? failureOf(operation));
-    // The loop has a part in it, or in one before it.
-    else void hostCompleted.then(() => finish(error ?? failureOf(operation)));
+    this.#withdraw = core.progress.add(timeline, { ticket: next.ticket, holdsLoop: false, settle, lose: () => undefined });
+  }
+
+  #advance(): void {
+    const { core, timeline } = this.#site;
+    const { completed } = timeline;
+    // The stream may have come further since it was drained, and failed on the way.
+    core.failures.noteAndTell(timeline);
+    for (let next = this.#followed[this.#reached]; next !== undefined && next.ticket <= completed; next = this.#followed[this.#reached]) {
+      this.#reached++;
+      this.#finish(next);
+    }
+    this.#await();
+    this.#tellFinished();
+  }
+
+  /** The device has done it; the loop may have a part in it, or in one before it, and the reason of a failure be on its way. */
+  #finish(followed: Followed): void {
+    const { core, timeline } = this.#site;
+    const { operation, ticket } = followed;
+    const onItsWay =
+      core.hostCompletions.hostCompleted(timeline, ticket) ?? (operation.reason instanceof Promise ? operation.reason : undefined);
+    if (onItsWay === undefined) followed.finishedAt = performance.now();
+    else {
+      void onItsWay.then(() => {
+        this.#finish(followed);
+        this.#tellFinished();
+      });
+    }
   }
 
   /** Those in front that have finished. */
   #tellFinished(): void {
-    // A watcher may cause the next one to be told: that comes after this one, for all watchers.
-    if (this.#isTelling) return;
-    this.#isTelling = true;
     for (let first = this.#followed[this.#head]; first?.finishedAt !== undefined; first = this.#followed[this.#head]) {
       this.#head++;
-      if (this.#head > SPENT && this.#head * 2 > this.#followed.length) {
-        this.#followed = this.#followed.slice(this.#head);
-        this.#head = 0;
-      }
-      this.#tell(first);
+      this.#tell(first.operation, first.finishedAt);
     }
-    this.#isTelling = false;
+    if (this.#head > SPENT && this.#head * 2 > this.#followed.length) {
+      this.#followed = this.#followed.slice(this.#head);
+      this.#reached -= this.#head;
+      this.#head = 0;
+    }
     if (this.#isEmpty) this.#rest();
   }
 
-  #tell({ operation, finishedAt, error }: Followed): void {
-    const { context, hub } = this.#site;
-    hub.next(operation);
-    context.hub.next(operation);
+  #tell(operation: Operation, atMs: number): void {
+    const { context, observation } = this.#site;
     const activity = this.#activity;
-    if (!activity.observed) return;
-    const atMs = finishedAt as number;
-    if (error === undefined) activity.next({ phase: 'finished', operation, atMs }, operation.deviceMs);
-    else activity.next({ phase: 'failed', operation, atMs, error });
+    const { error } = operation;
+    together(() => {
+      observation.operations.next(operation);
+      context.observation.operations.next(operation);
+      if (!activity.observed) return;
+      if (error === undefined) activity.next({ phase: 'finished', operation, atMs }, operation.deviceMs);
+      else activity.next({ phase: 'failed', operation, atMs, error: hostError(error, operation) });
+    });
+  }
+
+  /** Nobody watches any more, or the stream ends. */
+  #clear(isUnwatched: boolean = true): void {
+    this.#withdraw?.();
+    this.#withdraw = undefined;
+    if (isUnwatched) this.#activity.clear();
+    this.#rest();
   }
 
   /** All are told. */
   #rest(): void {
     this.#followed = [];
     this.#head = 0;
-    this.holdLoop();
+    this.#reached = 0;
+    this.#holdLoop();
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
-}
 
-/** What the loop's part of it failed of. */
-function failureOf(operation: Operation): MillraceError | undefined {
-  const error = operation.hostCompletion?.error;
-  return error && hostError(error, operation);
+  /** Keeps the process alive while somebody awaits an operation that is pending, and no longer. */
+  #holdLoop(): void {
+    const { core, context, observation } = this.#site;
+    const isPending = !this.#isEmpty || !this.#activity.isEmpty;
+    const isNeeded = isPending && (observation.isAwaited || context.observation.isAwaited);
+    if (isNeeded === (this.#letLoopGo !== undefined)) return;
+    this.#letLoopGo?.();
+    this.#letLoopGo = undefined;
+    if (isNeeded) void core.channel.holdLoop(new Promise<void>((resolve) => (this.#letLoopGo = resolve)));
+  }
 }

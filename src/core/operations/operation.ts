@@ -27,18 +27,34 @@ export interface OperationTiming {
   readonly deviceMs?: number;
 }
 
+/** Whether an operation is under way, has finished, or has failed. */
+export type OperationStatus = 'pending' | 'finished' | 'failed';
+
 /** One phase of one operation, for tools. */
 export interface Activity {
-  /** 'submitted' by a call, 'finished' on the device, or 'failed' there. */
+  /**
+   * 'submitted' by a call, 'finished' on the device and, for a host function or a copy to an ordinary array, in the event loop too, or
+   * 'failed' there. There is no phase for the start of an operation: neither a GPU nor the CPU device reports it.
+   */
   readonly phase: 'submitted' | 'finished' | 'failed';
   /** The operation that entered this phase. */
   readonly operation: Operation;
-  /** The time of the phase, in milliseconds of `performance.now()`. */
+  /** When the event loop saw the phase, in milliseconds of `performance.now()`. */
   readonly atMs: number;
   /** With 'finished': as in `OperationTiming`. Absent if the stream was closed before the device reported it. */
   readonly deviceMs?: number;
-  /** With 'failed': what the operation's `done` rejects with. */
+  /**
+   * With 'failed': what the operation's `done` rejects with. An error that is no MillraceError, as a host function may throw, is the
+   * `cause` of a MillraceError with the code `ERR_MILLRACE_HOST`.
+   */
   readonly error?: MillraceError;
+}
+
+/** Where the bytes of a copy come from and what else it, or a host function, consists of. */
+interface Details {
+  readonly sources: readonly Point[];
+  readonly hostCompletion: HostCompletion | undefined;
+  readonly parts: readonly FailingPart[] | undefined;
 }
 
 const NOWHERE: readonly Point[] = [];
@@ -58,24 +74,34 @@ export class Operation implements OperationInfo {
   readonly #clock: Clock | undefined;
   /** @internal Where a failure of its ticket is found, as long as somebody may ask. */
   readonly page: FailurePage | undefined;
+  /** @internal What the device reported of its failure, once somebody asked: one error for all who ask. */
+  failure: MillraceError | Promise<MillraceError> | undefined = undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
-  #hostCompletion: HostCompletion | undefined = undefined;
-  #sources: readonly Point[] = NOWHERE;
+  #details: Details | undefined = undefined;
   #span: Span | undefined = undefined;
-  #parts: readonly FailingPart[] | undefined = undefined;
   #canFail = true;
   #submittedAt = 0;
+  /** How it ended, once that was looked for: the error, undefined while the reason of a failed build is on its way. */
+  #ending: { error: Error | undefined; readonly status: OperationStatus } | undefined = undefined;
 
-  /** @internal */
-  constructor(site: StreamContext, kind: OperationKind, ticket: number, label: string | undefined, bytes: number | undefined, id: number) {
+  /** @internal `clock`: what it comes after; undefined where that is not known. */
+  constructor(
+    site: StreamContext,
+    kind: OperationKind,
+    ticket: number,
+    label: string | undefined,
+    bytes: number | undefined,
+    id: number,
+    clock: Clock | undefined,
+  ) {
     this.id = id;
     this.kind = kind;
     this.label = label;
     this.bytes = bytes;
     this.#site = site;
     this.#ticket = ticket;
-    this.#clock = site.timeline.clockEntry.clock;
+    this.#clock = clock;
     this.page = site.timeline.failurePage(ticket);
   }
 
@@ -92,10 +118,25 @@ export class Operation implements OperationInfo {
   /** Whether it has finished or failed. One atomic load; no driver call, no message. */
   get isComplete(): boolean {
     if (this.#isComplete) return true;
-    if (this.#hostCompletion !== undefined && !this.#hostCompletion.isSettled) return false;
-    this.#isComplete = this.#site.timeline.hasReached(this.#ticket);
+    this.#isComplete = this.isOver;
     if (this.#isComplete) see(this.#point);
     return this.#isComplete;
+  }
+
+  /**
+   * 'pending' until the operation is complete or its device is lost, then 'finished' or 'failed' for good. What `operations$` emits is
+   * never pending. Reading it counts neither as awaiting `done` nor as hearing of the failure: that still reaches `device.errors$`.
+   */
+  get status(): OperationStatus {
+    return this.#end()?.status ?? 'pending';
+  }
+
+  /**
+   * What the operation failed of: the very error that `done` rejects with; undefined unless `status` is 'failed'. The reason of a failed
+   * kernel build arrives a moment after the failure, and this is undefined until then. `operations$` emits the operation when it is known.
+   */
+  get error(): Error | undefined {
+    return this.#end()?.error;
   }
 
   /**
@@ -119,11 +160,12 @@ export class Operation implements OperationInfo {
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
     this.#submittedAt ||= performance.now();
-    const hostCompletion = this.#hostCompletion;
+    const { hostCompletion } = this;
     if (hostCompletion !== undefined) hostCompletion.isAwaited = true;
     const options = hostCompletion?.givenUp === undefined ? opts : withSignal(opts, hostCompletion.givenUp);
     await this.#site.core.waits.until(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
-    if (hostCompletion?.error !== undefined) throw hostCompletion.error;
+    const error = hostCompletion?.error ?? this.#ending?.error;
+    if (error !== undefined) throw error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
     if (this.#span === undefined) return timing;
     const deviceMs = await this.#span.elapsedMs(opts);
@@ -134,36 +176,67 @@ export class Operation implements OperationInfo {
     return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
   }
 
+  #end(): { readonly error: Error | undefined; readonly status: OperationStatus } | undefined {
+    if (this.#ending !== undefined) return this.#ending;
+    const { core, timeline } = this.#site;
+    if (!this.isComplete) return core.lostError && this.lose(core.lostError);
+    core.failures.noteAndTell(timeline);
+    const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
+    const error = reported ?? this.hostCompletion?.error;
+    const ending = { error: error instanceof Promise ? undefined : error, status: error === undefined ? 'finished' : 'failed' } as const;
+    this.#ending = ending;
+    if (error instanceof Promise) void error.then((reason) => (this.#ending = { error: reason, status: 'failed' }));
+    return ending;
+  }
+
+  /** @internal Its device is lost before it was complete, or before its reason was known. */
+  lose(error: Error): { readonly error: Error; readonly status: OperationStatus } {
+    const ending = { error, status: 'failed' } as const;
+    this.#ending = ending;
+    return ending;
+  }
+
+  /** @internal As `isComplete`, but the program is not told: it does not count as having seen that. */
+  get isOver(): boolean {
+    if (this.#isComplete) return true;
+    return this.#details?.hostCompletion?.isSettled !== false && this.#site.timeline.hasReached(this.#ticket);
+  }
+
   /**
    * @internal A copy of what was last written at `sources`. With a host completion it is done when the loop has done its part too. `parts`: the
    * records it consists of, where they are several.
    */
   moves(sources: readonly Point[], hostCompletion: HostCompletion | undefined, parts?: readonly FailingPart[]): this {
-    this.#sources = sources;
-    this.#hostCompletion = hostCompletion;
-    this.#parts = parts;
+    this.#details = { sources, hostCompletion, parts };
+    if (sources.length > 0 || hostCompletion !== undefined || parts !== undefined) this.#keep();
     return this;
+  }
+
+  /** The log could not tell those who begin to watch the stream later. */
+  #keep(): void {
+    this.#site.timeline.log.kept.add(this.#ticket, this);
   }
 
   /** @internal */
   get hostCompletion(): HostCompletion | undefined {
-    return this.#hostCompletion;
+    return this.#details?.hostCompletion;
   }
 
   /** @internal */
   get sources(): readonly Point[] {
-    return this.#sources;
+    return this.#details?.sources ?? NOWHERE;
   }
 
   /** @internal */
   get parts(): readonly FailingPart[] | undefined {
-    return this.#parts;
+    return this.#details?.parts;
   }
 
   /** @internal On a stream with timing. */
   timedBy(span: Span | undefined): void {
     this.#span = span;
     span?.belongsTo(this);
+    if (span !== undefined) this.#keep();
   }
 
   /** @internal How long the device worked on it, once it has finished; undefined where it is not timed. Never rejects. */
@@ -174,11 +247,13 @@ export class Operation implements OperationInfo {
   /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */
   failsOfNothing(): void {
     this.#canFail = false;
+    // The stream may have reached it, and its promise wait for a host function before it.
+    if (!this.isOver || this.#site.timeline.log.kept.first !== undefined) this.#keep();
   }
 
-  /** @internal */
-  get canFail(): boolean {
-    return this.#canFail;
+  /** @internal What it failed of, also while the reason of a failed build is on its way. */
+  get reason(): Error | Promise<unknown> | undefined {
+    return this.#end()?.error ?? (this.status === 'failed' ? this.failure : undefined);
   }
 
   /** @internal The stream is observed. */

@@ -26,6 +26,8 @@ export interface FailingOperation extends OperationInfo {
   readonly sources?: readonly Point[];
   /** What it consists of, if that is more than its ticket. */
   readonly parts?: readonly FailingPart[] | undefined;
+  /** The error that was made of its failure, for all who ask again. */
+  failure?: MillraceError | Promise<MillraceError> | undefined;
 }
 
 /** A record of an operation, and the failure log of its device. */
@@ -165,11 +167,15 @@ export class FailureLog {
 
   /** The error of a failed operation, for those who only watch. */
   peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
+    if (operation.failure !== undefined) return operation.failure;
     for (const part of operation.parts ?? []) {
-      if (hasFailed(part)) return part.failures.peek(part.timeline, part.ticket, ofPart(part, operation));
+      if (!hasFailed(part)) continue;
+      operation.failure = part.failures.peek(part.timeline, part.ticket, ofPart(part, operation));
+      return operation.failure;
     }
     const found = this.#find(ticket, operation);
-    return found && this.#describe(found, timeline.label, operation);
+    operation.failure = found && this.#describe(found, timeline.label, operation);
+    return operation.failure;
   }
 
   /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
@@ -180,7 +186,8 @@ export class FailureLog {
       this.#markHeard(found.record.id);
       for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHeard(id);
     }
-    return failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
+    operation.failure ??= failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
+    return operation.failure;
   }
 
   /** Tells the failures that nobody waited for. `isFinal`: nobody will. */

@@ -6,6 +6,7 @@
 // Thread: owner.
 import { Opcode } from '../../protocol/protocol.gen.js';
 import type { OperationInfo, OperationKind, WaitCause } from '../base/snapshots.js';
+import { type KeptOperation, KeptOperations } from './kept-operations.js';
 import type { Timeline } from './timeline.js';
 
 /** By their number in the log; 0 is what has no name, such as making a stream. */
@@ -43,6 +44,9 @@ for (const [kind, opcodes] of [
 const FIRST_TICKETS = 128;
 const CHUNK_TICKETS = 4096;
 const KIND_BITS = 8;
+const KIND_MASK = 0x7f;
+/** Set when an operation names the record; the records that the library adds on its own have no name. */
+const NAMED = 0x80;
 /** A label is looked for among so many of its chunk: loops use one or two. */
 const LABELS_COMPARED = 4;
 
@@ -65,9 +69,18 @@ interface Chunk {
   readonly words: Uint32Array<ArrayBuffer>;
   /** Label 1 and so on; 0 is none. */
   labels: string[];
+  /** The bytes that an operation covers, by ticket. Launches have none, and many streams do nothing else. */
+  bytes: Float64Array<ArrayBuffer> | undefined;
 }
 
-const NO_CHUNK: Chunk = { first: 0, tickets: 0, words: new Uint32Array(0), labels: [] };
+const NO_CHUNK: Chunk = { first: 0, tickets: 0, words: new Uint32Array(0), labels: [], bytes: undefined };
+const KINDS_WITH_BYTES: readonly (OperationKind | undefined)[] = ['copy', 'fill', 'alloc'];
+
+/** An operation that is not over: as the log has it, or itself. */
+export interface PendingOperation {
+  readonly ticket: number;
+  readonly operation: KeptOperation | OperationInfo;
+}
 
 /** A record that waits, and for what. Weak: a stream that is gone, perhaps with its device, is not kept for being waited for. */
 export interface WaitNote {
@@ -84,6 +97,8 @@ export interface WaitNote {
 
 export class OperationLog {
   readonly device: string;
+  /** Operations of which the words of the log say too little. */
+  readonly kept: KeptOperations = new KeptOperations();
   readonly #timeline: Timeline;
   readonly #weak: WeakRef<Timeline>;
   /** All but the newest, oldest first. */
@@ -116,12 +131,13 @@ export class OperationLog {
   }
 
   /** A record, the newest but for its companions, is what the program asked for; its id. */
-  name(ticket: number, kind: OperationKind, label: string | undefined): number {
-    if (ticket < this.#first) return this.#nameOlder(ticket, kind, label);
+  name(ticket: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): number {
+    if (ticket < this.#first) return this.#nameOlder(ticket, kind, label, bytes);
     const at = (ticket - this.#first) * 2;
     const words = this.#words;
     // The kind of most records is known, and looking it up by name is half the cost.
-    words[at] = (words[at] || NUMBERS[kind]) | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
+    words[at] = (words[at] || NUMBERS[kind]) | NAMED | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
+    if (bytes !== undefined) noteBytes(this.#chunk, ticket, bytes);
     return wholeId(words[at + 1] as number);
   }
 
@@ -137,14 +153,26 @@ export class OperationLog {
   /** What stands at a ticket that has not finished. */
   at(ticket: number): OperationInfo | undefined {
     const chunk = this.#chunkOf(ticket);
-    if (chunk === undefined) return undefined;
-    const at = (ticket - chunk.first) * 2;
-    const [word, low] = [chunk.words[at] as number, chunk.words[at + 1] as number];
-    const kind = KINDS[word & ((1 << KIND_BITS) - 1)];
-    const label = chunk.labels[(word >>> KIND_BITS) - 1];
-    const { device } = this;
-    const { label: stream } = this.#timeline;
-    return kind && { id: wholeId(low), kind, ...(label === undefined ? {} : { label }), stream, device };
+    return chunk && this.#infoAt(chunk, ticket);
+  }
+
+  /**
+   * The operations that are not over, in the order of submission. One that has finished on the device counts as not over while a host
+   * function or a copy to the host before it is not, as its promise waits for that.
+   */
+  pending(): readonly PendingOperation[] {
+    const kept = this.kept.list();
+    const found: PendingOperation[] = [];
+    const { last } = this.#timeline;
+    let at = 0;
+    for (let ticket = this.#over() + 1; ticket <= last; ticket++) {
+      const chunk = this.#chunkOf(ticket);
+      const isNamed = chunk !== undefined && ((chunk.words[(ticket - chunk.first) * 2] as number) & NAMED) !== 0;
+      const operation = isNamed ? this.#infoAt(chunk, ticket) : undefined;
+      if (operation !== undefined && kept[at]?.operation.id !== operation.id) found.push({ ticket, operation });
+      for (let own = kept[at]; own !== undefined && own.ticket <= ticket; own = kept[++at]) found.push(own);
+    }
+    return found;
   }
 
   /** The waits up to a ticket that are not over, and the streams they are for. */
@@ -166,7 +194,7 @@ export class OperationLog {
       this.#seenCompleted = completed;
       this.#seenMs = performance.now();
       this.#dropWaits();
-      this.#drop(completed);
+      this.#drop(this.#over());
     }
     return this.#seenMs;
   }
@@ -177,16 +205,43 @@ export class OperationLog {
     this.#use(NO_CHUNK);
     this.#waits = [];
     this.#waitsHead = 0;
+    this.kept.clear();
+  }
+
+  /** Up to this ticket everything is over. */
+  #over(): number {
+    const { completed } = this.#timeline;
+    const { first } = this.kept;
+    return first === undefined ? completed : Math.min(completed, first.ticket - 1);
+  }
+
+  #infoAt(chunk: Chunk, ticket: number): OperationInfo | undefined {
+    const at = (ticket - chunk.first) * 2;
+    const [word, low] = [chunk.words[at] as number, chunk.words[at + 1] as number];
+    const kind = KINDS[word & KIND_MASK];
+    const label = chunk.labels[(word >>> KIND_BITS) - 1];
+    const bytes = KINDS_WITH_BYTES.includes(kind) && (word & NAMED) !== 0 ? chunk.bytes?.[ticket - chunk.first] : undefined;
+    const { device } = this;
+    const { label: stream } = this.#timeline;
+    return (
+      kind && {
+        id: wholeId(low),
+        kind,
+        ...(label === undefined ? {} : { label }),
+        ...(bytes === undefined ? {} : { bytes }),
+        stream,
+        device,
+      }
+    );
   }
 
   #grow(ticket: number): void {
-    const { completed } = this.#timeline;
     if (this.#chunk !== NO_CHUNK) this.#older.push(this.#chunk);
     // The oldest serves again; while much is pending it is not over, and one look tells.
-    const spare = this.#drop(Math.min(completed, ticket - 1)).findLast((chunk) => chunk.tickets === CHUNK_TICKETS);
+    const spare = this.#drop(Math.min(this.#over(), ticket - 1)).findLast((chunk) => chunk.tickets === CHUNK_TICKETS);
     if (spare === undefined) {
       const tickets = this.#chunk === NO_CHUNK ? FIRST_TICKETS : CHUNK_TICKETS;
-      this.#use({ first: ticket, tickets, words: new Uint32Array(tickets * 2), labels: [] });
+      this.#use({ first: ticket, tickets, words: new Uint32Array(tickets * 2), labels: [], bytes: undefined });
     } else {
       spare.first = ticket;
       spare.labels = [];
@@ -219,12 +274,13 @@ export class OperationLog {
     }
   }
 
-  #nameOlder(ticket: number, kind: OperationKind, label: string | undefined): number {
+  #nameOlder(ticket: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): number {
     const chunk = this.#chunkOf(ticket);
     // It has finished, and its chunk serves again.
     if (chunk === undefined) return takeId();
     const at = (ticket - chunk.first) * 2;
-    chunk.words[at] = NUMBERS[kind] | (label === undefined ? 0 : numberOf(label, chunk.labels) << KIND_BITS);
+    if (bytes !== undefined) noteBytes(chunk, ticket, bytes);
+    chunk.words[at] = NUMBERS[kind] | NAMED | (label === undefined ? 0 : numberOf(label, chunk.labels) << KIND_BITS);
     return wholeId(chunk.words[at + 1] as number);
   }
 
@@ -238,6 +294,11 @@ const NO_CHUNKS: readonly Chunk[] = [];
 
 function lastOf({ first, tickets }: Chunk): number {
   return first + tickets - 1;
+}
+
+function noteBytes(chunk: Chunk, ticket: number, bytes: number): void {
+  chunk.bytes ??= new Float64Array(chunk.tickets);
+  chunk.bytes[ticket - chunk.first] = bytes;
 }
 
 function numberOf(label: string, labels: string[]): number {

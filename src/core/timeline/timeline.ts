@@ -55,6 +55,8 @@ export class Timeline {
   #failureVersion: number;
   #isEnding = false;
   #isRetired = false;
+  /** How far it has come, once it comes no further. */
+  #final: number | undefined = undefined;
 
   constructor(channel: Channel, slot: number, label: string) {
     this.#channel = channel;
@@ -77,6 +79,11 @@ export class Timeline {
 
   /** Everything up to this ticket has finished. */
   get completed(): number {
+    return this.#final ?? this.deviceCompleted;
+  }
+
+  /** The same, but of a lost device what it has finished since. */
+  get deviceCompleted(): number {
     if (this.#isRetired) return this.last;
     if (this.last >= TWO_32) return Math.max(this.#wide(this.#base + DEVICE_WORD), this.#wide(this.#base + HOST_WORD), this.#floor);
     const device = Atomics.load(this.#words, this.#base + DEVICE_WORD) >>> 0;
@@ -130,12 +137,21 @@ export class Timeline {
   retire(): void {
     this.#isEnding = true;
     this.#isRetired = true;
+    this.#final = this.last;
     this.#channel = undefined;
     this.failureLog = undefined;
     this.#words = NO_WORDS;
     this.#failed.settle(this.last);
     this.clockEntry.end();
     this.log.clear();
+  }
+
+  /**
+   * The device is lost: what has not finished counts as lost from now on, also where the device finishes it all the same. So a promise,
+   * `isComplete` and those who watch the stream say the same, whenever they are asked.
+   */
+  lose(): void {
+    this.#final ??= this.completed;
   }
 
   get isRetired(): boolean {

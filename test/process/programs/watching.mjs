@@ -1,4 +1,4 @@
-// Readers of a stream or device and nothing else that keeps the process alive: prints what they are given.
+// Readers of a stream or device, or subscriptions, and nothing else that keeps the process alive: prints what they are given.
 import { openDevice, operationsOf } from 'millrace';
 import { ONE, spin, TURNS } from './work.mjs';
 
@@ -10,14 +10,36 @@ const x = stream.zeros(1, 'u32');
 globalThis.kept = x; // The collector would tell of it.
 await stream.synchronize();
 
-const operations = { stream, 'operations of the stream': operationsOf(stream, { every: 99 }), device: operationsOf(device, { every: 99 }) }[
-  how
-];
+const readers = {
+  stream,
+  'operations of the stream': operationsOf(stream, { every: 99 }),
+  device: operationsOf(device, { every: 99 }),
+};
+const subscriptions = {
+  'operations$ of the stream': stream.operations$,
+  'operations$ of the device': device.operations$,
+  'activity$ of the stream': stream.activity$,
+  'activity$ of the device': device.activity$,
+};
+const submit = () => {
+  for (let n = 0; n < 3; n++) stream.launch(spin, ONE, { x, turns: 20 * TURNS });
+};
 async function read() {
-  for await (const { kind } of operations) console.log(kind);
+  for await (const { kind } of readers[how]) console.log(kind);
   console.log('the end');
 }
-void read();
+// Pending operations are told as well.
+if (when === 'before') submit();
+if (how in readers) void read();
+else {
+  subscriptions[how].subscribe({
+    next: ({ kind, phase, operation }) => {
+      if (phase === undefined) console.log(kind);
+      else if (phase !== 'submitted') console.log(operation.kind);
+    },
+    complete: () => console.log('the end'),
+  });
+}
 process.on('exit', () => console.log('exit'));
-if (when !== 'idle') for (let n = 0; n < 3; n++) stream.launch(spin, ONE, { x, turns: 20 * TURNS });
+if (when === 'busy' || when === 'closed') submit();
 if (when === 'closed') void device.close();

@@ -22,7 +22,7 @@ describe('the operation that a stream stands at', () => {
     const { slot, last } = stream.timeline;
     channel.complete(slot, last - 2);
     const current = () => device.inspect().streams[0]?.current;
-    expect(current()).toEqual({ id: fill.id, kind: 'fill', stream: 'default', device: 'cpu:0' });
+    expect(current()).toEqual({ id: fill.id, kind: 'fill', bytes: 16, stream: 'default', device: 'cpu:0' });
     channel.complete(slot, last - 1);
     expect(current()).toEqual({ id: launch.id, kind: 'launch', label: 'second', stream: 'default', device: 'cpu:0' });
     channel.complete(slot, last);

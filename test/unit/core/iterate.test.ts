@@ -7,6 +7,8 @@ test('a batch is what has finished since the last one, at most so many', async (
   const { channel, device, progress } = fixture();
   const { stream } = device;
   const x = device.zeros(1);
+  // What is pending would be told.
+  channel.completeAll();
   const iterator = operationsOf(stream, { batches: 4 })[Symbol.asyncIterator]();
   const ids: number[] = [];
   const finish = async (count: number): Promise<void> => {
@@ -32,6 +34,8 @@ test('more than a batch that nobody has read is an error, or the oldest are lost
   const { channel, device, progress } = fixture();
   const { stream } = device;
   const x = device.zeros(1);
+  // What is pending would be told.
+  channel.completeAll();
   const strict = operationsOf(device, { batches: 2 })[Symbol.asyncIterator]();
   const loose = operationsOf(device, { batches: 2, overflow: 'drop-oldest' })[Symbol.asyncIterator]();
   const ids = [1, 2, 3].map((value) => stream.fill(x, value).id);

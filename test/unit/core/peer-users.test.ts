@@ -121,7 +121,7 @@ test('a copy of what a kernel of another device poisoned rejects with that failu
     const { slot, last } = home.device.stream.timeline;
     const sources = x.storage.lastWrites(0, 16);
     const ticket = visit(away.device.stream, x);
-    const copy = new Operation(away.device.stream, 'copy', ticket, undefined, 16, 1).moves(sources, undefined);
+    const copy = new Operation(away.device.stream, 'copy', ticket, undefined, 16, 1, undefined).moves(sources, undefined);
     home.channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED });
     away.core.errors.add({ next: () => undefined });
     const other = away.device.stream.timeline;

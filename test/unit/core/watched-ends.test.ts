@@ -9,6 +9,8 @@ import { inout } from '../../../src/core/kernels/kernel.js';
 import { operationsOf, type OperationSource } from '../../../src/core/operations/operation-iterator.js';
 import type { Activity, Operation } from '../../../src/core/operations/operation.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
+import type { Subscription } from 'rxjs';
+import { observableOf } from '../../../src/reactive/hub-observable.js';
 import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake-channel.js';
 
 installObservableFactory((source) => source as never);
@@ -49,6 +51,8 @@ function watched(): Watched {
   const { device } = all;
   const stream = device.createStream();
   const x = device.zeros(4);
+  // They are told what is pending.
+  finish(all);
   const observed = [watch(stream), watch(device)];
   const readers = [stream, operationsOf(stream, { every: 99 }), operationsOf(device, { every: 99 })].map(read);
   const ids = [1, 2, 3].map((value) => stream.fill(x, value).id);
@@ -105,8 +109,8 @@ describe('a close right after the work', () => {
     const stream = device.createStream();
     const x = device.zeros(4);
     const seen = watch(stream);
-    let copyToHost = (): void => undefined;
-    vi.spyOn(core.hostCompletions, 'copyToHost').mockImplementation((_from, _into, done) => (copyToHost = done));
+    let land = (): void => undefined;
+    vi.spyOn(core.hostCompletions, 'copyToHost').mockImplementation((_from, _into, done) => (land = done));
     const copy = stream.copy(new Float32Array(4), x);
     const fill = stream.fill(x, 1);
     const closing = stream.close();
@@ -115,7 +119,7 @@ describe('a close right after the work', () => {
       await turn();
     }
     expect(seen).toEqual([]);
-    copyToHost();
+    land();
     await finishUntil(all, closing);
     expect(seen).toEqual([copy.id, fill.id, 'complete']);
   });
@@ -204,7 +208,7 @@ describe('when the device is lost', () => {
   });
 });
 
-describe('a reader that waits', () => {
+describe('a watcher that waits', () => {
   function held(): Fixture & { readonly isHeld: () => boolean } {
     const all = fixture();
     let holds = 0;
@@ -245,12 +249,26 @@ describe('a reader that waits', () => {
     expect(isHeld()).toBe(false);
   });
 
-  test('and a subscription that is beside it: only the reader holds', () => {
-    const { device, isHeld } = held();
-    const stream = device.createStream();
-    watch(stream);
-    stream.zeros(4);
-    expect(isHeld()).toBe(false);
+  test.each(['operations$', 'activity$'] as const)('as %s keeps the process alive while it is subscribed to', async (name) => {
+    for (const of of ['stream', 'device'] as const) {
+      const all = held();
+      const { device, isHeld } = all;
+      const stream = device.createStream();
+      stream.zeros(4);
+      expect(isHeld()).toBe(false);
+      const hub = { stream, device }[of].observation[name === 'operations$' ? 'operations' : 'activity'];
+      const subscribe = (): Subscription => observableOf<unknown>(hub).subscribe();
+      const subscription = subscribe();
+      expect(isHeld()).toBe(true);
+      subscription.unsubscribe();
+      await turn();
+      expect(isHeld()).toBe(false);
+      subscribe();
+      expect(isHeld()).toBe(true);
+      finish(all);
+      await settle(all.progress);
+      expect(isHeld()).toBe(false);
+    }
   });
 
   test('lets the loop go when the device is lost', async () => {

@@ -1,0 +1,198 @@
+// Chapter 9: what those who watch are told, when they begin, leave or throw, and as long as the process lives.
+import { describe, expect } from 'vitest';
+import { filter, lastValueFrom, take, toArray } from 'rxjs';
+import { i32, inout, kernel, operationsOf, type Operation } from 'millrace';
+import { runChild } from '../support/child.js';
+import { hold } from '../support/latch.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+import { rejectionOf } from '../support/wait.js';
+
+const increment = kernel('increment', { x: inout(i32) }, ({ x }, { i }) => {
+  x[i]! += 1;
+});
+const outside = kernel('outside', { x: inout(i32), by: i32 }, ({ x, by }, { i }) => {
+  x[i + by]! += 1;
+});
+
+export function watching(target: Target): void {
+  describe('9 watching', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    rule('S920', 'what was submitted while somebody watched is emitted before the end', async () => {
+      const { device } = chapter;
+      for (let round = 0; round < 10; round++) {
+        const stream = device.createStream();
+        using x = stream.zeros(1, 'i32');
+        await stream.synchronize();
+        const observed = lastValueFrom(stream.operations$.pipe(toArray()));
+        const phases = lastValueFrom(stream.activity$.pipe(toArray()));
+        const iterated = (async () => {
+          const ids: number[] = [];
+          for await (const { id } of operationsOf(stream, { every: 9 })) ids.push(id);
+          return ids;
+        })();
+        const issued = [1, 2, 3].map((value) => stream.fill(x, value));
+        const ids = issued.map(({ id }) => id);
+        if (round % 2 === 0) await issued[2]!.done;
+        await stream.close();
+        expect((await observed).map(({ id }) => id)).toEqual(ids);
+        expect(await iterated).toEqual(ids);
+        expect((await phases).filter(({ phase }) => phase === 'finished').map(({ operation: { id } }) => id)).toEqual(ids);
+      }
+    });
+
+    rule(
+      'S921',
+      'a reader that waits keeps the process alive while operations are pending, and no longer',
+      async () => {
+        const lines = `import { cudaKernel, inout, i32, openDevice } from 'millrace';
+        const device = await openDevice(${JSON.stringify(target.spec)});
+        const slow = cudaKernel('slow', { x: inout(i32) },
+          'extern "C" __global__ void slow(int* x) { volatile int n = 0; while (n < 20000000) ++n; x[0] = 5; }');
+        await device.compile(slow);
+        const stream = device.createStream();
+        const x = stream.zeros(1, i32);
+        globalThis.kept = x; // The collector would tell of it.
+        await stream.synchronize();
+        void (async () => { for await (const { kind } of stream) console.log(kind); })();`;
+        const idle = await runChild(lines);
+        expect([idle.code, idle.stdout, idle.stderr]).toEqual([0, '', '']);
+        const busy = await runChild(`${lines}\n stream.launch(slow, { grid: 1, block: 1 }, { x });`);
+        expect([busy.code, busy.stdout.trim(), busy.stderr]).toEqual([0, 'launch', '']);
+        const subscribed = (members: string): string =>
+          lines.replace(
+            /void \(async.*$/,
+            `${members}.subscribe(({ kind, phase }) => { if (phase !== 'submitted') console.log(kind ?? phase); });`,
+          );
+        for (const [members, told] of [
+          ['stream.operations$', 'launch'],
+          ['device.activity$', 'finished'],
+        ] as const) {
+          const nothing = await runChild(subscribed(members));
+          expect([nothing.code, nothing.stdout, nothing.stderr]).toEqual([0, '', '']);
+          const watched = await runChild(`${subscribed(members)}\n stream.launch(slow, { grid: 1, block: 1 }, { x });`);
+          expect([watched.code, watched.stdout.trim(), watched.stderr]).toEqual([0, told, '']);
+        }
+      },
+      { timeoutMs: 120_000 },
+    );
+
+    rule('S922', 'what was pending when somebody began to watch is emitted, by every way to watch', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(4, 'i32');
+      const latch = await hold(target, stream, increment);
+      await latch.reached.done;
+      const issued = [
+        latch.operation,
+        stream.fill(x, 1),
+        stream.launch(increment, { threads: 1, label: 'later' }, { x }),
+        stream.host(() => undefined, { label: 'call' }),
+        stream.copy(x, new Int32Array(4), { label: 'up' }),
+        stream.waitStream(stream.device.defaultStream),
+      ];
+      const ids = issued.map(({ id }) => id);
+      const isOurs = (operation: Operation): boolean => operation.stream === stream.label;
+      const ends: Promise<readonly Operation[]>[] = [
+        lastValueFrom(stream.operations$.pipe(toArray())),
+        lastValueFrom(device.operations$.pipe(filter(isOurs), take(ids.length), toArray())),
+      ];
+      for (const activity$ of [stream.activity$, device.activity$]) {
+        const ended$ = activity$.pipe(filter(({ phase, operation }) => phase !== 'submitted' && isOurs(operation)));
+        ends.push(lastValueFrom(ended$.pipe(take(ids.length), toArray())).then((all) => all.map(({ operation }) => operation)));
+      }
+      for (const operations of [stream, operationsOf(stream, { every: 99 })]) ends.push(collect(operations));
+      latch.open();
+      await stream.close();
+      await latch[Symbol.asyncDispose]();
+      for (const seen of await Promise.all(ends)) {
+        expect(seen.map(({ id }) => id)).toEqual(ids);
+        expect(seen.map(({ kind, label, bytes, status }) => ({ kind, label, bytes, status }))).toEqual(
+          issued.map(({ kind, label, bytes }) => ({ kind, label, bytes, status: 'finished' })),
+        );
+      }
+    });
+
+    rule('S923', 'an emitted operation tells how it ended', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      const mine = new RangeError('mine');
+      const told: { readonly operation: Operation; readonly status: string; readonly error: Error | undefined }[] = [];
+      stream.operations$.subscribe((operation) => {
+        const { status, error } = operation;
+        told.push({ operation, status, error });
+      });
+      using x = stream.zeros(4, 'i32');
+      const bad = stream.host(() => {
+        throw mine;
+      });
+      const launch = stream.launch(outside, 1, { x, by: 4 });
+      const copy = stream.copy(new Int32Array(4), x);
+      expect(bad.status).toBe('pending');
+      expect(bad.error).toBeUndefined();
+      const reasons = await Promise.all([bad, launch, copy].map(async ({ done }) => rejectionOf(done)));
+      await stream.close();
+      expect(reasons[0]).toBe(mine);
+      const ends = [bad, launch, copy].map((operation) => told.find((each) => each.operation.id === operation.id));
+      for (const [at, end] of ends.entries()) {
+        expect(end?.status).toBe('failed');
+        expect(end!.error).toBe(reasons[at]);
+      }
+      expect([bad, launch, copy].map(({ error }) => error)).toEqual(reasons);
+      const others = told.filter(({ operation }) => ![bad, launch, copy].some(({ id }) => id === operation.id));
+      expect(others.length).toBeGreaterThan(0);
+      for (const { status, error } of others) expect([status, error]).toEqual(['finished', undefined]);
+    });
+
+    rule('S924', 'a listener that leaves, submits or destroys during an emission hides nothing from the others', async () => {
+      const { code, stdout, stderr } = await runChild(`import { DeviceLostError, openDevice } from 'millrace';
+        const device = await openDevice(${JSON.stringify(target.spec)});
+        const stream = device.createStream();
+        const x = stream.zeros(1, 'i32');
+        await stream.synchronize();
+        const seen = [[], [], []];
+        const leaving = stream.operations$.subscribe(({ id }) => {
+          seen[0].push(id);
+          leaving.unsubscribe();
+          stream.fill(x, 3);
+        });
+        stream.operations$.subscribe({
+          next: ({ id }) => { if (seen[1].push(id) === 3) void device.destroy(); },
+          error: () => undefined,
+        });
+        stream.operations$.subscribe({
+          next: () => { throw new Error('mine'); },
+          error: () => undefined,
+        });
+        const thrown = [];
+        process.on('uncaughtException', ({ message }) => thrown.push(message));
+        const end = new Promise((resolve) => {
+          stream.operations$.subscribe({ next: ({ id }) => seen[2].push(id), error: resolve });
+        });
+        const issued = [stream.fill(x, 1), stream.fill(x, 2)].map(({ id }) => id);
+        const isLost = (await end) instanceof DeviceLostError;
+        process.on('exit', () => console.log(JSON.stringify({ issued, seen, isLost, thrown })));`);
+      expect([code, stderr]).toEqual([0, '']);
+      const { issued, seen, isLost, thrown } = JSON.parse(stdout) as {
+        readonly issued: number[];
+        readonly seen: number[][];
+        readonly isLost: boolean;
+        readonly thrown: string[];
+      };
+      expect(seen[0]).toEqual(issued.slice(0, 1));
+      expect(seen[1]).toHaveLength(3);
+      expect(seen[1]!.slice(0, 2)).toEqual(issued);
+      expect(seen[2]).toEqual(seen[1]);
+      expect(isLost).toBe(true);
+      expect(new Set(thrown)).toEqual(new Set(['mine']));
+    });
+  });
+}
+
+async function collect(operations: AsyncIterable<Operation>): Promise<readonly Operation[]> {
+  const all: Operation[] = [];
+  for await (const operation of operations) all.push(operation);
+  return all;
+}

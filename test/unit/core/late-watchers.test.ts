@@ -1,0 +1,292 @@
+// Those who begin to watch a stream or device while operations are pending: they are told each of them, as if they had watched before.
+import { describe, expect, test, vi } from 'vitest';
+import { DeviceLostError, UpstreamError } from '../../../src/core/base/errors.js';
+import { installObservableFactory } from '../../../src/core/base/observable.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import type { Activity, Operation } from '../../../src/core/operations/operation.js';
+import { Status } from '../../../src/protocol/protocol.gen.js';
+import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake-channel.js';
+
+installObservableFactory((source) => source as never);
+
+interface Seen {
+  readonly operations: Operation[];
+  readonly ids: () => number[];
+  readonly end: () => unknown;
+  readonly stop: () => void;
+}
+
+function watch({ hub }: Pick<Fixture['device'], 'hub'>): Seen {
+  const operations: Operation[] = [];
+  let end: unknown = 'none';
+  const stop = hub.add({
+    next: (operation) => void operations.push(operation),
+    complete: () => (end = 'complete'),
+    error: (error) => (end = error),
+  });
+  return { operations, ids: () => operations.map(({ id }) => id), end: () => end, stop };
+}
+
+describe('an operation that was pending when somebody subscribed', () => {
+  test.each(['stream', 'device'] as const)('to the %s is told with its kind, label and bytes', async (of) => {
+    const all = fixture();
+    const { device } = all;
+    const stream = device.createStream({ ordering: 'explicit' });
+    const x = device.zeros(4);
+    finish(all);
+    const y = stream.empty(4);
+    const issued = [
+      stream.fill(x, 1),
+      stream.launch(shiftKernel(inout(f32)), 4, { y }),
+      stream.copy(x, new Float32Array(4), { label: 'up' }),
+      stream.host(() => undefined, { label: 'call' }),
+      stream.fill(x, 2),
+    ];
+    const seen = watch({ stream, device }[of]);
+    await settle(all.progress);
+    expect(seen.ids()).toEqual([]);
+    finish(all);
+    await vi.waitFor(() => expect(seen.operations).toHaveLength(6));
+    const [alloc, ...rest] = seen.operations;
+    expect(alloc).toMatchObject({ kind: 'alloc', bytes: 16, status: 'finished' });
+    expect(rest.map(({ id }) => id)).toEqual(issued.map(({ id }) => id));
+    for (const [at, operation] of rest.entries()) {
+      const { kind, label, bytes } = issued[at]!;
+      expect(operation).toMatchObject({ kind, label, bytes, status: 'finished', error: undefined, stream: stream.label });
+    }
+  });
+
+  test('is told although the first records of the log are used again', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    for (let n = 0; n < 9000; n++) {
+      stream.fill(x, n);
+      if (n % 50 === 0) finish(all);
+    }
+    finish(all);
+    const called: string[] = [];
+    const host = stream.host(() => void called.push('host'));
+    const behind: number[] = [];
+    // The device has finished them, their promises wait for the function.
+    for (let n = 0; n < 9000; n++) {
+      behind.push(stream.fill(x, n).id);
+      channel.completeAll();
+    }
+    stream.timeline.log.look();
+    const seen = watch(stream);
+    await vi.waitFor(() => expect(seen.operations).toHaveLength(9001));
+    expect(called).toEqual(['host']);
+    expect(seen.ids()).toEqual([host.id, ...behind]);
+  });
+
+  test('is told once, however many subscribe, leave and come back', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const { slot } = stream.timeline;
+    const ids = [1, 2, 3, 4].map((value) => stream.fill(x, value).id);
+    const last = stream.timeline.last;
+    const first = watch(stream);
+    const second = watch(device);
+    channel.complete(slot, last - 3);
+    await settle(all.progress);
+    first.stop();
+    second.stop();
+    channel.complete(slot, last - 2);
+    await settle(all.progress);
+    const third = watch(stream);
+    ids.push(stream.fill(x, 5).id);
+    channel.complete(slot, last - 1);
+    await settle(all.progress);
+    const fourth = watch(stream);
+    finish(all);
+    await settle(all.progress);
+    expect(first.ids()).toEqual(ids.slice(0, 1));
+    expect(second.ids()).toEqual(ids.slice(0, 1));
+    expect(third.ids()).toEqual(ids.slice(2));
+    expect(fourth.ids()).toEqual(ids.slice(3));
+  });
+
+  test('is told when the stream is closed meanwhile', async () => {
+    const all = fixture();
+    const { device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const other = device.createStream();
+    const ids = [stream.fill(x, 1).id, stream.waitStream(other).id, stream.fill(x, 2).id, stream.waitStream(other).id];
+    const closing = stream.close();
+    const seen = watch(stream);
+    const settled = closing.then(() => true);
+    do finish(all);
+    while (!(await Promise.race([settled, turn().then(() => false)])));
+    expect(seen.ids()).toEqual(ids);
+    expect(seen.end()).toBe('complete');
+  });
+
+  test('is told when it has finished by the time the device is lost, and else activity$ tells that it failed of that', () => {
+    const all = fixture();
+    const { channel, core, device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const issued = [1, 2, 3].map((value) => stream.fill(x, value));
+    const seen = watch(stream);
+    const phases: Activity[] = [];
+    device.observation.activity.add({ next: (activity) => void phases.push(activity) });
+    channel.complete(stream.timeline.slot, stream.timeline.last - 1);
+    const lost = new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault');
+    core.lose(lost);
+    expect(seen.ids()).toEqual(issued.slice(0, 2).map(({ id }) => id));
+    expect(seen.end()).toBe(lost);
+    expect(phases.map(({ phase, operation }) => `${phase} ${operation.id}`)).toEqual([
+      ...issued.slice(0, 2).map(({ id }) => `finished ${id}`),
+      `failed ${issued[2]!.id}`,
+    ]);
+    expect(issued.map(({ status }) => status)).toEqual(['finished', 'finished', 'failed']);
+    expect(issued[2]!.error).toBe(lost);
+    // The device may end it all the same: nobody is told otherwise.
+    channel.completeAll();
+    expect(issued[2]).toMatchObject({ isComplete: false, status: 'failed' });
+  });
+});
+
+describe('status and error of an operation', () => {
+  test('are what its promise settles with', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const seen = watch(stream);
+    const fine = stream.fill(x, 1);
+    const bad = stream.fill(x, 2);
+    const badTicket = stream.timeline.last;
+    const mine = new RangeError('mine');
+    const host = stream.host(() => {
+      throw mine;
+    });
+    expect([fine, bad, host].map(({ status, error }) => [status, error])).toEqual(Array.from({ length: 3 }, () => ['pending', undefined]));
+    const dones = [fine, bad, host].map(async ({ done }) =>
+      done.then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    );
+    channel.fail(stream.timeline.slot, { id: 1, first: badTicket, last: badTicket, status: Status.LAUNCH_FAILED });
+    finish(all);
+    const errors = await Promise.all(dones);
+    expect(errors).toEqual([undefined, expect.objectContaining({ code: 'ERR_MILLRACE_LAUNCH' }), mine]);
+    await vi.waitFor(() => expect(seen.operations).toHaveLength(3));
+    for (const [at, operation] of seen.operations.entries()) {
+      expect(operation.status).toBe(errors[at] === undefined ? 'finished' : 'failed');
+      expect(operation.error).toBe(errors[at]);
+    }
+  });
+
+  test('of one that nobody watched, and of a late subscriber, are the failure as well', async () => {
+    const all = fixture();
+    const { channel, device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const bad = stream.fill(x, 1);
+    const read = stream.fill(x, 2);
+    const { last, slot } = stream.timeline;
+    channel.fail(slot, { id: 1, first: last - 1, last: last - 1, status: Status.LAUNCH_FAILED });
+    channel.fail(slot, { id: 2, first: last, last, status: Status.UPSTREAM, cause: 1 });
+    const seen = watch(stream);
+    finish(all);
+    await settle(all.progress);
+    expect(seen.operations.map(({ status }) => status)).toEqual(['failed', 'failed']);
+    expect(seen.operations[1]!.error).toBeInstanceOf(UpstreamError);
+    expect(seen.operations[1]!.error!.cause).toMatchObject({ code: 'ERR_MILLRACE_LAUNCH' });
+    expect([bad.status, read.status]).toEqual(['failed', 'failed']);
+    expect(bad.error!.message).toBe(seen.operations[0]!.error!.message);
+  });
+});
+
+describe('a listener', () => {
+  test('that throws does not stop the others', async () => {
+    const all = fixture();
+    const { device } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const thrown: unknown[] = [];
+    vi.spyOn(globalThis, 'setImmediate').mockImplementation(((call: () => void) => {
+      try {
+        call();
+      } catch (error) {
+        thrown.push(error);
+      }
+    }) as never);
+    try {
+      stream.hub.add({
+        next: () => {
+          throw new Error('mine');
+        },
+      });
+      const seen = watch(stream);
+      const { id } = stream.fill(x, 1);
+      all.channel.completeAll();
+      all.progress.wake();
+      expect(seen.ids()).toEqual([id]);
+      expect(thrown).toMatchObject([{ message: 'mine' }]);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
+  test('that was removed by one before it is not called any more', () => {
+    const all = fixture();
+    const { channel, device, progress } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    let removed: Seen | undefined = undefined as Seen | undefined;
+    stream.hub.add({ next: () => removed?.stop() });
+    removed = watch(stream);
+    const iterated: unknown[] = [];
+    stream.fill(x, 1);
+    channel.completeAll();
+    progress.wake();
+    expect([...removed.ids(), ...iterated]).toEqual([]);
+  });
+
+  test('that loses the device hides nothing from those behind it, nor changes their order', async () => {
+    const all = fixture();
+    const { channel, core, device, progress } = all;
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    finish(all);
+    const lost = new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'closed');
+    stream.hub.add({ next: () => core.lose(lost) });
+    const watchers = [watch(stream), watch(device)];
+    const ids = [1, 2, 3].map((value) => stream.fill(x, value).id);
+    channel.complete(stream.timeline.slot, stream.timeline.last - 1);
+    progress.wake();
+    for (const seen of watchers) {
+      expect(seen.ids()).toEqual(ids.slice(0, 2));
+      expect(seen.end()).toBe(lost);
+    }
+  });
+});
+
+test('a launch that nobody watches adds nothing but its entry in the log', () => {
+  const all = fixture();
+  const { device } = all;
+  const stream = device.createStream({ ordering: 'explicit' });
+  const y = stream.empty(4);
+  finish(all);
+  const add = vi.spyOn(all.progress, 'add');
+  const kept = vi.spyOn(stream.timeline.log.kept, 'add');
+  for (let n = 0; n < 9; n++) stream.launch(shiftKernel(inout(f32)), 4, { y });
+  expect(add).not.toHaveBeenCalled();
+  expect(kept).not.toHaveBeenCalled();
+});
