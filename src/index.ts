@@ -98,6 +98,7 @@ export {
   createLanes,
   download,
   launch,
+  onStream,
   overlap,
   overlapMap,
   upload,

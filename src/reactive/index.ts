@@ -15,5 +15,6 @@ export type { BatcherOptions } from './batcher.js';
 export { download, launch, upload } from './operators.js';
 export { cpuStage, cpuTasks } from './cpu-stage.js';
 export type { CpuPool, CpuStageOptions, CpuTasks } from './cpu-stage.js';
+export { onStream } from './stream-scheduler.js';
 export { batchFor } from './batch-for.js';
 export type { BatchLimits } from './batch-for.js';

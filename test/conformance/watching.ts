@@ -1,12 +1,12 @@
 // Chapter 9: what those who watch are told, when they begin, leave or throw, and as long as the process lives.
 import { describe, expect } from 'vitest';
-import { filter, lastValueFrom, take, toArray } from 'rxjs';
-import { i32, inout, kernel, operationsOf, type Operation } from 'millrace';
+import { filter, from, lastValueFrom, observeOn, take, tap, toArray } from 'rxjs';
+import { i32, inout, kernel, onStream, operationsOf, type Operation } from 'millrace';
 import { runChild } from '../support/child.js';
 import { hold } from '../support/latch.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { rejectionOf } from '../support/wait.js';
+import { rejectionOf, turn } from '../support/wait.js';
 
 const increment = kernel('increment', { x: inout(i32) }, ({ x }, { i }) => {
   x[i]! += 1;
@@ -187,6 +187,43 @@ export function watching(target: Target): void {
       expect(seen[2]).toEqual(seen[1]);
       expect(isLost).toBe(true);
       expect(new Set(thrown)).toEqual(new Set(['mine']));
+    });
+
+    rule('S925', 'onStream runs actions after the work of the stream, in their order', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      const out = device.pinned(1, 'i32');
+      using x = device.zeros(1, 'i32');
+      const latch = await hold(target, stream, increment);
+      const seen: string[] = [];
+      const scheduler = onStream(stream);
+      scheduler.schedule(() => void seen.push('dropped')).unsubscribe();
+      const values = lastValueFrom(
+        from([5, 6]).pipe(
+          tap((value) => {
+            stream.fill(x, value);
+            stream.copy(out, x);
+          }),
+          observeOn(scheduler),
+          tap((value) => void seen.push(`${value}`)),
+          toArray(),
+        ),
+      );
+      const late = new Promise<void>((resolve) => {
+        scheduler.schedule(() => {
+          seen.push(`late ${out.data[0]}`);
+          resolve();
+        }, 1);
+      });
+      await turn();
+      expect(seen).toEqual([]);
+      await latch[Symbol.asyncDispose]();
+      expect(await values).toEqual([5, 6]);
+      await late;
+      expect(seen).toEqual(['5', '6', 'late 6']);
+      await stream.close();
+      await new Promise<void>((resolve) => void scheduler.schedule(() => resolve()));
+      out[Symbol.dispose]();
     });
   });
 }

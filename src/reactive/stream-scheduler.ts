@@ -1,0 +1,134 @@
+// A stream as an RxJS scheduler: `observeOn(onStream(stream))` hands a value on when the stream has finished what it was given before.
+//
+// What is scheduled waits for a place in the stream and submits nothing. Actions of a stream run in the order in which they began to
+// wait, each in the asynchronous context of its `schedule`.
+// Thread: owner.
+import { AsyncResource } from 'node:async_hooks';
+import type { SchedulerAction, SchedulerLike, Subscription } from 'rxjs';
+import { badArgument, show } from '../core/base/arguments.js';
+import { Stream } from '../core/api/stream.js';
+import { rx } from './observe.js';
+
+/** setTimeout fires at once beyond this. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+interface Waiting {
+  readonly run: () => void;
+  isReached: boolean;
+  isDropped: boolean;
+}
+
+/** The actions of one stream that wait for their place. */
+class Line {
+  readonly #stream: Stream;
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+
+  constructor(stream: Stream) {
+    this.#stream = stream;
+  }
+
+  /** Calls `run` on a turn of the loop, after all that the stream has now. Returns what drops it. */
+  add(run: () => void): () => void {
+    const waiting = { run, isReached: false, isDropped: false };
+    const cancel = new AbortController();
+    this.#waiting.push(waiting);
+    const reached = (): void => {
+      waiting.isReached = true;
+      this.#runSoon();
+    };
+    // A stream that is closed has finished everything, and one of a lost device finishes nothing more.
+    this.#stream.synchronize({ signal: cancel.signal }).then(reached, reached);
+    return () => {
+      waiting.isDropped = true;
+      cancel.abort();
+    };
+  }
+
+  #runSoon(): void {
+    if (this.#isScheduled || this.#waiting[0]?.isReached !== true) return;
+    this.#isScheduled = true;
+    // What an action schedules again comes in a later turn, so that the loop goes on.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      const open = this.#waiting.findIndex(({ isReached }) => !isReached);
+      for (const { run, isDropped } of this.#waiting.splice(0, open < 0 ? this.#waiting.length : open)) if (!isDropped) run();
+      this.#runSoon();
+    });
+  }
+}
+
+const schedulers: WeakMap<Stream, SchedulerLike> = new WeakMap();
+
+/**
+ * The stream as an RxJS scheduler, for `observeOn`, `subscribeOn` and whatever else takes one. What is scheduled runs on the event loop,
+ * never within the call, after everything that was submitted to the stream before has finished: host functions have returned and copies
+ * have arrived in their arrays. Failed operations count as finished; so do operations of a lost device, and everything of a closed stream.
+ * Actions run in the order of the calls and submit nothing to the device. With a `delay` in milliseconds, the clock comes first: the action
+ * then waits for what was submitted by the end of the delay. Unsubscribing drops an action, and one that waits keeps the process alive.
+ *
+ * Throws ArgumentError for anything but a Stream. `schedule` throws ArgumentError for a bad delay, and StateError inside a `hold` that the
+ * stream waits for. An error that an action throws is an uncaught exception.
+ * @example source.pipe(tap((x) => stream.copy(y, x)), observeOn(onStream(stream))).subscribe(() => console.log('copied'));
+ */
+export function onStream(stream: Stream): SchedulerLike {
+  if (!(stream instanceof Stream)) throw badArgument('stream', stream, `The stream to schedule on (${show(stream)}) is not a stream.`);
+  let scheduler = schedulers.get(stream);
+  if (scheduler === undefined) schedulers.set(stream, (scheduler = makeScheduler(stream)));
+  return scheduler;
+}
+
+function makeScheduler(stream: Stream): SchedulerLike {
+  const line = new Line(stream);
+  const schedule = <T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T): Subscription =>
+    makeAction(stream, line, work as Work<T>).schedule(state, delay);
+  return { now: () => Date.now(), schedule };
+}
+
+type Work<T> = (this: SchedulerAction<T>, state: T | undefined) => void;
+
+/** As RxJS's own actions, it stays open when it has run, may schedule itself again, and then waits once. */
+function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerAction<T> {
+  const { Subscription } = rx();
+  let timer: NodeJS.Timeout | undefined;
+  let drop: (() => void) | undefined;
+  const cancel = (): void => {
+    clearTimeout(timer);
+    drop?.();
+    drop = undefined;
+  };
+  const schedule = (state?: T, delay: number = 0): Subscription => {
+    checkDelay(delay);
+    const refused = stream.refuseWait();
+    if (refused !== undefined) throw refused;
+    if (action.closed) return action;
+    cancel();
+    const context = new AsyncResource('millrace.scheduled');
+    const run = (): void => {
+      drop = undefined;
+      try {
+        context.runInAsyncScope(() => work.call(action, state));
+      } catch (error) {
+        action.unsubscribe();
+        // The actions behind it run all the same.
+        setImmediate(() => {
+          throw error;
+        });
+      }
+    };
+    const wait = (): void => {
+      drop = line.add(run);
+    };
+    if (delay > 0) timer = setTimeout(wait, delay);
+    else wait();
+    return action;
+  };
+  const action: SchedulerAction<T> = Object.assign(new Subscription(cancel), { schedule });
+  return action;
+}
+
+/** RxJS's operators compute delays that may be below 0, which is none. */
+function checkDelay(delay: unknown): void {
+  if (typeof delay === 'number' && delay <= MAX_DELAY_MS) return;
+  throw badArgument('delay', delay, `The delay (${show(delay)}) is not a number of milliseconds up to ${MAX_DELAY_MS}.`, MAX_DELAY_MS);
+}
