@@ -3,7 +3,10 @@
 import { MillraceError } from './errors.js';
 import type { Observed } from './observable.js';
 
-/** An async iterator over finished operations with a bounded buffer. `return()` or leaving a `for await` ends it. */
+/**
+ * An async iterator over finished operations whose buffer is bounded: beyond the bound a slow reader loses the oldest ones, or gets an error,
+ * as the one who made it chose. `return()` or leaving a `for await` ends it.
+ */
 export interface ObservedIterator<T> extends AsyncIterableIterator<T> {
   /** Entries lost because the reader was too slow. */
   readonly dropped: number;

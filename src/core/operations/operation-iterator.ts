@@ -14,7 +14,10 @@ const BUFFERED = 1024;
  */
 export type LossPolicy = { readonly every: number; readonly overflow?: 'error' | 'drop-oldest' } | 'latest';
 
-/** Operations in arrays: one `await` takes all that have finished since the last read, up to `batches`. */
+/**
+ * Loses the iteration itself, or the oldest operations, when more than `batches` wait unread. Operations in arrays: one `await` takes all that
+ * have finished since the last read, up to `batches`.
+ */
 export interface BatchPolicy {
   /** The most operations in one array, and the most that wait unread: a whole number of at least 1. */
   readonly batches: number;
@@ -41,7 +44,9 @@ export interface OperationSource {
 }
 
 /**
- * The finished operations of a stream or device, from when iteration starts. Throws ArgumentError for a bad policy.
+ * What `operations$` of a stream or device emits, as an iterable that loses for a slow reader what the policy says: with `every` and
+ * `batches` nothing while at most so many operations wait unread, with 'latest' everything but the newest. Begins when iteration starts,
+ * with the operations that are pending then. Throws ArgumentError for a bad policy.
  * @example for await (const operation of operationsOf(stream, 'latest')) console.log(operation.id);
  */
 export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation>;
