@@ -3,7 +3,6 @@
 //
 // Some values that do not fit are still allowed. If only low bits are used (stored in bytes, or masked), wrapped sums and products are
 // right. And a sum of numbers that are not negative may saturate at 255 if it is only compared with smaller numbers.
-// less: whether it is 3, or above 100, is the same as of the true sum.
 import { DTYPES } from '../../core/elements/dtype.js';
 import { isWithin, type ValueRange, ValueRanges } from '../analysis/value-ranges.js';
 import { mirrored } from '../analysis/conditions.js';

@@ -1,24 +1,24 @@
-// What compilers say, as data that points into the user's source.
+// Parses compiler output into diagnostics that point into the user's source.
 //
-// Codes of this folder: K402 a wait that the CPU device cannot have, K701 no compiler, K702 rejected by the
-// compiler, K703 not available on the CPU device, K704 the compiler took too long, K706 what no device has any more, K707
-// a reason outside the source (system/environment-errors.ts). The worker has K705, a variable that the image has not.
+// Codes of this folder: K402 a wait that the CPU device does not support, K701 no compiler, K702 rejected by the compiler, K703 not
+// available on the CPU device, K704 the compiler took too long, K706 removed from CUDA, K707 a reason outside the source
+// (system/environment-errors.ts). The device's worker has K705, a variable that the compiled image does not contain.
 import type { BuildFacts, BuildSpec } from '../../core/channel/build.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
 import { locate } from './source-locations.js';
 
-/** The name under which compilers see the text. */
+/** The file name of the source in compiler output. */
 export const TEXT_NAME = 'kernel.cu';
 
 /** g++ and clang++: `file:line:column: error: message`. */
 const GNU = /^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$/;
 /** nvcc and NVRTC: `file(line): error: message`, followed by the line and a caret under the column. */
 const EDG = /^(.+?)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*)$/;
-/** Where the user's text made a header fail. */
+/** The position in the user's source that made a header fail. */
 const INSTANTIATED = /^(.+?):(\d+):(\d+):\s+(?:required from here|note: in instantiation of .* requested here)/;
 const LINKER = /^(?:.*\bld(?:\.\w+)?: )?.*(undefined (?:reference to|symbol:?) .*)$/;
 
-/** Errors of a compiler's output, with lines of the text (not yet of the user's file). */
+/** The errors in a compiler's output. Lines refer to the compiled source, not yet to the user's file. */
 export function parseLog(log: string): CompilerDiagnostic[] {
   const found: CompilerDiagnostic[] = [];
   const lines = log.split(/\r?\n/);
@@ -51,7 +51,7 @@ function isText(file: string): boolean {
   return file === TEXT_NAME || file.endsWith(`/${TEXT_NAME}`);
 }
 
-/** nvcc indents the line that it quotes by two. */
+/** nvcc indents the quoted line by two spaces. */
 function caretColumn(lines: readonly string[], at: number): number {
   for (const line of lines.slice(at + 1, at + 4)) {
     const caret = /^(\s*)\^/.exec(line);
@@ -60,7 +60,7 @@ function caretColumn(lines: readonly string[], at: number): number {
   return 1;
 }
 
-/** Turns lines of the text into lines of the user's file; a generated line counts as the last one before it that has a counterpart. */
+/** Maps lines of the source to the user's file. A generated line counts as the last mapped line before it. */
 export function mapDiagnostics(spec: BuildSpec, found: readonly CompilerDiagnostic[]): CompilerDiagnostic[] {
   return found.map((one) => (one.file === undefined ? { ...one, file: spec.mapping.file, line: userLine(spec, one.line) } : one));
 }
@@ -74,18 +74,18 @@ function userLine(spec: BuildSpec, line: number): number {
   return lines.find((candidate) => candidate > 0) ?? line;
 }
 
-/** The line of the text with a caret under the column, numbered as in the user's file. */
+/** A source line with a caret under the column, numbered as in the user's file. */
 export function codeFrame(spec: BuildSpec, line: number, column: number): string {
   const text = spec.source.split('\n')[line - 1];
   if (text === undefined || text.trim() === '') return '';
   const number = String(userLine(spec, line));
   const gutter = ' '.repeat(number.length);
-  // Tabs stay tabs, so that the caret stands under its character.
+  // Tabs are kept, so that the caret lines up.
   const indent = text.slice(0, column - 1).replace(/[^\t]/g, ' ');
   return `\n  ${number} | ${text.trimEnd()}\n  ${gutter} | ${indent}^`;
 }
 
-/** A CompileError with its first diagnostic shown in the user's source. `found` has lines of the text. */
+/** A CompileError that shows its first diagnostic in the user's source. `found` has lines of the compiled source. */
 export function compileError(given: BuildSpec, summary: string, found: readonly CompilerDiagnostic[], log = ''): CompileError {
   const spec: BuildSpec = { ...given, mapping: locate(given.source, given.mapping) };
   const diagnostics = mapDiagnostics(spec, found);
@@ -100,12 +100,12 @@ export function compileError(given: BuildSpec, summary: string, found: readonly 
   return new CompileError('ERR_MILLRACE_COMPILE', message, log, diagnostics);
 }
 
-/** What is being built, as messages call it. */
+/** The subject of messages about a build. */
 export function titleOf({ name, isModule }: BuildFacts): string {
   return isModule ? `The module of kernels '${name}'` : `Kernel '${name}'`;
 }
 
-/** K702 out of a compiler's output. */
+/** Builds K702 from a compiler's output. */
 export function rejectedBy(compiler: string, spec: BuildSpec, log: string): CompileError {
   const found = parseLog(log);
   const said = found[0]?.message ?? log.split('\n').find((line) => line.trim() !== '') ?? 'it gave no reason';
@@ -126,7 +126,7 @@ export function machineFault(log: string): string | undefined {
     ?.trim();
 }
 
-/** K704. */
+/** Builds K704. */
 export function timedOut(compiler: string, spec: BuildSpec, timeoutMs: number): CompileError {
   const message = `${titleOf(spec)} did not compile with ${compiler} within ${timeoutMs / 1000} s, so the compiler was stopped.`;
   return compileError(spec, message, [{ code: 'K704', line: 1, column: 1, message }]);

@@ -1,19 +1,19 @@
-// Whether files are those of last time, without reading them.
+// Detects changed files without reading them.
 import { statSync } from 'node:fs';
 
-/** What was found out about this machine, under everything that it was found out from. */
+/** Cached facts about this machine, keyed by everything that they were derived from. */
 export interface Facts {
-  /** What was found out of `from`, if it was. */
+  /** The cached fact, if it was derived from the same `from`. */
   recall(what: string, from: string): Promise<string | undefined>;
   remember(what: string, from: string, found: string): Promise<void>;
 }
 
-/** A file that changed this recently may change again within one tick of the file system's clock, and look the same. */
+/** A file that changed this recently can change again within one tick of the file system's clock without a new timestamp. */
 const SETTLED_MS = 2000;
 
 /**
- * What any change of the files changes, by their names, sizes and times, the time of the change of the inode among them,
- * which nothing can set back; undefined where one is missing or was changed just now.
+ * A stamp of the files' names, sizes and times. It includes the inode change time, which user code cannot set back. Undefined when a file
+ * is missing or changed just now.
  */
 export function stampOf(paths: readonly string[], nowMs: number = Date.now()): string | undefined {
   const parts: string[] = [];

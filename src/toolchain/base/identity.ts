@@ -1,4 +1,4 @@
-// What an image depends on besides its text and its compiler: this package, and the processor.
+// Inputs of a compiled image besides its source and its compiler: this package and the processor.
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { arch, cpus } from 'node:os';
@@ -6,25 +6,25 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stampOf, type Facts } from './file-stamps.js';
 
-/** Beside the package's root, from src as from dist. */
+/** Relative to the package's root, from src and from dist. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
   ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 
-/** Beside the rooms of `dist`, written by the build. */
+/** A file next to `dist`'s folders that the build writes. */
 const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.meta.url));
 
 let ownIdentity: Promise<string> | undefined;
 
 /**
- * Changes with what the package brings to an image: any file of the shim, and any of those that read, write and rewrite texts.
- * `facts`: keeps it for as long as the files are the same. Of a package that is installed, the build has written it down: its files
- * are nobody's to change, and to look at each would cost more than all else that a kept image does.
+ * Changes when the package's part in a compiled image changes: any file of the shim, or any code that reads, emits or rewrites sources.
+ * `facts` caches it while those files are unchanged. For an installed package, the build has stored it, since installed files do not change
+ * and a stat of each would take longer than loading a cached image.
  */
 export function packageIdentity(facts?: Facts): Promise<string> {
-  // Concurrent builds share one computation. A failed one is not kept.
+  // Concurrent builds share one computation, and a failed computation is not cached.
   return (ownIdentity ??= ownIdentityBy(facts).catch((error: unknown) => {
     ownIdentity = undefined;
     throw error;
@@ -35,7 +35,7 @@ async function ownIdentityBy(facts?: Facts): Promise<string> {
   return installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts));
 }
 
-/** `written`: for tests. */
+/** `written` is for tests. */
 export function installedIdentity(written: string = WRITTEN): string | undefined {
   if (!/[\\/]node_modules[\\/]/.test(written)) return undefined;
   try {
@@ -45,7 +45,7 @@ export function installedIdentity(written: string = WRITTEN): string | undefined
   }
 }
 
-/** Changes with any file of the directories, by its name or its content. */
+/** Changes when any file of the directories changes its name or content. */
 export async function identityOf(directories: readonly string[], facts?: Facts, nowMs?: number): Promise<string> {
   const files = directories.map((directory) => filesOf(directory));
   const stamp =
@@ -69,7 +69,7 @@ export async function identityOf(directories: readonly string[], facts?: Facts, 
   return identity;
 }
 
-/** By name, in order. Maps and declarations do nothing. */
+/** File names in sorted order, without source maps and declarations, which do not affect images. */
 function filesOf(directory: string, under = ''): string[] {
   const names: string[] = [];
   for (const entry of readdirSync(join(directory, under), { withFileTypes: true })) {
@@ -80,16 +80,16 @@ function filesOf(directory: string, under = ''): string[] {
   return names.toSorted();
 }
 
-/** Enough for the first processor, which is written out when it is asked for: all of a large machine take 10 ms. */
+/** Enough for the first processor's entry: the kernel generates the file on demand, and all entries of a large machine take 10 ms. */
 const CPUINFO_BYTES = 16 << 10;
 let ownProcessor: string | undefined;
 
-/** What -march=native depends on: a cache directory may be shared by machines with different processors. */
+/** Identifies the processor for -march=native: machines with different processors may share a cache directory. */
 export function cpuIdentity(): string {
   return (ownProcessor ??= identityOfCpu(readStart('/proc/cpuinfo') ?? cpus()[0]?.model ?? ''));
 }
 
-/** Changes with the processor's model and with what it can do, as the system's description of the first one says. */
+/** Changes with the processor's model and its features, as the first entry of /proc/cpuinfo lists them. */
 export function identityOfCpu(description: string): string {
   const [first = ''] = description.split('\n\n');
   const facts = first.split('\n').filter((line) => /^(?:vendor_id|cpu family|model|stepping|flags|Features)\b/.test(line));

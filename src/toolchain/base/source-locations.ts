@@ -1,13 +1,12 @@
-// Where a kernel's text stands in the user's file, looked up when a message is made and never before.
+// Finds the lines of the user's file that contain a kernel's source, when a message needs them.
 //
-// A CUDA C++ string is taken to begin on the line of its call, but a literal may stand lines below it. The file says:
-// its lines are searched for the text's, nearest to the call first. A text that is not there as it is (built from parts,
-// or a file that is gone) keeps the guess.
+// By default a CUDA C++ string is assumed to begin on the line of the call, although the literal may be some lines below. This searches the
+// file for the string's lines, nearest to the call first. A string that is not in the file verbatim keeps the assumption.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { SourceMapping } from '../../core/channel/build.js';
 
-/** `mapping` with the lines where `source` really stands, when it was only guessed and can be found. */
+/** `mapping` with the actual lines of `source`, if they were only assumed and can be found. */
 export function locate(source: string, mapping: SourceMapping): SourceMapping {
   const { lines } = mapping;
   const isGuess = lines.length > 0 && lines.every((line, at) => line === lines[0]! + at);
@@ -24,7 +23,7 @@ export function locate(source: string, mapping: SourceMapping): SourceMapping {
   return start === undefined ? mapping : { file: mapping.file, lines: lines.map((_line, at) => start + at + 1) };
 }
 
-/** The first line of a literal has code before it, the last one code behind it; those between stand alone. */
+/** Code may precede a literal's first line and follow its last one; the lines between must be equal. */
 function standsAt(text: readonly string[], file: readonly string[], at: number): boolean {
   const last = text.length - 1;
   if (last === 0) return text[0]!.trim() !== '' && file[at]!.includes(text[0]!);

@@ -1,4 +1,4 @@
-// A text of CUDA C++, rewritten for the CPU and behind the shim: what the C++ compiler gets.
+// Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
 import { variablesOf } from '../../compiler/cuda/variables.js';
@@ -12,31 +12,31 @@ import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasGroups, hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
-/** A text ready for the C++ compiler. */
+/** Source ready for the C++ compiler. */
 export interface ComposedText extends EditedText {
-  /** Some of its threads wait as coroutines. */
+  /** Whether some threads wait as coroutines. */
   readonly hasCoroutines: boolean;
-  /** One that is to be shown was cut at its barriers. */
+  /** Whether loop fission was applied to an exported kernel. */
   readonly isCut: boolean;
-  /** Kernels that were cut at their barriers, or made rows of. */
+  /** Kernels that were split at their barriers, or became loops over grid rows. */
   readonly looped: readonly string[];
 }
 
-/** A text as given or as the preprocessor made it, and what else comes before it. */
+/** Source as given or after the preprocessor, and the directives before it. */
 export interface ReadText {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
 }
 
-/** What an image is to show. */
+/** What a compiled image exports. */
 export interface Exports {
   readonly kernels: readonly string[];
-  /** Of a module, as a table: what they are asked for by, and what C++ calls them. */
+  /** For a module: a table from the names that callers pass to the C++ names. */
   readonly variables?: ReadonlyMap<string, string>;
 }
 
-/** What a module shows: its kernels, and the variables that it defines. `source` is what the preprocessor left, if it was asked. */
+/** A module's exports: its kernels, and the variables that it defines. `source` is preprocessed if that was possible. */
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
   const kernels = globalFunctions(text).filter(({ isExternC }) => isExternC);
@@ -44,14 +44,14 @@ export function exportsOf(source: string): Exports {
   return { kernels: [...new Set(kernels.map(({ name }) => name))], variables: new Map(variables.map(({ name, path }) => [name, path])) };
 }
 
-/** The text behind the shim. */
+/** Composes the rewritten source and the headers that it needs. */
 export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean, isPlain = false): ComposedText {
   const { directives } = read;
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(read.source, read.tokens);
   const forms: Forms = hasWaits(tokens)
     ? formsOf(spec, source, tokens, mayLoop)
     : { edits: [], cut: [], waiting: new Set(), hasCoroutines: false };
-  // What launches has to know which thread it is.
+  // Code that launches kernels needs its thread's index, which loops over grid rows do not keep.
   const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
@@ -70,7 +70,7 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const exported = kernels + (variables ?? '') + parameterChecks(spec, paths.get(spec.entry) ?? spec.entry);
   const head = `${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
-  // Whether assertions count may be among the options.
+  // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
   const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
   return {
@@ -82,14 +82,14 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   };
 }
 
-/** A text that is not rewritten, for the messages of a compiler that will refuse it. */
+/** Composes the source without rewriting, for a compiler that reports its errors. */
 export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ReadText): string {
   const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
   return `#include "cuda_on_cpu.h"\n#include "waiting.h"\n${groups}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
 }
 
-/** A text that is ours. */
+/** Composes source that this package emitted. */
 export function composeSimd(source: string, kernels: readonly string[]): ComposedText {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
   return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, isCut: false, looped: [] };

@@ -1,4 +1,4 @@
-// CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
+// Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
@@ -19,8 +19,8 @@ import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
- * -O3: at -O2 g++ 12 vectorises next to nothing. No strict aliasing, for CUDA texts reinterpret freely; it costs
- * nothing measurable. No libstdc++: device code cannot use it, and an image without it starts faster.
+ * -O3: at -O2 g++ 12 vectorises almost nothing. -fno-strict-aliasing: CUDA C++ often reinterprets memory, and the option has no measurable
+ * cost. No libstdc++: device code cannot use it, and an image without it loads faster.
  */
 const FLAGS: readonly string[] = [
   '-x',
@@ -36,36 +36,36 @@ const FLAGS: readonly string[] = [
   '-fPIC',
   '-fvisibility=hidden',
   '-pipe',
-  // Columns of messages count characters.
+  // Columns in messages then count characters.
   '-ftabstop=1',
 ];
 /**
- * A division by zero has a result on a GPU, and here (native/cpu/division.h): without the first flag g++ makes a trap of one that it
- * sees. -fwhole-program: what is not exported is private, so that globals stay in registers (index.h of the shim says why).
+ * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division.h) give a result.
+ * -fwhole-program makes everything private that is not exported, so that globals stay in registers (see the shim's index.h).
  */
 const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference', '-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
 /**
- * Of kernels that are cut, whose loops over threads are in the order that they should be in: not the loop along x outside, because a
- * block may have rows. What a row copies to shared memory is too short for a call of memcpy (a reduction over 16M: 3.2 ms, not 11.8).
+ * For kernels after loop fission, whose loops over threads already have the right order: a block may have rows, so x stays innermost. A row
+ * is too short for a memcpy call when it copies to shared memory (a reduction over 16M: 3.2 ms, not 11.8).
  */
 const GCC_CUT_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const CLANG_CUT_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
-/** Threads that wait are coroutines, whatever standard the text asks for; one that nobody awaits is an error. */
+/** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
 const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
-/** Directives that change no word that the rewriting looks for: it can do without the preprocessor, which moves columns. */
+/** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
 const PLAIN_DIRECTIVE =
   /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
 
 interface HostOptions {
-  /** Directives for the head of the text: on the command line, a macro named T would reach into the shim. */
+  /** Directives for the head of the source: given on the command line, a macro named T would also apply to the shim. */
   readonly directives: string;
   readonly flags: readonly string[];
 }
 
-/** NVRTC's spelling of the options that mean something here. The rest is about GPUs and is left out. */
+/** Translates the NVRTC options that apply to the CPU; options about GPUs are ignored. */
 export function hostOptions(options: readonly string[]): HostOptions {
   let directives = '';
   const flags: string[] = [];
@@ -86,12 +86,12 @@ export function hostOptions(options: readonly string[]): HostOptions {
 }
 
 /**
- * How kernels are built. `either`: those whose threads wait are cut at their barriers where possible, the others coroutines; those
- * whose threads do not are rows where possible, the others threads.
+ * The forms of kernels. `either`: kernels whose threads wait are split at their barriers if possible, else become coroutines; other kernels
+ * become loops over grid rows if possible, else run thread by thread.
  */
 export type KernelForm = 'either' | 'cut' | 'coroutines' | 'rows' | 'threads';
 
-/** An image, or why there is none. */
+/** A compiled image, or the reason why there is none. */
 interface Built {
   readonly image?: Uint8Array;
   readonly log: string;
@@ -107,7 +107,7 @@ export class CpuCompiler implements KernelCompiler {
   readonly identity: string;
   readonly hasFolders: boolean;
   readonly #tools: Toolchain;
-  /** What cannot be built on lanes is an error, not a kernel with one thread after the other. */
+  /** Whether a failed SIMD build is an error. Otherwise the kernel falls back to one thread after the other. */
   readonly #isStrict: boolean;
 
   constructor(tools: Toolchain, isStrict = false) {
@@ -136,7 +136,7 @@ export class CpuCompiler implements KernelCompiler {
     return new CpuCompiler(await findCxx(env, facts), refusesNone(env));
   }
 
-  /** `kernels`: which functions to export, the entry if not told, or all of a module. `form` is for tests. */
+  /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
   async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
@@ -144,15 +144,15 @@ export class CpuCompiler implements KernelCompiler {
     if (spec.lanes !== undefined) {
       const run = await this.#build(spec, composeSimd(spec.lanes, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
-      if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no image on lanes. ${run.log}`);
+      if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
     }
     const { given, expanded, isRead, seen } = await this.#read(spec, directives, common);
     const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
     const exports = { ...found, kernels: kernels ?? found.kernels };
-    // A name behind a macro would not be understood.
+    // Names behind macros are visible only after expansion.
     const read = expanded ?? given;
-    // A loop over threads has no place for one of them to leave a function that it calls. A text of the package's own has its loops.
-    // Of one with macros that the preprocessor refuses, nobody knows what they hide: it may count on those of the shim.
+    // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
+    // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
     const isUsers = spec.identity === undefined;
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
@@ -163,7 +163,7 @@ export class CpuCompiler implements KernelCompiler {
       if (run?.image) return run.image;
       if (form !== 'either') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
     }
-    // Where neither has anything that waits, the given text will do, with its columns.
+    // If neither version contains waits, the given source serves, which keeps its columns.
     const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
     const chosen = isExpanded ? expanded : given;
     const composed = compose(spec, chosen, exports, false, isPlain);
@@ -177,7 +177,7 @@ export class CpuCompiler implements KernelCompiler {
     return image;
   }
 
-  /** What waits is awaited by rewriting the text, whose brackets the compiler has to have first. */
+  /** Checks the brackets with the compiler first, because the rewriting of waits relies on matching brackets. */
   async #refuseUnmatched(spec: BuildSpec, read: ReadText, common: readonly string[]): Promise<void> {
     const args = [...common, '-std=c++20', '-w', '-fsyntax-only', '-'];
     const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composeAsGiven(spec, read) });
@@ -185,7 +185,7 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<Built> {
-    // Not in the cache's directory: what is there has its final name or is about to.
+    // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
     try {
       const [every, ofCut] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_CUT_FLAGS] : [GCC_FLAGS, GCC_CUT_FLAGS];
@@ -199,8 +199,8 @@ export class CpuCompiler implements KernelCompiler {
         const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
         const tooLarge = largeFrame(scratch, name);
-        if (tooLarge) return { tooLarge, log: 'It needs too much of the stack.', dump: '' };
-        // Not every compiler that calls itself g++ writes one.
+        if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };
+        // Some compilers that call themselves g++ write no dump.
         return {
           image: await outputOf(this.#tools, spec, output),
           log: '',
@@ -217,7 +217,7 @@ export class CpuCompiler implements KernelCompiler {
     }
   }
 
-  /** A macro may hide a barrier, and much else: what the preprocessor makes of a text says. Refuses what cannot be had. */
+  /** Preprocesses the source, because macros may hide barriers. Throws for features that the CPU device lacks. */
   async #read(
     spec: BuildSpec,
     directives: string,
@@ -228,10 +228,10 @@ export class CpuCompiler implements KernelCompiler {
     const given = { source: spec.source, tokens: found.tokens, directives };
     if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '')
       return { given, isRead: true, seen: spec.source };
-    // Without the shim, whose macros are to stay what they are.
+    // Without the shim, so that its macros are not expanded.
     const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
     const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { input });
-    // Its errors are left to the compiler.
+    // The compiler will report the errors.
     if (run.exitCode !== 0) return { given, isRead: false, seen: spec.source };
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);

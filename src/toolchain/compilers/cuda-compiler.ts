@@ -1,4 +1,4 @@
-// CUDA C++ to a cubin: NVRTC in this process where it can be opened, else nvcc.
+// Compiles CUDA C++ to a cubin: with NVRTC in this process if it can be loaded, else with nvcc.
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
@@ -11,13 +11,13 @@ import { checkedSource } from './parameter-checks.js';
 import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
 import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
 
-/** NVRTC as the addon offers it: `binding.nvrtc()` with `binding.compileNvrtc`. */
+/** NVRTC as the addon exposes it: `binding.nvrtc()` with `binding.compileNvrtc`. */
 export interface Nvrtc {
   readonly version: readonly [major: number, minor: number];
   readonly path: string;
-  /** Without an image the text was rejected, and the log says why. */
+  /** Without an image, the source was rejected, and the log gives the reason. */
   compile(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
-  /** `library`: the device runtime's file. Without an image it was refused, and the log says why. */
+  /** `library`: the device runtime's file. Without an image, linking failed, and the log gives the reason. */
   link(cubin: Uint8Array, library: string, architecture: string): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 }
 
@@ -55,7 +55,7 @@ export class NvrtcCompiler implements KernelCompiler {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
     // Functions without __device__ count as device functions, as they do on the CPU device.
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
-    // Behind the user's own folders.
+    // After the user's own include folders.
     if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const { image, log } = await this.#nvrtc.compile(checkedSource(spec), TEXT_NAME, options);
     if (!image) throw rejectedBy(this.label, spec, log);
@@ -107,7 +107,7 @@ export class NvccCompiler implements KernelCompiler {
 
   async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {
     const run = await compileWith(this.#tools, spec, args, { temporary });
-    // nvcc itself writes to stderr, some of what it starts to stdout.
+    // nvcc itself writes to stderr, but some of its child processes write to stdout.
     if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
   }
 }

@@ -1,14 +1,14 @@
-// Where CUDA's device runtime is, the library that kernels need which launch kernels: libcudadevrt.a. It comes with
-// toolkits and with Python packages, as compilers do, and goes with the compiler of its release.
+// Finds CUDA's device runtime, libcudadevrt.a, which kernels that launch kernels are linked with. It ships with toolkits and Python
+// packages, as compilers do, and must match the compiler's release.
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 
 const NAME = 'libcudadevrt.a';
-/** Folders of a toolkit that libraries are in. */
+/** Library folders of a toolkit. */
 const IN_TOOLKIT: readonly string[] = ['lib64', 'lib', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib'];
 
-/** The file, for the compiler (nvcc, or NVRTC's library) at this path. Throws an UnavailableError that says what was looked for. */
+/** The file for the compiler (nvcc, or NVRTC's library) at this path. Throws an UnavailableError that lists the searched locations. */
 export function findDeviceRuntime(env: NodeJS.ProcessEnv, compiler: string): string {
   const own = env['MILLRACE_CUDADEVRT'];
   const candidates = own ? [own] : candidatesFor(env, compiler).map((folder) => join(folder, NAME));
@@ -16,8 +16,8 @@ export function findDeviceRuntime(env: NodeJS.ProcessEnv, compiler: string): str
   if (found !== undefined) return found;
   const looked = [...new Set(candidates)].join(', ');
   const message = own
-    ? `K701: The device runtime that MILLRACE_CUDADEVRT names is not there: ${own}.`
-    : `K701: CUDA's device runtime, which kernels need that launch kernels, was not found. Looked for: ${looked}.`;
+    ? `K701: The device runtime that MILLRACE_CUDADEVRT names does not exist: ${own}.`
+    : `K701: CUDA's device runtime was not found; kernels that launch kernels need it. Looked for: ${looked}.`;
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
     'It comes with the CUDA toolkit, and with pip install nvidia-cuda-runtime-cu12 (CUDA 12) or nvidia-cuda-runtime (CUDA 13).',
     `Or name it: MILLRACE_CUDADEVRT=/path/to/${NAME}.`,
@@ -36,7 +36,7 @@ function candidatesFor(env: NodeJS.ProcessEnv, compiler: string): string[] {
   ];
   const environments = [env['VIRTUAL_ENV'], env['CONDA_PREFIX']].filter((root) => root !== undefined && root !== '');
   return [
-    // NVRTC's own folder, which may be a toolkit's; its neighbours are those of other Python packages.
+    // NVRTC's folder may belong to a toolkit; its siblings belong to other Python packages.
     folder,
     ...matching(dirname(dirname(folder)), /^(?:cuda_runtime|cu\d+)$/).map((path) => join(path, 'lib')),
     ...roots.flatMap((root) => (root ? IN_TOOLKIT.map((place) => join(root, place)) : [])),
@@ -54,7 +54,7 @@ function realOf(path: string): string {
   }
 }
 
-/** What is in a folder under such a name. */
+/** Paths of a folder's entries whose names match. */
 function matching(folder: string, pattern: RegExp): string[] {
   try {
     return readdirSync(folder)

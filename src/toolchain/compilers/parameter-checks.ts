@@ -1,11 +1,11 @@
-// C++ that stands behind a text and makes the compiler refuse it where a kernel's parameter has another type than the one that
-// was declared. It is for types that the text does not tell; the others are compared where the kernel is defined.
+// Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
+// tokens do not tell; the definition of a kernel compares the others.
 import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
 import { TEXT_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
 
-/** What C++ says of a type: `mr_kind<T>::mr_value`, and how a message calls it. */
+/** Values of `mr_kind<T>::mr_value` in C++, and how messages describe them. */
 const KINDS: readonly (readonly [code: number, shown: string])[] = [
   [0, 'neither a number nor a pointer'],
   [11, 'bool'],
@@ -24,7 +24,7 @@ function bytes(size: number): string {
   return size === 1 ? '1 byte' : `${size} bytes`;
 }
 
-/** Names begin with mr_, for the text's macros reach in here. C++11 is enough. */
+/** Names begin with mr_, because the source's macros apply here too. Needs only C++11. */
 const HELPERS = `namespace mr_parameters {
 template <bool, class mr_T> struct mr_base { enum { mr_value = 0 }; };
 template <class mr_T> struct mr_kind { enum { mr_value = __is_class(mr_T) || __is_union(mr_T) ? 60 : mr_base<__is_enum(mr_T), mr_T>::mr_value }; };
@@ -54,7 +54,7 @@ template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { 
 }
 `;
 
-/** What launch.h has on the CPU device. */
+/** On the CPU device, launch.h defines these. */
 const CUDA_HELPERS = `namespace mr_parameters {
 template <class... mr_T> struct mr_types {};
 template <class mr_T> struct mr_signature;
@@ -65,25 +65,25 @@ template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept>
 }
 `;
 
-/** The text as CUDA's compilers get it: its own lines stay where they are. */
+/** The source for CUDA's compilers, whose own line numbers stay the same. */
 export function checkedSource(spec: BuildSpec): string {
   if (!spec.parameterChecks) return spec.source;
   const path = kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
   return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path, 'mr_parameters::mr_signature')}`;
 }
 
-/** Behind `mr_types` and the template `signature`. `path` is what C++ calls the kernel; empty where nothing is to be checked. */
+/** The checks for a kernel, to follow `mr_types` and the template `signature`. `path` is the kernel's C++ name; empty without checks. */
 export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string, signature = 'mr_signature'): string {
   if (!checks) return '';
   const { count, line, list } = checks;
   const place = `#line ${line} "${TEXT_NAME}"\n`;
   const types = `${signature}<decltype(${path})>::mr_list`;
-  const differs = `params has ${count} entries, but '${entry}' has another number of parameters in the source`;
+  const differs = `params has ${count} entries, but '${entry}' has a different number of parameters in the source`;
   const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
   return `#line 1 "parameters"\n${HELPERS}${counted}${list.map((check) => place + assertionsOf(check, types)).join('')}`;
 }
 
-/** On one line, so that each is reported at the list's. */
+/** All assertions are on one line, so that each is reported at the parameter list's line. */
 function assertionsOf(check: ParameterCheck, types: string): string {
   const { name, at, dtype, access, text } = check;
   const type = `mr_parameters::mr_at<${at}, ${types}>::mr_type`;
@@ -104,7 +104,7 @@ function assertionsOf(check: ParameterCheck, types: string): string {
     }
   } else {
     found.push(refuse(`mr_parameters::mr_kind<${type}>::mr_value == ${POINTER}`, 'an array needs a pointer'));
-    // Pointers to structs, to void and to pointers take arrays of any type.
+    // Pointers to structs, to void and to pointers accept arrays of any type.
     for (const [code, shown] of KINDS) {
       if (accepted.has(code) || [OTHER, POINTER, STRUCT].includes(code)) continue;
       found.push(refuse(isNot(target, code), `its elements there are ${shown.replace(/^(?:an?) (.*?)( of .*)?$/, '$1s$2')}`));
@@ -117,7 +117,7 @@ function assertionsOf(check: ParameterCheck, types: string): string {
   return `${found.join('')}\n`;
 }
 
-/** Which kinds take values of a type: those of the same layout. */
+/** The kinds that values of a type may have: those with the same layout. */
 function kindsOf(dtype: string): readonly number[] {
   if (dtype === 'bool') return [11, 31, 71];
   if (dtype === 'f16') return [42, 32];

@@ -1,18 +1,18 @@
-// A compiler as a child process: never blocks the thread, never outlives its time.
+// Runs a compiler as a child process with a time limit, without blocking the thread.
 //
-// The compiler leads a process group of its own, which is killed when the thread or the process ends for any reason. Otherwise
-// a compiler whose output nobody reads would use a core until it finished.
+// The compiler leads its own process group, which is killed when the thread or the process ends for any reason. Otherwise a compiler whose
+// result is no longer needed would occupy a core until it finished.
 import { spawn } from 'node:child_process';
 import { guard } from '../system/guard-process.js';
 import { endGroup, keepGroup } from '../system/exit-cleanup.js';
 
 export interface CompilerRun {
-  /** Null when a signal ended it. */
+  /** Null when a signal ended the compiler. */
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** It was stopped because it took longer than `timeoutMs`. */
+  /** Whether it was stopped because it took longer than `timeoutMs`. */
   readonly isTimedOut: boolean;
 }
 
@@ -23,11 +23,11 @@ export interface RunOptions {
   readonly temporary?: string;
 }
 
-/** A kernel takes 0.1 s; a text that takes this long never ends (endless template recursion, a hung file system). */
+/** A kernel takes about 0.1 s. Source that takes this long never finishes (endless template recursion, a hung file system). */
 export const COMPILER_TIMEOUT_MS = 120_000;
-/** What is kept of each output stream: template errors can run to gigabytes. */
+/** Kept characters of each output stream: template errors can reach gigabytes. */
 const MAX_OUTPUT_CHARS = 1 << 20;
-/** All that a compiler needs of the environment. What changes its output must not come through here: it is not in the cache key. */
+/** Environment variables that a compiler needs. None of them may change its output, because the cache key does not include them. */
 const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'TMPDIR', 'LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH', 'MILLRACE_CXX', 'CXX'];
 
 function environment(): NodeJS.ProcessEnv {
@@ -62,10 +62,10 @@ export function runCompiler(command: string, args: readonly string[], options: R
       child[name].setEncoding('utf8').on('data', (text: string) => {
         output[name] += text.slice(0, MAX_OUTPUT_CHARS - output[name].length);
       });
-      // Output that cannot be read is only missing from the message.
+      // The message then lacks the output that could not be read.
       child[name].on('error', () => {});
     }
-    // A program that does not read its input to the end is no failure of ours: its exit code tells.
+    // A compiler that stops reading its input is not an error here: its exit code tells the result.
     child.stdin.on('error', () => {});
     child.stdin.end(options.input ?? '');
     child.once('exit', () => follow(pid, false));

@@ -1,27 +1,27 @@
-// What the functions of an image take of the stack of a thread that runs them, as the compiler says it in its files.
+// Reads the stack usage of a compiled image's functions from the files that the compiler writes.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, TEXT_NAME, titleOf } from '../base/diagnostics.js';
 
-/** Has the compiler write them, beside the image. */
+/** Makes the compiler write stack usage files next to the image. */
 export const STACK_FLAG = '-fstack-usage';
 
 /**
- * A thread of the device has 8 MiB (native/cpu/pool.cpp). What CUDA takes fits: a thread there has 512 KiB of local memory in all, and
- * a block 48 KiB of arrays in shared memory. So only frames that CUDA would not take are counted, as if each called the next.
+ * Threads of the device have 8 MiB of stack (native/cpu/pool.cpp). Frames within CUDA's limits fit: a CUDA thread has at most 512 KiB of
+ * local memory, and a block 48 KiB of static shared memory. Only frames above those limits count, as if each function called the next.
  */
 const COUNTED_BYTES = 1 << 20;
 const MOST_BYTES = 6 << 20;
 
-/** A function's frame that is too large, alone or with others. */
+/** A function whose frame is too large, alone or together with others. */
 export interface LargeFrame {
   readonly line: number;
   readonly bytes: number;
 }
 
-/** Of the image that was written to `folder` by `name`. */
+/** Checks the image that was written to `folder` as `name`. */
 export function largeFrame(folder: string, name: string): LargeFrame | undefined {
   let sum = 0;
   let largest: LargeFrame | undefined;
@@ -36,8 +36,8 @@ export function largeFrame(folder: string, name: string): LargeFrame | undefined
   return sum > MOST_BYTES ? largest : undefined;
 }
 
-/** K703. */
+/** Builds K703. */
 export function lacksStack(spec: BuildSpec, { line, bytes }: LargeFrame): CompileError {
-  const message = `${titleOf(spec)} has a function whose variables take ${Math.ceil(bytes / 1024)} KiB of a thread's stack on the CPU device (${MOST_BYTES / 1024} KiB).`;
+  const message = `${titleOf(spec)} has a function whose variables take ${Math.ceil(bytes / 1024)} KiB of a thread's stack on the CPU device (at most ${MOST_BYTES / 1024} KiB).`;
   return compileError(spec, message, [{ code: 'K703', line, column: 1, message }]);
 }

@@ -1,4 +1,4 @@
-// Which compilers this machine has.
+// Finds the compilers of this machine.
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
@@ -8,26 +8,26 @@ import { runCompiler } from './run-compiler.js';
 
 export interface Toolchain {
   readonly command: string;
-  /** From a variable such as CXX='ccache g++'. */
+  /** Words before the compiler's own arguments, from a variable such as CXX='ccache g++'. */
   readonly prefix: readonly string[];
   readonly family: 'gcc' | 'clang' | 'nvcc';
   /** First line, or for nvcc the release line, of `--version`. */
   readonly version: string;
-  /** For people: 'g++ 12.2.0'. */
+  /** Shown to users: 'g++ 12.2.0'. */
   readonly label: string;
 }
 
-/** Where a program was looked for, for the error that nothing was found. */
+/** The searched locations, for the error that no compiler was found. */
 interface Search {
   readonly candidates: readonly { readonly from: string; readonly words: readonly string[] }[];
   readonly isRequired: boolean;
 }
 
-/** A compiler's own program. Any other that stands for it may find another one tomorrow: a script, a compiler cache. */
+/** Names of a compiler's own program. Wrappers, such as a script or a compiler cache, may run another compiler tomorrow. */
 const COMPILER_NAME = /^(?:[\w.]+-)*(?:g\+\+|gcc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?$/;
 const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
 
-/** `facts`: keeps what a compiler said of itself, for as long as it is the same file. */
+/** `facts` caches the compiler's version output while its file is unchanged. */
 export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<Toolchain> {
   const search = searchFor(env, 'MILLRACE_CXX', [
     ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
@@ -65,7 +65,7 @@ export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<To
   ]);
 }
 
-/** Whether its own arguments say where headers are: whatever a text includes may come from there. */
+/** Whether its own arguments name header folders, from which an include may come. */
 export function namesFolders({ prefix }: Toolchain): boolean {
   return prefix.some((word) => /^(?:-I|-i|-B|-F|-X|--|@)/.test(word));
 }
@@ -74,7 +74,7 @@ function words(value: string): string[] {
   return value.trim().split(/\s+/);
 }
 
-/** Our own variable is an order, not a hint: if what it names does not run, nothing else is tried. */
+/** If MILLRACE_CXX or MILLRACE_NVCC is set and does not run, no other compiler is tried. */
 function searchFor(env: NodeJS.ProcessEnv, own: string, others: Search['candidates']): Search {
   const value = env[own];
   return value ? { candidates: [{ from: own, words: words(value) }], isRequired: true } : { candidates: others, isRequired: false };
@@ -101,21 +101,21 @@ async function firstThatRuns(
       return { command, prefix, ...describe(run.stdout) };
     } catch (error) {
       // A lack of file descriptors or memory does not mean that this compiler is unusable.
-      if (isPassing(error)) throw outside(`The compiler ${command} cannot be asked what it is`, error);
-      // Not a program of this machine: the next one may be.
+      if (isPassing(error)) throw outside(`The compiler ${command} cannot report its version`, error);
+      // The file is not an executable of this machine; the next candidate may be.
     }
   }
   return undefined;
 }
 
-/** Changes when the compiler does; undefined where that cannot be told from its file. */
+/** A stamp that changes when the compiler does; undefined when its file does not determine that. */
 function stampOfCompiler(command: string): string | undefined {
   try {
     const program = realpathSync(command);
     const stamp = COMPILER_NAME.test(basename(program)) && isElf(program) ? stampOf([program]) : undefined;
     return stamp && `${command}\n${stamp}`;
   } catch {
-    // Who may run it may not be allowed to read it; and it may be gone by now.
+    // A user who may run the file may lack permission to read it, or it may have been removed.
     return undefined;
   }
 }
@@ -152,6 +152,6 @@ function missing(what: string, search: Search, help: readonly string[]): Unavail
   const looked = search.candidates.map(({ from, words: parts }) => `${parts.join(' ')} (${from})`).join(', ');
   const message = search.isRequired
     ? `K701: The compiler that ${search.candidates[0]!.from} names does not run: ${looked}.`
-    : `K701: No ${what} was found to build kernels with. Looked for: ${looked}.`;
+    : `K701: No ${what} was found to build kernels. Looked for: ${looked}.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
 }

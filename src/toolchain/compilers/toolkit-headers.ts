@@ -1,23 +1,23 @@
-// Where CUDA's own headers are, for NVRTC, which brings none: texts that include them (<cooperative_groups.h>) need the
-// toolkit that it came with, or another one of this machine.
+// Finds CUDA's headers for NVRTC, which ships without them: source that includes them (<cooperative_groups.h>) needs the toolkit that NVRTC
+// belongs to, or another one of this machine.
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 
-/** Every toolkit has it, whoever packed it. */
+/** A header that every toolkit has, however it was packaged. */
 const SIGN = 'cooperative_groups.h';
-/** From the folder of the library: toolkits (`lib64`, `targets/x86_64-linux/lib`), and Python's packages. */
+/** Include folders relative to the library's folder: toolkits (`lib64`, `targets/x86_64-linux/lib`), and Python packages. */
 const BESIDE: readonly string[] = ['../include', '../../include', '../../cuda_runtime/include', '../../../include'];
 
-/** The folders, none where they are not found. `nvrtc` is the library, as a path or as a name that the loader knows. */
+/** The include folders; empty when none are found. `nvrtc` is the library's path, or a name that the loader resolves. */
 export function toolkitHeaders(nvrtc: string, env: NodeJS.ProcessEnv = process.env): string[] {
   const beside = isAbsolute(nvrtc) ? BESIDE.map((way) => join(dirname(nvrtc), way)) : [];
   const homes = [env['CUDA_HOME'], env['CUDA_PATH'], '/usr/local/cuda'].filter((home) => home !== undefined && home !== '');
   const found = [...beside, ...homes.map((home) => join(home!, 'include'))].find((folder) => existsSync(join(folder, SIGN)));
-  // Since CUDA 13 the C++ library, on which they stand, has a folder of its own.
+  // Since CUDA 13, the C++ library that these headers include has its own folder.
   return found === undefined ? [] : [found, join(found, 'cccl')].filter((folder) => existsSync(folder));
 }
 
-/** Whether a text includes a header of CUDA's that NVRTC looks for in folders. */
+/** Whether the source includes a CUDA header that NVRTC searches for in folders. */
 export function includesHeaders(source: string): boolean {
   return /^[ \t]*#[ \t]*include[ \t]*<cooperative_groups(?:\.h|\/)/m.test(source);
 }

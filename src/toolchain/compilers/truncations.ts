@@ -1,14 +1,14 @@
-// What g++ makes of numbers that become integers and come back, as its dump of an image says.
+// Detects, in g++'s dump of an image, conversions of floats to integers and back that g++ optimised wrongly.
 //
-// Without traps, which vectors want, g++ 12 takes (float)(int)x for the truncation of x, and that of a rounded number for the
-// number: -0 for -0.5, where there and back is 0. With traps it leaves both alone.
+// Without trapping math, which vectorisation needs, g++ 12 replaces (float)(int)x by a truncation of x, and for a rounded x by x itself:
+// -0.5 then gives -0 instead of 0. With trapping math it keeps both conversions.
 //
-// Called by the compiler of the CPU device for texts of users; the package's own convert in ways that are proof against it.
+// The CPU device's compiler calls this for user sources. Emitted sources convert in ways that avoid the problem.
 
-/** Has g++ leave such conversions alone. */
+/** Makes g++ keep such conversions. */
 export const EXACT_FLAG = '-ftrapping-math';
 
-/** A function that no text can call. */
+/** An internal function that C++ source cannot call. */
 const TRUNCATION = /\.TRUNC \(/;
 const ROUNDING =
   /\b(?:__builtin_(?:ia32_)?)?(?:floor|ceil|round|rint|nearbyint|trunc)(?:f|p[sd]\d*)? \(|\.(?:FLOOR|CEIL|ROUND|RINT|NEARBYINT) \(/;
@@ -17,13 +17,13 @@ const TO_INTEGER =
 const TO_FLOAT = /^\s*\w+ = \((?:vector\(\d+\) )?(?:float|double)\) (\w+);/gm;
 const WIDER = /\bVEC_(?:UN)?PACK_\w*(?:FLOAT|FIX_TRUNC)/;
 
-/** Whether an image built without traps has a truncation in the place of conversions, or may have a rounding there. */
+/** Whether an image built without trapping math has a truncation in place of conversions, or may have a rounding there. */
 export function hasTruncations(dump: string): 'certainly' | 'perhaps' | undefined {
   if (TRUNCATION.test(dump)) return 'certainly';
   return ROUNDING.test(dump) ? 'perhaps' : undefined;
 }
 
-/** Whether an image built with traps has a number that becomes an integer and comes back at once. */
+/** Whether an image built with trapping math converts a float to an integer and directly back. */
 export function hasRoundTrips(dump: string): boolean {
   if (WIDER.test(dump)) return true;
   const integers = new Set([...dump.matchAll(TO_INTEGER)].map(([, name]) => name));

@@ -1,18 +1,18 @@
-// The expressions of a function's body, from its tokens, as far as they say what becomes of its variables: by a grammar, so
-// that what is not in it is not understood, rather than taken for harmless.
+// Parses the expressions of a function's body, as far as they affect its variables. It is a grammar, so that an unknown construct fails to
+// parse rather than passing for harmless.
 import { closingAngle } from './functions.js';
 import { NotInGrammar, Reading, type VariableKind } from './parser.js';
 import { CASTS, TYPE_WORDS } from './statements.js';
 import { closing } from './tokenizer.js';
 
-/** An expression: what it may stand for. */
+/** The possible results of an expression. */
 interface Value {
-  /** Tokens of the variables that it is, or is part of. None for a value. */
+  /** Tokens of the variables that the result is, or is part of. Empty for a value. */
   readonly roots: readonly number[];
   readonly kind: VariableKind;
-  /** Brackets that an array still takes. */
+  /** Array dimensions left to index. */
   readonly dimensions: number;
-  /** Whether it can stand on the left of `=`; `none` where it could be a declaration that is read as an expression. */
+  /** Whether it is an lvalue or an rvalue; `none` if the expression may really be a declaration. */
   readonly shape: 'place' | 'value' | 'none';
 }
 
@@ -35,13 +35,13 @@ export class ExpressionGrammar extends Reading {
     this.mark(roots, 'exposed');
   }
 
-  /** As an operand of what takes a value. An operator of the text's might take an object. */
+  /** Uses the value as an operand. An object may reach an operator that the source defines. */
   protected readValue({ roots, kind }: Value): void {
     const isObject = kind === 'other' || kind === 'vector';
     this.mark(roots, kind === 'array' || (isObject && this.callables.hasOperators) ? 'exposed' : 'read');
   }
 
-  /** As what a variable begins with, or a function takes by value: of an object, by a constructor that may be the text's. */
+  /** Copies the value into a variable or a by-value parameter. Copying an object may call a constructor that the source defines. */
   protected readCopy(value: Value): void {
     if (value.kind === 'other' && this.callables.hasCopies) this.expose(value);
     else if (value.kind === 'vector' || value.kind === 'other') this.mark(value.roots, 'read');
@@ -53,16 +53,16 @@ export class ExpressionGrammar extends Reading {
     this.mark(roots, isObject && this.callables.hasOperators ? 'exposed' : 'written');
   }
 
-  /** What an operator gives: one of the text's may give a reference. */
+  /** The result of an operator; one that the source defines may return a reference. */
   get #result(): Value {
     return this.callables.hasOperators ? PLACE : VALUE;
   }
 
-  /** One whose value nobody takes. */
+  /** An expression whose value is unused. */
   protected discarded(): void {
     do {
       const value = this.assignment();
-      // `T * x` and `T(x)` would be declarations.
+      // `T * x` and `T(x)` may be declarations.
       this.require(value.shape !== 'none');
       this.mark(value.roots, 'read');
     } while (this.takes(','));
@@ -100,7 +100,7 @@ export class ExpressionGrammar extends Reading {
     this.take(':');
     const no = this.assignment();
     const roots = [...yes.roots, ...no.roots];
-    // Of two variables it may be either, and of one and a value only a value.
+    // With two variables the result may be either; with a variable and an rvalue it is an rvalue.
     const isValue = [yes, no].some((one) => one.shape === 'value' && one.roots.length === 0);
     if (isValue || roots.length === 0) {
       this.readCopy(yes);
@@ -162,7 +162,7 @@ export class ExpressionGrammar extends Reading {
           this.readValue(this.#unary());
           return VALUE;
         }
-        // Nothing in it is evaluated.
+        // The operand is not evaluated.
         const close = closing(this.tokens, this.at);
         for (let i = this.at; i < close; i++) if (this.find(this.textAt(i))) this.mark([i], 'read');
         this.at = close + 1;
@@ -172,7 +172,7 @@ export class ExpressionGrammar extends Reading {
     });
   }
 
-  /** `(type) operand`; undefined for an expression in parentheses. */
+  /** Parses `(type) operand`; undefined for a parenthesised expression. */
   #cast(): Value | undefined {
     const close = closing(this.tokens, this.at);
     this.require(close < this.tokens.length && close > this.at + 1);
@@ -180,7 +180,7 @@ export class ExpressionGrammar extends Reading {
     if (type === undefined) {
       const isName = this.#isQualifiedName(this.at + 1, close) && this.find(this.textAt(this.at + 1)) === undefined;
       const next = this.tokens[close + 1];
-      // A type that is not known, or a constant: what `&` stands before is counted among what has its address taken.
+      // An unknown type, or a constant. The operand of `&` counts as a variable whose address is taken.
       if (!isName || next === undefined) return undefined;
       const isAddress = next.text === '&' && this.tokens[close + 2]?.text !== '&';
       if (!isAddress && next.kind === 'punctuation' && next.text !== '(') return undefined;
@@ -193,7 +193,7 @@ export class ExpressionGrammar extends Reading {
     return type === 'value' ? VALUE : { ...PLACE, kind: 'other' };
   }
 
-  /** Whether the tokens are a type that takes a value of its own; undefined for no type, `other` for a type that may not. */
+  /** `value` if the tokens are a type without references, `other` if the type may be one; undefined if they are not a type. */
   #castType(from: number, end: number): 'value' | 'other' | undefined {
     let last = end - 1;
     while (last > from && ['*', 'const', '__restrict__', 'volatile'].includes(this.textAt(last))) last--;
@@ -211,7 +211,7 @@ export class ExpressionGrammar extends Reading {
     return isKnown ? 'value' : undefined;
   }
 
-  /** `a::b<c>`, `const a` */
+  /** Matches `a::b<c>` and `const a`. */
   #isQualifiedName(from: number, end: number): boolean {
     let i = from;
     while (this.textAt(i) === 'const' || this.textAt(i) === 'volatile') i++;
@@ -246,7 +246,7 @@ export class ExpressionGrammar extends Reading {
       this.at++;
       const value = this.comma();
       this.take(')');
-      // Of an operator, or of what is not known: it may be a reference.
+      // The result of an operator or of an unknown function may be a reference.
       return value.shape === 'none' || value.roots.length > 0 ? { ...value, shape: 'place' } : value;
     }
     if (token.kind !== 'name' && this.operator() !== '::') throw new NotInGrammar();
@@ -267,7 +267,7 @@ export class ExpressionGrammar extends Reading {
     return type === 'value' ? VALUE : PLACE;
   }
 
-  /** A variable, something of the text's, or a call of it. */
+  /** Parses a variable, another name of the source, or a call of it. */
   #named(): Value {
     const first = this.at;
     if (this.operator() === '::') this.at += 2;
@@ -293,7 +293,7 @@ export class ExpressionGrammar extends Reading {
       const angle = closingAngle(this.tokens, this.at);
       if (angle > 0 && this.textAt(angle + 1) === '(') {
         this.at = angle + 2;
-        // Its arguments may say what it takes.
+        // The template arguments may make its parameters references.
         return this.#called(name, this.#arguments(false));
       }
       this.require(!this.callables.isTemplate(name));
@@ -308,12 +308,12 @@ export class ExpressionGrammar extends Reading {
     return PLACE;
   }
 
-  /** What looks like one argument may be a name in parentheses that is declared. */
+  /** With one argument, this may be the declaration of a parenthesised name. */
   #called(name: string, count: number): Value {
     return { ...PLACE, shape: count !== 1 || this.callables.isFunction(name) ? 'place' : 'none' };
   }
 
-  /** Of a member function, behind its name. */
+  /** Skips template arguments after a member function's name. */
   #skipTemplateArguments(): void {
     if (this.operator() !== '<' || !this.callables.isTemplate(this.textAt(this.at - 1))) return;
     const angle = closingAngle(this.tokens, this.at);
@@ -321,7 +321,7 @@ export class ExpressionGrammar extends Reading {
     this.at = angle + 1;
   }
 
-  /** To the closing parenthesis; how many. */
+  /** Parses arguments up to the closing parenthesis, and returns their number. */
   #arguments(takesValues: boolean): number {
     if (this.takes(')')) return 0;
     let count = 0;
@@ -349,7 +349,7 @@ export class ExpressionGrammar extends Reading {
         this.take(']');
         value = isArray ? this.#elementOf(value) : { ...PLACE, shape: value.shape === 'none' ? 'none' : 'place' };
       } else if (operator === '(') {
-        // What is called may be an object, or a function that takes anything.
+        // The callee may be an object, or a function that takes references.
         this.expose(value);
         this.require(value.shape !== 'none');
         this.at++;
@@ -360,7 +360,7 @@ export class ExpressionGrammar extends Reading {
         this.require(this.tokens[this.at]?.kind === 'name' && !WORDS_OUTSIDE.has(this.textAt(this.at)));
         this.at++;
         this.#skipTemplateArguments();
-        // A member function has the object.
+        // A member function receives the object by reference.
         if (this.operator() === '(') this.expose(value);
         else value = { ...value, kind: value.kind === 'vector' ? 'plain' : 'other', dimensions: 0, shape: 'place' };
       } else if (operator === '->') {

@@ -1,25 +1,25 @@
-// The functions and lambdas of a CUDA text, from its tokens: where each begins, its parameters, its type and its body.
-// Enough to say which of them can wait and to write them anew; whatever is not understood is no function here.
+// Finds the functions and lambdas of CUDA C++ source by its tokens: where each begins, its parameters, type and body. That suffices to
+// decide which of them can wait, and to rewrite them. A construct that is not understood is not reported as a function.
 import { closing, type Token } from './tokenizer.js';
 
-/** Token indices throughout. */
+/** All members are token indices. */
 export interface FunctionText {
   readonly kind: 'function' | 'lambda';
-  /** Of a lambda, the variable that it is given to, if it is. Of an operator, `operator` and what follows. */
+  /** A lambda's variable, if it initialises one. An operator's name begins with `operator`. */
   readonly name: string;
-  /** The name's token, or a lambda's `[`. */
+  /** The name's token; for a lambda, its `[`. */
   readonly at: number;
-  /** The first token of the declaration, a template's head left out. */
+  /** The first token of the declaration, after any template head. */
   readonly start: number;
-  /** Parentheses of the parameters; both -1 for a lambda without. */
+  /** Parentheses of the parameters; both -1 for a lambda without a parameter list. */
   readonly open: number;
   readonly close: number;
-  /** The type behind `->`; empty without. */
+  /** The trailing return type, after `->`; undefined without one. */
   readonly trailing: readonly [from: number, to: number] | undefined;
   /** Braces of the body; both -1 for a declaration. */
   readonly bodyOpen: number;
   readonly bodyEnd: number;
-  /** The class in whose braces it stands. */
+  /** The class that contains it. */
   readonly className: string;
 }
 
@@ -38,13 +38,13 @@ const NOT_A_NAME: ReadonlySet<string> = new Set([
   '__cluster_dims__',
   '__declspec',
 ]);
-/** Names after which `[` begins a lambda all the same. */
+/** Words after which `[` begins a lambda although they look like a name. */
 const BEFORE_LAMBDA: ReadonlySet<string> = new Set(['return', 'co_return', 'case', 'else', 'do']);
 
-/** Templates within templates; deeper is no text that somebody wrote. It bounds how often a token is looked at. */
+/** Most nested templates that are parsed, far more than people write. It bounds the number of visits per token. */
 const MOST_ANGLES = 64;
 
-/** The index of the `>` that closes the `<` at `open`, or -1 where it is no bracket. */
+/** The index of the `>` that closes the `<` at `open`; -1 if that is not a bracket. */
 export function closingAngle(tokens: readonly Token[], open: number): number {
   let depth = 0;
   for (let i = open; i < tokens.length; i++) {
@@ -59,7 +59,7 @@ export function closingAngle(tokens: readonly Token[], open: number): number {
   return -1;
 }
 
-/** The `(` of a call whose callee is the name at `at`, template arguments between them or not; -1 where it is no call. */
+/** The `(` of a call of the name at `at`, with or without template arguments; -1 if it is not a call. */
 export function callOpen(tokens: readonly Token[], at: number): number {
   const next = tokens[at + 1]?.text;
   if (next === '(') return at + 1;
@@ -68,7 +68,7 @@ export function callOpen(tokens: readonly Token[], at: number): number {
   return angle >= 0 && tokens[angle + 1]?.text === '(' ? angle + 1 : -1;
 }
 
-/** Every function, definitions and declarations, and every lambda, in the order in which they begin to be known. */
+/** Every function (definitions and declarations) and every lambda, in order of discovery. */
 export function functionsOf(tokens: readonly Token[]): FunctionText[] {
   const found: FunctionText[] = [];
   const scopes: Scope[] = [];
@@ -79,7 +79,7 @@ export function functionsOf(tokens: readonly Token[]): FunctionText[] {
     const scope = scopes.at(-1);
     const isOutside = scope === undefined || scope.kind === 'namespace' || scope.kind === 'class';
     if (text === '(' && isOutside) {
-      // A default argument may hold a lambda; nobody waits there.
+      // A default argument may contain a lambda, which never waits.
       i = closing(tokens, i);
     } else if (text === '[') {
       const lambda = lambdaAt(tokens, i);
@@ -119,7 +119,7 @@ function scopeOf(tokens: readonly Token[], start: number, brace: number, isOutsi
   return { kind: isOutside && headOf(tokens, start, brace) ? 'function' : 'other', name: '' };
 }
 
-/** `struct __align__(16) Name : Base {`; a function that returns a struct has parentheses of its own. */
+/** Matches `struct __align__(16) Name : Base {`. A function that returns a struct has a parameter list. */
 function classNameOf(tokens: readonly Token[], start: number, brace: number): string | undefined {
   let name: string | undefined;
   for (let i = skipTemplate(tokens, start); i < brace; i++) {
@@ -144,7 +144,7 @@ function skipTemplate(tokens: readonly Token[], start: number): number {
   return at;
 }
 
-/** The head of a function in [start, end), where its body or a semicolon follows. */
+/** The function head in [start, end), which a body or a semicolon follows. */
 function headOf(
   tokens: readonly Token[],
   start: number,
@@ -166,7 +166,7 @@ function headOf(
     } else if (text === '<') {
       const close = closingAngle(tokens, i);
       if (close < 0) return undefined;
-      // `template <> float f<3>(float)`: a specialisation.
+      // `template <> float f<3>(float)` is a specialisation.
       if (tokens[close + 1]?.text === '(' && tokens[i - 1]?.kind === 'name')
         return headAt(tokens, first, i - 1, close + 1, end, tokens[i - 1]!.text);
       i = close;
@@ -204,7 +204,7 @@ function trailingType(tokens: readonly Token[], from: number, end: number): read
   return undefined;
 }
 
-/** A lambda that begins at this `[`. */
+/** The lambda that begins at this `[`. */
 function lambdaAt(tokens: readonly Token[], at: number): FunctionText | undefined {
   const before = tokens[at - 1];
   if (before !== undefined) {
@@ -232,7 +232,7 @@ function lambdaAt(tokens: readonly Token[], at: number): FunctionText | undefine
   return { kind: 'lambda', name, at, start: at, open, close, trailing, bodyOpen: brace, bodyEnd: closing(tokens, brace), className: '' };
 }
 
-/** For each token, the innermost function whose body holds it, as an index into `functions`, or -1. */
+/** For each token, the index in `functions` of the innermost function that contains it, or -1. */
 export function owners(tokens: readonly Token[], functions: readonly FunctionText[]): Int32Array {
   const owner = new Int32Array(tokens.length).fill(-1);
   const outermostFirst = functions.map((_unused, i) => i).toSorted((a, b) => functions[a]!.bodyOpen - functions[b]!.bodyOpen);

@@ -1,31 +1,31 @@
-// A function's body as it is read: where in its tokens, which variables are in scope, and what was found out of them.
+// State of parsing a function's body: the current token, the variables in scope, and their recorded uses.
 import type { Callables, TypeKind } from './symbol-table.js';
 import type { Token } from './tokenizer.js';
 
-/** What a mention of a variable does: `exposed` where something else gets hold of it, or might. In this order, the worst counts. */
+/** How a mention uses a variable, by severity: the worst counts. `exposed`: other code gets, or may get, the variable's address. */
 export type Use = 'declared' | 'read' | 'written' | 'exposed';
 const ORDER: readonly Use[] = ['declared', 'read', 'written', 'exposed'];
 
-/** `shared` and references stand for memory that is not the variable's own. */
+/** `shared` and `reference` mean memory other than the variable's own. */
 export type VariableKind = TypeKind | 'pointer' | 'array' | 'shared' | 'reference';
 export interface LocalVariable {
   readonly name: string;
-  /** The token of its declaration. */
+  /** The token that declares the name. */
   readonly at: number;
   readonly kind: VariableKind;
-  /** Of an array's elements. */
+  /** The type of an array's elements. */
   readonly element: TypeKind | 'pointer';
-  /** Brackets of an array. */
+  /** The number of an array's dimensions. */
   readonly dimensions: number;
-  /** By `auto`: of what it begins with. */
+  /** Whether `auto` infers the type from the initialiser. */
   readonly isInferred: boolean;
 }
 
-/** Thrown by what is not in the grammar; never leaves variable-uses.ts. */
+/** Thrown for constructs outside the grammar; variable-uses.ts catches it. */
 export class NotInGrammar extends Error {}
 
 const MOST_NESTED = 150;
-/** The longest first. */
+/** Longest first. */
 const OPERATORS: readonly string[] =
   '<<= >>= <=> ->* ... ++ -- -> :: == != <= >= && || << >> += -= *= /= %= &= |= ^= ## <: :> <% %> %: .*'.split(' ');
 
@@ -91,7 +91,7 @@ export class Reading {
     return true;
   }
 
-  /** The operator or bracket here, of one or more tokens that touch; empty at a name, a number or a string. */
+  /** The operator or bracket at the current token, which adjacent tokens may form; empty at a name, number or string. */
   protected operator(): string {
     if (!this.#isPunctuation(this.at)) return '';
     let text = this.tokens[this.at]!.text;

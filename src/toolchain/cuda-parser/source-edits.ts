@@ -1,4 +1,4 @@
-// Changes to a text that keep its lines, and the way back from the changed columns to the user's.
+// Edits source without changing its lines, and maps the changed columns in messages back to the user's.
 import { TEXT_NAME } from '../base/diagnostics.js';
 import type { Token } from './tokenizer.js';
 
@@ -8,22 +8,22 @@ export interface Edit {
   readonly text: string;
 }
 
-/** A text as the compiler sees it. */
+/** Source as the compiler receives it. */
 export interface EditedText {
   readonly text: string;
-  /** A compiler's messages with the columns of the text before the edits. */
+  /** Rewrites a compiler's messages to the columns before the edits. */
   restore(log: string): string;
 }
 
-/** Where an edit moved the rest of its line: from `column` on, by `shift`. */
+/** An edit's effect on the rest of its line: columns from `column` on move by `shift`. */
 interface Shift {
   readonly column: number;
   readonly shift: number;
 }
 
 /**
- * Applies edits, which neither overlap nor change the number of lines. Of those at one place the first comes first.
- * `tokens` are the text's: they know which line a compiler takes a place for.
+ * Applies edits, which must not overlap or change the number of lines. Edits at one position apply in order. `tokens` are the source's;
+ * they give the line that a compiler reports for a position.
  */
 export function applyEdits(source: string, tokens: readonly Token[], edits: readonly Edit[]): EditedText {
   const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
@@ -47,7 +47,7 @@ export function applyEdits(source: string, tokens: readonly Token[], edits: read
     shift = edit.text.includes('\n') ? inserted - (edit.end - start) : shift + inserted - (edit.end - Math.max(edit.start, start));
     while (token + 1 < tokens.length && tokens[token]!.end < edit.end) token++;
     const near = tokens[token]!;
-    // From a token on the same line, or from the lines between.
+    // The line follows from a token on the same line, or from the line breaks between.
     const between = source.slice(Math.min(near.start, edit.end), Math.max(near.start, edit.end)).split('\n').length - 1;
     const line = near.line + (near.start > edit.end ? -between : between);
     const list = shifts.get(line) ?? [];
@@ -64,7 +64,7 @@ export function applyEdits(source: string, tokens: readonly Token[], edits: read
   return { text, restore };
 }
 
-/** The text in [start, end) with those of the edits that lie in it. They are sorted, and none is in another. */
+/** The source in [start, end), with the edits inside it applied. They are sorted and not nested. */
 export function editedSlice(source: string, start: number, end: number, edits: readonly Edit[]): string {
   let text = '';
   let copied = start;

@@ -1,18 +1,18 @@
-// The statements of a function's body, from its tokens: as much as it takes to cut it at its barriers. What is not
-// understood makes the whole body not understood.
+// Parses the statements of a function's body, as far as loop fission needs them. One statement that is not understood makes the whole body
+// fail.
 import { closingAngle } from './functions.js';
 import { closing, type Token } from './tokenizer.js';
 
-/** Token indices, ends included. */
+/** Token indices, both inclusive. */
 interface Extent {
   readonly from: number;
   readonly to: number;
 }
 export interface Declarator {
   readonly name: string;
-  /** What stands between the type and the name: `*`, or nothing. */
+  /** Tokens between the type and the name: `*`, or none. */
   readonly prefix: string;
-  /** Dimensions in brackets; empty for no array. */
+  /** Array dimensions with their brackets; empty for a variable that is not an array. */
   readonly suffix: string;
   readonly initializer: Extent | undefined;
 }
@@ -25,7 +25,7 @@ export type Statement = Extent &
     | { readonly kind: 'barrier' | 'shared' | 'simple' | 'other' }
     | { readonly kind: 'declaration'; readonly declaration: Declaration }
     | { readonly kind: 'block'; readonly body: readonly Statement[] }
-    /** `head`: what stands in its parentheses. */
+    /** `head`: the tokens inside the parentheses. */
     | { readonly kind: 'for' | 'if'; readonly head: Extent; readonly body: Statement; readonly otherwise: Statement | undefined }
   );
 
@@ -49,12 +49,12 @@ const NO_TYPE: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Words that begin what is no expression and is not taken apart here. */
+/** Words that begin something other than an expression, which this does not parse. */
 const NO_EXPRESSION: ReadonlySet<string> = new Set(
   'return goto case default typedef using struct class union enum static extern template asm auto const'.split(' '),
 );
 
-/** The statements in [from, to]; undefined where one is not understood. */
+/** The statements in [from, to]; undefined when one is not understood. */
 export function statementsOf(tokens: readonly Token[], from: number, to: number): Statement[] | undefined {
   const list: Statement[] = [];
   for (let at = from; at <= to; ) {
@@ -98,7 +98,7 @@ function statementAt(tokens: readonly Token[], at: number, limit: number): State
   if (word === '__syncthreads' && to === at + 3) return { kind: 'barrier', from: at, to };
   if (tokens.slice(at, at + 4).some(({ text }) => text === '__shared__')) return { kind: 'shared', from: at, to };
   const declaration = declarationOf(tokens, at, to);
-  // What looks like a declaration and is not understood as one must not pass for an expression.
+  // Something that looks like a declaration but is not understood must not count as an expression.
   const angle = tokens[at + 1]?.text === '<' ? closingAngle(tokens, at + 1) : -1;
   const second = angle >= 0 ? tokens[angle + 1] : tokens[at + 1];
   if (!declaration && (NO_EXPRESSION.has(word) || (tokens[at]!.kind === 'name' && second?.kind === 'name'))) return undefined;
@@ -115,7 +115,7 @@ function simpleEnd(tokens: readonly Token[], from: number, limit: number): numbe
   return undefined;
 }
 
-/** `const unsigned int a = 1, *b, c[2];` in [from, to], the semicolon included or not. */
+/** Parses `const unsigned int a = 1, *b, c[2];` in [from, to], with or without the semicolon. */
 export function declarationOf(tokens: readonly Token[], from: number, to: number): Declaration | undefined {
   let at = from;
   let hasType = false;
@@ -156,7 +156,7 @@ export function declarationOf(tokens: readonly Token[], from: number, to: number
       let end = at + 1;
       while (end <= to && tokens[end]!.text !== ',' && tokens[end]!.text !== ';') {
         const angle = tokens[end]!.text === '<' && tokens[end - 1]!.kind === 'name' ? closingAngle(tokens, end) : -1;
-        // A comma in it may be one of a template's arguments, or stand between two variables.
+        // Its comma may separate template arguments or variables.
         if (angle >= 0 && !CASTS.has(tokens[end - 1]!.text)) return undefined;
         end = angle >= 0 ? angle + 1 : '([{'.includes(tokens[end]!.text) ? closing(tokens, end) + 1 : end + 1;
       }

@@ -1,9 +1,9 @@
-// What a text's types and functions can do to a variable that is handed to them, from its tokens. What is not understood
-// can do anything.
+// Tells, by tokens, how the source's types and functions can affect a variable that is passed to them. Anything that is not understood
+// counts as able to do anything.
 import { closingAngle, functionsOf } from './functions.js';
 import { closing, type Token } from './tokenizer.js';
 
-/** What a type is: of a number; a vector type of CUDA; anything else, such as a class, or a reference behind a name. */
+/** The class of a type: a number; a CUDA vector type; or anything else, such as a class or an alias of a reference. */
 export type TypeKind = 'plain' | 'vector' | 'other';
 
 const NUMBERS: ReadonlySet<string> = new Set('unsigned signed long short int char float double bool'.split(' '));
@@ -11,24 +11,24 @@ const NUMBER_NAMES = /^(?:size_t|ptrdiff_t|uint|ushort|uchar|ulong|clock_t|u?int
 const VECTOR = /^(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|dim3)$/;
 const QUALIFIERS: ReadonlySet<string> = new Set(['const', 'constexpr', 'volatile', '__restrict__', '__restrict', 'std', ':']);
 
-/** Functions that take values, so that an argument stays as it is. Words of the language that look like one may stand for what is behind them. */
+/** Functions that take arguments by value. Excludes compiler builtins with function syntax that access the variable itself. */
 const TAKES_VALUES =
   /^(?:min|max|u?(?:min|max)|abs|labs|llabs|f(?:abs|min|max|ma|dim|divide|loor|mod)f?|sqrtf?|cbrtf?|__(?!builtin_(?:addressof|va_)|(?:real|imag)$|\w*__$)\w+|make_\w+|printf|atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)(?:_block|_system)?|(?:exp(?:2|10|m1)?|log(?:2|10|1p)?|a?(?:sin|cos|tan)h?|pow|floor|ceil|round|trunc|rint|nearbyint|r?sqrt|rcbrt|hypot|rhypot|atan2|copysign|remainder|ldexp|erfc?|[tl]gamma|sinpi|cospi)f?|isnan|isinf|isfinite|signbit|clock(?:64)?|assert|free)$/;
 
 export class Callables {
   readonly #tokens: readonly Token[];
-  /** Names that the text gives to types, where it gives each to one only. */
+  /** Type aliases of the source; a name with two meanings maps to `other`. */
   readonly #aliases = new Map<string, TypeKind>();
   readonly #classes = new Set<string>();
-  /** What the text has templates of. */
+  /** Names of templates. */
   readonly #templated = new Set<string>();
-  /** Whether every function of the name takes values. */
+  /** By function name: whether all overloads take their arguments by value. */
   readonly #functions = new Map<string, boolean>();
-  /** The text has operators of its own. */
+  /** Whether the source overloads operators. */
   readonly hasOperators: boolean;
-  /** An object that is copied may be handed to a function of the text's, which has it from there on. */
+  /** Whether copying an object may call a function of the source that keeps a reference to it. */
   readonly hasCopies: boolean;
-  /** One of them, or a constructor, may take the variable that it is given, which nothing shows where it does. */
+  /** Whether an operator or a constructor may take a variable by reference, which its use does not show. */
   readonly isHostile: boolean;
 
   constructor(tokens: readonly Token[]) {
@@ -46,7 +46,7 @@ export class Callables {
     this.hasCopies = this.hasOperators || constructors.some((open) => this.#hasReference(open));
   }
 
-  /** Of a type's words, without `*` and `&`. */
+  /** The class of a type, from its words without `*` and `&`. */
   kindOf(words: readonly string[]): TypeKind {
     const named = words.filter((word) => !QUALIFIERS.has(word));
     if (named.length === 0) return 'other';
@@ -59,22 +59,22 @@ export class Callables {
     return NUMBER_NAMES.test(name) ? 'plain' : VECTOR.test(name) ? 'vector' : 'other';
   }
 
-  /** Whether a call by this name leaves a variable of a built-in type alone that it is given. */
+  /** Whether a call of this name leaves its argument of a built-in type unchanged. */
   takesValues(name: string): boolean {
     return this.#functions.get(name) ?? TAKES_VALUES.test(name);
   }
 
-  /** Whether the text has a function of the name, or an object of that of a function. */
+  /** Whether the source has a function or a callable object of this name. */
   defines(name: string): boolean {
     return this.#functions.has(name);
   }
 
-  /** Whether the name, with `<` behind it, may be that of a template, which has arguments there. */
+  /** Whether a `<` after the name may begin template arguments. */
   isTemplate(name: string): boolean {
     return this.#templated.has(name);
   }
 
-  /** Whether the name, with parentheses behind it, is a function's and no type's. */
+  /** Whether the name, before a parenthesis, is a function and not a type. */
   isFunction(name: string): boolean {
     return (this.#functions.has(name) || TAKES_VALUES.test(name)) && !this.#classes.has(name) && !this.#aliases.has(name);
   }
@@ -89,14 +89,14 @@ export class Callables {
     return found;
   }
 
-  /** What stands between the head of a template and its body, brackets left out: its name is among that. */
+  /** Collects the names between a template's head and its body; the template's own name is among them. */
   #findTemplates(): void {
     for (const [i, { text }] of this.#tokens.entries()) {
       if (text !== 'template' || this.#tokens[i + 1]?.text !== '<') continue;
       const head = closingAngle(this.#tokens, i + 1);
       for (let at = head < 0 ? i + 2 : head + 1; at < this.#tokens.length; at++) {
         const { text: word, kind } = this.#tokens[at]!;
-        // What stands behind the next `template` is looked at with that one.
+        // The next `template` handles the tokens after it.
         if (word === ';' || word === '{' || word === 'template') break;
         if (kind === 'name') this.#templated.add(word);
         else if (word === '(' || word === '[') at = closing(this.#tokens, at);
@@ -105,7 +105,7 @@ export class Callables {
     }
   }
 
-  /** The types that the head of a function's own template names: deduced from a value, they are no references. */
+  /** Template parameters of a function: deduced from a value, they are never references. */
   #deducedBy(start: number): Set<string> {
     const names = new Set<string>();
     if (this.#tokens[start - 1]?.text !== '>') return names;
@@ -128,13 +128,13 @@ export class Callables {
     }
   }
 
-  /** `using Real = float;` and `typedef float Real;` */
+  /** Collects `using Real = float;` and `typedef float Real;`. */
   #findAliases(templates: ReadonlySet<string>): void {
     const define = (name: string, from: number): void => {
       let end = from;
       while (end < this.#tokens.length && this.#tokens[end]!.text !== ';') end++;
       const words = this.#tokens.slice(from, this.#tokens[end - 1]?.text === name ? end - 1 : end).map(({ text }) => text);
-      // A pointer is a number as far as it matters here.
+      // A pointer counts as a number.
       while (words.at(-1) === '*' || words.at(-1) === 'const') words.pop();
       const isAgain = this.#aliases.has(name) || this.#classes.has(name) || templates.has(name);
       this.#aliases.set(name, isAgain ? 'other' : this.kindOf(words));
@@ -145,7 +145,7 @@ export class Callables {
       if (text !== 'typedef') continue;
       let end = i;
       while (end < this.#tokens.length && this.#tokens[end]!.text !== ';') {
-        // Each name of the list is one that is not understood.
+        // A list of names in a typedef is not understood, so each becomes `other`.
         if (this.#tokens[end]!.kind === 'name' && ',)['.includes(this.#tokens[end + 1]?.text ?? ' '))
           this.#aliases.set(this.#tokens[end]!.text, 'other');
         end++;
@@ -169,7 +169,7 @@ export class Callables {
       this.#functions.set(name, takesValues && this.#functions.get(name) !== false);
     }
     for (const [i, { kind, text }] of this.#tokens.entries()) {
-      // What is no function may have the name too: an object that is called, a reference to another function.
+      // Another declaration may reuse the name: a callable object, or a reference to another function.
       if (kind !== 'name' || inBody[i] === 1 || heads.has(i)) continue;
       if (this.#functions.has(text)) this.#functions.set(text, false);
       else if (TAKES_VALUES.test(text) && this.#tokens[i + 1]?.text !== '(') this.#functions.set(text, false);
@@ -183,7 +183,7 @@ export class Callables {
     return this.kindOf(type) !== 'other' || (words.length === 1 && (deduced.has(words[0]!) || words[0] === 'auto'));
   }
 
-  /** The words of each parameter's type, its name and what is given to it left out. */
+  /** The words of each parameter's type, without its name and default value. */
   #parameterTypes(open: number, close: number): string[][] {
     const types: string[][] = [];
     let words: string[] = [];
@@ -207,19 +207,19 @@ export class Callables {
     return types;
   }
 
-  /** The parentheses behind `operator` and what it is the operator of. */
+  /** The parameter list of an operator function. */
   #parametersOf(operator: number): number {
     let open = operator + 1;
     while (open < this.#tokens.length && this.#tokens[open]!.text !== '(') open++;
     return this.#tokens[open + 1]?.text === ')' && this.#tokens[open + 2]?.text === '(' ? open + 2 : open;
   }
 
-  /** Their parentheses. */
+  /** The parameter lists of constructors. */
   #constructors(): number[] {
     const found: number[] = [];
     for (const [i, { text }] of this.#tokens.entries()) {
       if (text !== 'struct' && text !== 'class' && text !== 'union') continue;
-      // A parameter of a template has none, nor has what a function gives back.
+      // Template parameters and return types have no constructors.
       const names = new Set<string>();
       let brace = i + 1;
       for (; brace < this.#tokens.length && !'{;>)='.includes(this.#tokens[brace]!.text); brace++) {
@@ -242,7 +242,7 @@ export class Callables {
     return this.#tokens.slice(open, closing(this.#tokens, open)).some(({ text }) => text === '&');
   }
 
-  /** Parameters that are built-in types and classes by value, or classes by reference: no variable of a built-in type is bound to one. */
+  /** Whether all parameters are by value, or references to classes, to which a variable of a built-in type does not bind. */
   #isHarmless(open: number): boolean {
     const close = closing(this.#tokens, open);
     if (close >= this.#tokens.length) return false;
@@ -264,7 +264,7 @@ export class Callables {
 
 const KNOWN = new WeakMap<readonly Token[], Callables>();
 
-/** Of a text, made once. */
+/** The symbol table of a source, built once. */
 export function callablesOf(tokens: readonly Token[]): Callables {
   const known = KNOWN.get(tokens);
   if (known) return known;

@@ -1,20 +1,20 @@
-// CUDA C++ as tokens: enough to look for a name outside comments and strings, and to say where it stands. Whoever
-// needs more than tokens asks the compiler.
+// Splits CUDA C++ into tokens, which suffices to find names outside comments and strings, and their positions. Code that needs more runs
+// the compiler.
 
 export interface Token {
   readonly kind: 'name' | 'number' | 'string' | 'punctuation';
   readonly text: string;
-  /** Offset into the text. */
+  /** Offset in the source. */
   readonly start: number;
   readonly end: number;
-  /** 1-based. After a line marker, as the marker counts. */
+  /** 1-based; follows line markers. */
   readonly line: number;
   /** 1-based. */
   readonly column: number;
 }
 
 export interface Directive {
-  /** From the `#` on. */
+  /** Begins at the `#`. */
   readonly text: string;
   readonly line: number;
   readonly column: number;
@@ -22,20 +22,20 @@ export interface Directive {
 
 export interface Tokens {
   readonly tokens: readonly Token[];
-  /** They may hide or make tokens: only a preprocessor knows. Line markers are none. */
+  /** Directives, which only a preprocessor can evaluate. Line markers are not included. */
   readonly directives: readonly Directive[];
 }
 
 /**
- * Comment, raw string (to the end of the text if it has none), string or character, directive, name, number, anything else.
- * Directives only at the start of a line. As for g++ and clang, a line goes on after a backslash with blanks behind it.
+ * Comment, raw string (unterminated: to the end), string or character, directive, name, number, any other character. Directives only at the
+ * start of a line. As in g++ and clang, a backslash continues the line even if spaces follow it.
  */
 const PIECE =
   /\/\/(?:\\[ \t\v\f\r]*\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\[ \t\v\f\r]*\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
 const [QUOTE, APOSTROPHE, UNDERSCORE, DOLLAR, POINT] = [0x22, 0x27, 0x5f, 0x24, 0x2e];
 const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 
-/** Directives yield no tokens; line markers, which a preprocessor leaves, set the count of lines. */
+/** Directives yield no tokens. Line markers, which a preprocessor leaves, set the line number. */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
   const directives: Directive[] = [];
@@ -73,7 +73,7 @@ export function tokenize(source: string): Tokens {
   return { tokens, directives };
 }
 
-/** By its ends alone: the pattern of pieces did the rest. */
+/** Needs only the first and last character, since the pattern has matched the whole token. */
 function kindOf(text: string): Token['kind'] {
   const last = text.charCodeAt(text.length - 1);
   if (text.length > 1 && (last === QUOTE || last === APOSTROPHE)) return 'string';
@@ -84,12 +84,12 @@ function kindOf(text: string): Token['kind'] {
   return digit >= 48 && digit <= 57 ? 'number' : 'punctuation';
 }
 
-/** Whether a launch's `<<<`, or with `mark` its `>>>`, begins here. */
+/** Whether a launch's `<<<` begins here; with `mark`, its `>>>`. */
 export function isLaunch(tokens: readonly Token[], at: number, mark: '<' | '>' = '<'): boolean {
   return [0, 1, 2].every((step) => tokens[at + step]?.text === mark && tokens[at + step]!.start === tokens[at]!.start + step);
 }
 
-/** For each bracket of a text the one that belongs to it, whichever kinds the two are; -1 for what has none. Found once for each text. */
+/** For each bracket, its partner, even of another kind; -1 without one. Computed once per source. */
 const partners = new WeakMap<readonly Token[], Int32Array>();
 
 function partnersOf(tokens: readonly Token[]): Int32Array {
@@ -121,7 +121,7 @@ export function opening(tokens: readonly Token[], close: number): number {
   return found < close ? found : -1;
 }
 
-/** Whether every bracket closes the last one that is open, and all are closed. Other texts compile on no device. */
+/** Whether all brackets match and are closed. Other sources compile on no device. */
 export function hasMatchingBrackets(tokens: readonly Token[]): boolean {
   const open: string[] = [];
   for (const { text } of tokens) {
@@ -133,7 +133,7 @@ export function hasMatchingBrackets(tokens: readonly Token[]): boolean {
   return open.length === 0;
 }
 
-/** For each token, whether it stands at namespace scope: outside every brace but those of namespaces and `extern "C"`. */
+/** For each token, whether it is at namespace scope: outside every brace except those of namespaces and `extern "C"`. */
 export function namespaceScope(tokens: readonly Token[]): boolean[] {
   const braces: boolean[] = [];
   let inner = 0;

@@ -1,5 +1,5 @@
-// What a function's body does to its variables, by name: whether one can change after its declaration, and whether something
-// else gets hold of it. It says yes where it does not know.
+// Tells how a function's body uses its variables, by name: whether one can change after its declaration, and whether other code gets its
+// address. The answer is yes when the body is not understood.
 import { callablesOf } from './symbol-table.js';
 import type { LocalVariable } from './parser.js';
 import type { FunctionText } from './functions.js';
@@ -18,32 +18,32 @@ export class BodyText {
     this.#uses = usesOf(tokens, fn);
   }
 
-  /** Whether all of it is. Of what is not, everything may change. */
+  /** Whether the whole body was parsed. If not, every variable may change. */
   get isUnderstood(): boolean {
     return this.#uses !== undefined;
   }
 
-  /** Whether something in [from, to] may change the variable after its declaration. */
+  /** Whether code in [from, to] may change the variable after its declaration. */
   isAssigned(name: string, from: number, to: number): boolean {
     return this.#mentionsOf(name).some((at) => at >= from && at <= to && !/^(?:declared|read)$/.test(this.#uses?.use(at) ?? ''));
   }
 
-  /** Whether something may know where the variable is, by a pointer or a reference. */
+  /** Whether a pointer or reference to the variable may exist. */
   isExposed(name: string): boolean {
     return this.#mentionsOf(name).some((at) => !/^(?:declared|read|written)$/.test(this.#uses?.use(at) ?? ''));
   }
 
-  /** The variable that a token mentions or declares. */
+  /** The variable that a token refers to or declares. */
   variableAt(at: number): LocalVariable | undefined {
     return this.#uses?.variable(at);
   }
 
-  /** Whether the text has a function, or an object, of the name. */
+  /** Whether the source defines a function or a callable object of this name. */
   isOfText(name: string): boolean {
     return callablesOf(this.#tokens).defines(name);
   }
 
-  /** Whether the words of a type name what may be a class of the text's. */
+  /** Whether the type may be a class of the source. */
   isObjectType(from: number, to: number): boolean {
     const words = this.#tokens.slice(from, to + 1).map(({ text }) => text);
     return callablesOf(this.#tokens).kindOf(words) === 'other';

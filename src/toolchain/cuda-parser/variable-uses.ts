@@ -1,5 +1,5 @@
-// What becomes of the variables of a function's body, mention by mention. Of a body with anything that is not in the
-// grammar (here and in expressions.ts) nothing is known: what goes by this leaves such a function as it is.
+// Records each use of the variables in a function's body. A body with a construct outside the grammar (here and in expressions.ts) has no
+// record, and the rewriting leaves such a function unchanged.
 import { callablesOf } from './symbol-table.js';
 import { ExpressionGrammar } from './expressions.js';
 import type { FunctionText } from './functions.js';
@@ -8,15 +8,15 @@ import { declarationOf, type Declaration, TYPE_WORDS } from './statements.js';
 import { closing, type Token } from './tokenizer.js';
 
 export interface Uses {
-  /** Of the mention at a token; undefined where it was not understood. */
+  /** The use at a token; undefined if it was not understood. */
   use(at: number): Use | undefined;
-  /** The variable that is mentioned, or declared, at a token. */
+  /** The variable that a token refers to or declares. */
   variable(at: number): LocalVariable | undefined;
 }
 
-/** Those that mean something without a declaration. */
+/** Names with a meaning of their own, without a declaration. */
 const INDEX = /^(?:threadIdx|blockIdx|blockDim|gridDim|warpSize)$/;
-/** A body of more tokens is left as it is: nobody writes one. */
+/** A body with more tokens is left unchanged; people do not write such bodies. */
 const MOST_TOKENS = 50_000;
 
 const KNOWN = new WeakMap<readonly Token[], Map<number, Uses | undefined>>();
@@ -56,7 +56,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
     this.require(this.at === bodyEnd + 1);
   }
 
-  /** `const T* __restrict__ name`; one that is not understood has no name, and what mentions it is not known. */
+  /** Parses `const T* __restrict__ name`. A parameter that is not understood gets no name, so its uses stay unknown. */
   #parameters(open: number, close: number): void {
     let from = open + 1;
     for (let i = from; i <= close; i++) {
@@ -71,7 +71,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
     }
   }
 
-  /** Of what is declared with the words in [from, end). */
+  /** The kind of a variable declared with the words in [from, end). */
   #kindOf(from: number, end: number): VariableKind {
     let last = end - 1;
     while (last > from && ['const', '__restrict__', '__restrict', 'volatile'].includes(this.textAt(last))) last--;
@@ -149,7 +149,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
     });
   }
 
-  /** A declaration or an expression, with its semicolon. */
+  /** Parses a declaration or an expression, with its semicolon. */
   #simple(): void {
     const from = this.at;
     let end = from;
@@ -176,7 +176,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
     const isAuto = words.every((word) => word === 'auto' || word === 'const' || word === 'volatile') && words.includes('auto');
     let at = type.to + 1;
     for (const { name, prefix, suffix, initializer } of declarators) {
-      // Its name is behind its prefix, and it is the variable from there on.
+      // The name follows its prefix, and is in scope from there on.
       while (this.textAt(at) !== name || ['*', '&', 'const', '__restrict__'].includes(this.textAt(at))) at++;
       const own = prefix.includes('&') ? 'reference' : prefix.includes('*') ? 'pointer' : named;
       const dimensions = suffix.split('[').length - 1;
@@ -218,7 +218,7 @@ class StatementGrammar extends ExpressionGrammar implements Uses {
     });
   }
 
-  /** `extern __shared__ T a[], b[4];`: memory of the block. */
+  /** Parses `extern __shared__ T a[], b[4];`, which declares shared memory of the block. */
   #shared(from: number, end: number): void {
     const kept: number[] = [];
     for (let i = from; i < end; i++) {

@@ -1,11 +1,11 @@
-// Where `?:`, `&&` and `||` decide whether something waits.
+// Finds `?:`, `&&` and `||` that decide whether a thread waits.
 //
-// g++ (12, and others) evaluates every co_await of an expression, whatever the expression decides, so such an expression
-// is turned into statements: the body of a coroutine that stands where it stood and is awaited there.
+// g++ (12, and others) evaluates every co_await of an expression regardless of these operators. So the rewriting turns such an expression
+// into statements in the body of a coroutine, which is awaited in its place.
 import { closingAngle } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 
-/** Token indices, ends included. */
+/** Token indices, both inclusive. */
 export interface Conditional {
   readonly operator: '?' | '&&' | '||';
   readonly from: number;
@@ -14,7 +14,7 @@ export interface Conditional {
   readonly at: readonly number[];
 }
 
-/** How closely operators bind, as far as it matters here. */
+/** Operator precedence, as far as it matters here. */
 const LEVEL = { comma: 0, assignment: 1, conditional: 2, or: 3, and: 4, higher: 5 } as const;
 type Level = (typeof LEVEL)[keyof typeof LEVEL];
 
@@ -22,20 +22,20 @@ type Level = (typeof LEVEL)[keyof typeof LEVEL];
 const BEFORE_EXPRESSION: ReadonlySet<string> = new Set(['return', 'co_return', 'else', 'do', 'case', 'goto', 'throw']);
 const BEFORE_PARENTHESES: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'catch']);
 
-/** For each call, the first token of the whole expression or declaration that it stands in. */
+/** For each call, the first token of the full expression or declaration that contains it. */
 export function expressionStarts(tokens: readonly Token[], calls: readonly number[], lambdaBodies: ReadonlySet<number>): number[] {
   const reader = new ExpressionReader(tokens, lambdaBodies);
   return calls.map((call) => reader.wholeStart(call));
 }
 
-/** The conditionals in whose arms the calls at `calls` stand, each once. `lambdaBodies` are the braces of lambdas. */
+/** The conditionals that contain the calls in an operand, without duplicates. `lambdaBodies` are the braces of lambdas. */
 export function conditionalsOf(tokens: readonly Token[], calls: readonly number[], lambdaBodies: ReadonlySet<number>): Conditional[] {
   const reader = new ExpressionReader(tokens, lambdaBodies);
   const found = new Map<string, Conditional>();
   for (const call of calls) {
     for (const one of reader.around(call)) found.set(`${one.from}-${one.to}`, one);
   }
-  // A `?` without its `:` is for the compiler to refuse.
+  // A `?` without its `:` is a syntax error that the compiler reports.
   return [...found.values()].filter(({ at, to }) => to < tokens.length && at.every((i) => i < tokens.length));
 }
 
@@ -55,7 +55,7 @@ class ExpressionReader {
       if (this.#isBoundaryBefore(i)) break;
       const text = this.#text(i);
       if (text === '(' || text === '[' || text === '{') {
-        // Out of arguments, an index or an initialiser; a block or the body of a lambda is the end.
+        // Continues outside arguments, an index or an initialiser; a block or a lambda's body ends the expression.
         if (text === '{' && !this.#isInitialiser(i)) break;
         level = LEVEL.higher;
         continue;
@@ -99,13 +99,13 @@ class ExpressionReader {
     return this.#tokens[i]?.text ?? ';';
   }
 
-  /** Two tokens that are one operator. */
+  /** Whether two tokens form one operator. */
   #isPair(i: number, pair: string): boolean {
     const [a, b] = [this.#tokens[i], this.#tokens[i + 1]];
     return a !== undefined && b !== undefined && a.text + b.text === pair && a.end === b.start;
   }
 
-  /** Of the operator whose last token is at `i`. */
+  /** The precedence of the operator whose last token is at `i`. */
   #levelAt(i: number): Level {
     const text = this.#text(i);
     if (text === ',') return LEVEL.comma;
@@ -125,7 +125,7 @@ class ExpressionReader {
     return before !== undefined && before.end === this.#tokens[i]!.start ? before.text + this.#text(i) : '';
   }
 
-  /** Whether an expression that goes back to `i + 1` begins there. */
+  /** Whether an expression can begin at `i + 1`. */
   #isBoundaryBefore(i: number): boolean {
     const text = this.#text(i);
     if (text === ';' || (text === '}' && this.#jumpBack(i) === i) || BEFORE_EXPRESSION.has(text)) return true;
@@ -138,7 +138,7 @@ class ExpressionReader {
     return before.kind === 'name' || ['=', ',', '(', '{', '>', ']', '?', ':'].includes(before.text);
   }
 
-  /** Over what is in brackets that end at `i`, to their first; `i` where none do. */
+  /** Skips a bracketed group that ends at `i` to its first token; returns `i` if there is none. */
   #jumpBack(i: number): number {
     const text = this.#text(i);
     if (text === ')' || text === ']') return opening(this.#tokens, i);
@@ -154,7 +154,7 @@ class ExpressionReader {
     return i;
   }
 
-  /** Over brackets that begin at `i`, to their last. */
+  /** Skips a bracketed group that begins at `i` to its last token. */
   #jump(i: number): number {
     const text = this.#text(i);
     if (text === '(' || text === '[' || text === '{') return closing(this.#tokens, i);
@@ -165,7 +165,7 @@ class ExpressionReader {
     return i;
   }
 
-  /** The `?` that the `:` at `colon` belongs to, or -1. */
+  /** The `?` of the `:` at `colon`, or -1. */
   #questionOf(colon: number): number {
     if (this.#isPair(colon, '::') || this.#isPair(colon - 1, '::')) return -1;
     let open = 1;
@@ -181,7 +181,7 @@ class ExpressionReader {
     return -1;
   }
 
-  /** Back from `i`, to the first token of an expression all of whose operators bind more than `below`. */
+  /** Goes back from `i` to the first token of an expression whose operators all bind tighter than `below`. */
   #start(i: number, below: Level): number {
     let at = i;
     while (at > 0) {
@@ -195,7 +195,7 @@ class ExpressionReader {
     return at;
   }
 
-  /** On from `i`, to the last token of an expression all of whose operators bind more than `below`. */
+  /** Goes on from `i` to the last token of an expression whose operators all bind tighter than `below`. */
   #end(i: number, below: Level): number {
     let at = i;
     let questions = 0;
@@ -230,7 +230,7 @@ class ExpressionReader {
 
   #ternary(question: number): Conditional {
     const from = this.#start(question, LEVEL.conditional);
-    // What stands between is an expression of its own, commas and all.
+    // The operand between `?` and `:` is a full expression, which may contain commas.
     let colon = question + 1;
     for (let open = 1; colon < this.#tokens.length; colon++) {
       const text = this.#text(colon);

@@ -1,13 +1,13 @@
-// Conditions that a row of threads can be cut by, from their tokens: comparisons of a place in the row with what is the same
-// all along it, joined by && and || and !. Where the outcome of one changes, a stretch of the row ends.
+// Parses guard conditions by which a row of threads can be split: comparisons of the thread's index in the row with values that are the
+// same for the row, joined by &&, || and !. The row splits where a comparison's outcome changes.
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
 
-/** What a value depends on in a row: nothing; the place itself, which grows by one, in a signed type or not; or anything of the place. */
+/** How a value depends on the position in a row: not at all; as the index itself (signed or unsigned); or in any other way. */
 export type Place = 'all' | 'index' | 'signed index' | 'row';
 
 type Extent = readonly [from: number, to: number];
 
-/** A comparison whose outcome changes at most once along a row, if those before it do not change. */
+/** A comparison whose outcome changes at most once along a row, provided that those before it do not change. */
 export interface Change {
   readonly left: Extent;
   readonly operator: string;
@@ -19,7 +19,7 @@ export interface Condition {
   readonly changes: readonly Change[];
 }
 
-/** The condition in [from, to]; `placeOf` says of tokens what they depend on. Undefined for one that a row cannot be cut by. */
+/** The condition in [from, to]; `placeOf` tells what tokens depend on. Undefined for a condition by which a row cannot be split. */
 export function conditionOf(
   tokens: readonly Token[],
   from: number,
@@ -45,7 +45,7 @@ export function conditionOf(
     if (placeOf(...others) !== 'all') return false;
     const kind = placeOf(...places);
     if (kind !== 'index' && kind !== 'signed index') {
-      // `i - 1`: below its zero it may count as large.
+      // `i - 1` may wrap around to a large value below zero.
       const [name, sign, number] = [places[0], tokens[places[0] + 1]?.text, places[1]];
       const isMoved = number === name + 2 && (sign === '+' || sign === '-') && /^\d+$/.test(tokens[number]!.text);
       if (!isMoved || placeOf(name, name) !== 'signed index') return false;
@@ -58,7 +58,7 @@ export function conditionOf(
   return isUnderstood(from, to) ? { from, to, changes } : undefined;
 }
 
-/** Where && and || stand outside parentheses: of each the first token. */
+/** The first token of each && and || outside parentheses. */
 function jointsOf(tokens: readonly Token[], from: number, to: number): number[] {
   const joints: number[] = [];
   for (let i = from; i < to; i++) {
@@ -69,7 +69,7 @@ function jointsOf(tokens: readonly Token[], from: number, to: number): number[] 
   return joints;
 }
 
-/** One comparison, its sides without another. */
+/** A single comparison whose operands contain no other. */
 function comparisonOf(tokens: readonly Token[], from: number, to: number): Change | undefined {
   let found: Change | undefined;
   for (let i = from; i <= to; i++) {

@@ -1,5 +1,5 @@
-// A CUDA text whose threads wait, as coroutines: every function that can wait becomes one, and every call that may
-// wait is awaited. The shim's tasks.h has the types.
+// Rewrites CUDA C++ source whose threads wait: every function that can wait becomes a coroutine, and every call that may wait is awaited.
+// The shim's tasks.h defines the types.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
@@ -7,7 +7,7 @@ import { callOpen, closingAngle, type FunctionText } from '../cuda-parser/functi
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { findWaiting, unable, type Waiting } from './waiting-functions.js';
 
-/** What may stand between the words of a function's type and is none of them. */
+/** Words in a function's declaration that are not part of its return type. */
 const SPECIFIERS: ReadonlySet<string> = new Set([
   '__device__',
   '__host__',
@@ -25,12 +25,12 @@ const SPECIFIERS: ReadonlySet<string> = new Set([
   'explicit',
 ]);
 const WITH_PARENTHESES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__align__', '__cluster_dims__', 'alignas']);
-/** Words before a parenthesis that make no call of it. */
+/** Words before a parenthesis that do not make it a call. */
 const STATEMENTS: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'return', 'co_return', 'co_await', 'else', 'do', 'case']);
 
 /**
- * The edits; throws a CompileError where something waits that cannot be made a coroutine. `besides`: functions that are
- * taken care of otherwise, as indices into those of `findWaiting`.
+ * The edits. Throws a CompileError for code that waits and cannot become a coroutine. `besides`: functions that another form handles, as
+ * indices into the functions of `findWaiting`.
  */
 export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], besides: ReadonlySet<number> = new Set()): Edit[] {
   const found = findWaiting(spec, tokens);
@@ -43,16 +43,16 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
   for (const [i, fn] of waiting.functions.entries()) {
     if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn));
   }
-  // Of any number: more than a call takes arguments.
+  // One by one, because a call with spread arguments has a size limit.
   for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
   for (const token of tokens) {
-    // g++ gives the parts of a coroutine with C linkage one name.
+    // For functions with C linkage, g++ gives all parts of a coroutine the same name.
     if (token.text === '"C"') edits.push(replace(token, '"C++"'));
   }
   return edits;
 }
 
-/** Something written around the tokens [from, to]. */
+/** Text to insert around the tokens [from, to]. */
 interface Wrap {
   readonly from: number;
   readonly to: number;
@@ -61,13 +61,13 @@ interface Wrap {
 }
 
 function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Waiting): Edit[] {
-  // Awaited in parentheses, for what follows the call (a member, an index) is about its result.
+  // Each await is in parentheses, so that a member access or index after the call applies to its result.
   const edits: Edit[] = [];
   const awaits: Await[] = waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, callOpen(tokens, at)) }));
   const lambdas = waiting.functions.filter(({ kind }) => kind === 'lambda');
   for (const { at, bodyEnd } of lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)))) {
     if (tokens[bodyEnd + 1]?.text !== '(') continue;
-    // Called where it stands: what calls it keeps it (mr_run).
+    // A lambda that is called where it is defined: the calling frame keeps it alive (mr_run).
     awaits.push({ from: at, to: closing(tokens, bodyEnd + 1), open: '(co_await mr_run(' });
     edits.push(replace(tokens[bodyEnd + 1]!, tokens[bodyEnd + 2]!.text === ')' ? '' : ', '));
   }
@@ -80,7 +80,7 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
     edits.push(...separators(tokens, one));
   }
   for (const { from, to, open = '(co_await ' } of awaits) wraps.push({ from, to, open, close: ')' });
-  // At one place the outer opens first and closes last; sorting is stable, and conditionals come before calls.
+  // At one position, the outer one opens first and closes last. The sort is stable, and conditionals precede calls.
   for (const { from, open } of wraps.toSorted((a, b) => a.from - b.from || b.to - a.to)) edits.push(insertBefore(tokens[from]!, open));
   for (const { to, close } of wraps.toReversed().toSorted((a, b) => a.to - b.to || b.from - a.from)) {
     edits.push(insertAfter(tokens[to]!, close));
@@ -89,8 +89,8 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
 }
 
 /**
- * Of two things side by side in one expression that wait, g++ 12 makes wrong code where one of them holds a coroutine of
- * its own: a conditional, or a lambda. One inside the other is fine.
+ * Rejects an expression with two waits side by side of which one contains a coroutine (a conditional or a lambda): g++ 12 generates wrong
+ * code for it. Nested waits are fine.
  */
 function refuseSiblings(
   spec: BuildSpec,
@@ -105,7 +105,7 @@ function refuseSiblings(
     all.map(({ from }) => from),
     bodies,
   );
-  // Each operand of a conditional is an expression of its own.
+  // Each operand of a conditional is a separate expression.
   const regions = all.map((one, i) => `${starts[i]} ${conditionals.map((outer) => operandOf(outer, one)).join()}`);
   const holds = all.map(
     (one) => conditionals.some((inner) => isInside(inner, one)) || lambdas.some((fn) => isInside({ from: fn.at, to: fn.bodyEnd }, one)),
@@ -117,7 +117,7 @@ function refuseSiblings(
     throw unable(
       spec,
       tokens[one.from]!,
-      'has an expression with a conditional wait, or with a lambda that waits, and with another wait: write two statements',
+      'has an expression with a conditional wait, or with a lambda that waits, and another wait beside it: write two statements',
     );
   }
 }
@@ -126,13 +126,13 @@ function isInside(inner: Await, outer: Await): boolean {
   return inner.from >= outer.from && inner.to <= outer.to;
 }
 
-/** Which operand of `outer` holds it: -1 for none. */
+/** The operand of `outer` that contains the await; -1 for none. */
 function operandOf(outer: Conditional, { from, to }: Await): number {
   if (from < outer.from || to > outer.to || (from === outer.from && to === outer.to)) return -1;
   return outer.at.filter((at) => at < from).length;
 }
 
-/** A conditional as the statements of a coroutine that is awaited in its place: what stands around it. */
+/** The text around a conditional that makes it the statements of an awaited coroutine. */
 function statements(tokens: readonly Token[], one: Conditional, awaits: readonly Await[]): Pick<Wrap, 'open' | 'close'> {
   const type = one.operator === '?' ? `mr_result<decltype((true ${awaitedText(tokens, one.at[0]!, one.to, awaits)}))>` : 'bool';
   const condition = one.operator === '&&' ? 'if (!(' : 'if ((';
@@ -140,7 +140,7 @@ function statements(tokens: readonly Token[], one: Conditional, awaits: readonly
   return { open: `(co_await mr_run([&]() -> mr_dco<${type}> { ${condition}`, close };
 }
 
-/** In place of its operators. */
+/** The text in place of the conditional's operators. */
 function separators(tokens: readonly Token[], { operator, at }: Conditional): Edit[] {
   if (operator === '?') return [replace(tokens[at[0]!]!, ')) co_return'), replace(tokens[at[1]!]!, '; else co_return')];
   const early = operator === '&&' ? ')) co_return false;' : ')) co_return true;';
@@ -153,7 +153,7 @@ function separators(tokens: readonly Token[], { operator, at }: Conditional): Ed
 
 type Await = Pick<Wrap, 'from' | 'to'> & Partial<Pick<Wrap, 'open'>>;
 
-/** The tokens [from, to] with what waits as if it had been awaited: for its type alone. */
+/** The tokens [from, to] with each await replaced by its result, to determine the type only. */
 function awaitedText(tokens: readonly Token[], from: number, to: number, awaits: readonly Await[]): string {
   let text = '';
   for (let i = from; i <= to; i++) {
@@ -191,12 +191,12 @@ function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: numb
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
     if (tokens[i]!.text === 'return' && owner[i] === index) edits.push(replace(tokens[i]!, 'co_return'));
   }
-  // Makes it a coroutine even where nothing else does.
+  // Makes the function a coroutine even if it contains no await.
   if (isVoid) edits.push(insertBefore(tokens[fn.bodyEnd]!, 'co_return;'));
   return edits;
 }
 
-/** The type in front of the name. True where it is void. */
+/** Rewrites the return type before the name. Returns true if it is void. */
 function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): boolean {
   const words: number[] = [];
   let isKernel = false;
@@ -204,7 +204,7 @@ function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): b
   for (let i = fn.start; i < end; i++) {
     const { text } = tokens[i]!;
     if (text === '__global__') isKernel = true;
-    // A coroutine is no candidate for any of these.
+    // A coroutine cannot be any of these.
     if (text === '__global__' || text === 'constexpr' || text === 'consteval') edits.push(replace(tokens[i]!, ''));
     else if (text === '__forceinline__') edits.push(replace(tokens[i]!, 'inline'));
     if (WITH_PARENTHESES.has(text) && tokens[i + 1]?.text === '(') i = closing(tokens, i + 1);
@@ -218,14 +218,14 @@ function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): b
   return isVoid;
 }
 
-/** Where a function's name begins, with the classes that qualify it. */
+/** The first token of a function's name, including the classes that qualify it. */
 function nameStart(tokens: readonly Token[], { at, start }: FunctionText): number {
   let i = at;
   while (i - 3 >= start && tokens[i - 1]!.text === ':' && tokens[i - 2]!.text === ':') i = qualifierStart(tokens, i - 3);
   return i;
 }
 
-/** The name, with template arguments or not, that ends at `end`. */
+/** The first token of a name, with or without template arguments, that ends at `end`. */
 function qualifierStart(tokens: readonly Token[], end: number): number {
   if (tokens[end]?.text !== '>') return end;
   for (let i = end - 1; i > 0; i--) {
@@ -234,7 +234,7 @@ function qualifierStart(tokens: readonly Token[], end: number): number {
   return end;
 }
 
-/** The first token of the expression that the call of the name at `at` belongs to: `a[i].b->name(`. */
+/** The first token of the postfix expression that contains the call of the name at `at`: `a[i].b->name(`. */
 function postfixStart(tokens: readonly Token[], at: number): number {
   let i = tokens[at - 1]?.text === 'template' ? at - 1 : at;
   for (;;) {
@@ -253,7 +253,7 @@ function postfixStart(tokens: readonly Token[], at: number): number {
   }
 }
 
-/** The first token of the name, call or index that ends at `end`. */
+/** The first token of the name, call or subscript that ends at `end`. */
 function primaryStart(tokens: readonly Token[], end: number): number {
   let i = end;
   while (tokens[i]?.text === ')' || tokens[i]?.text === ']') {

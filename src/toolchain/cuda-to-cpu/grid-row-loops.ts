@@ -1,8 +1,8 @@
-// A kernel whose threads wait for nothing, as loops over rows of threads, which are as long as a row of the grid where its
-// threads ask only for their place in that. Its leading guards (`if (i >= n) return;`, a border of its own) are decided for
-// stretches of a row that they are the same for, so that the loops over the rest have no branch left.
+// Turns a kernel whose threads never wait into loops over rows of threads. A row spans the whole grid if the threads use only their global
+// x index. Leading guards (`if (i >= n) return;`, a border case) are evaluated once per stretch of a row in which they are constant, so the
+// loops over the rest have no branches.
 //
-// Only where it is sure to be the same; whatever is not understood stays a function of one thread (rewrite.ts).
+// Applies only where the result is proven to be the same; any other kernel runs thread by thread (rewrite.ts).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import { editedSlice, type Edit } from '../cuda-parser/source-edits.js';
 import { functionsOf, type FunctionText } from '../cuda-parser/functions.js';
@@ -19,33 +19,33 @@ import { hasGroups } from './waiting-functions.js';
 const FORBIDDEN: ReadonlySet<string> = new Set(
   'static extern __shared__ struct class union enum typedef using template asm __asm__ try throw co_await goto'.split(' '),
 );
-/** Threads of other blocks may be waited for with these: then blocks come in order. */
+/** Functions that can wait for, or order themselves with, threads of other blocks: then blocks run in order. */
 const ORDERED = /^(?:atomic\w+|printf|volatile|__threadfence\w*|__nanosleep|clock(?:64)?|asm|__asm__|__atomic_\w+)$/;
-/** How an index of the grid is written, in tokens. */
+/** The number of tokens of a global index. */
 const PLACE_TOKENS = 11;
 
-/** The same as the text of an edit (index-expressions.ts), and what it is in a row of the grid. */
+/** The text of the edit in index-expressions.ts, and its replacement in a grid row. */
 const GRID_PLACE = /(?:(?:blockIdx|blockDim|threadIdx) \. x(?: [*+] )?){3}/g;
 const ROW_PLACE = 'mr_index(mr_x)';
 
-/** A stretch of the kernel that threads come to for which `condition` holds, and none before it. */
+/** A part of the kernel that runs for threads for which `condition` holds and no earlier guard's does. */
 interface Guard {
   readonly condition: Condition;
   readonly body: Statement;
-  /** Declarations of the kernel before it. */
+  /** Number of the kernel's declarations before it. */
   readonly declarations: number;
 }
 
-/** Edits for those of `kernels` that can be rows. */
+/** Edits for those of `kernels` that can become loops over grid rows. */
 export function rowEdits(source: string, tokens: readonly Token[], kernels: readonly string[]): { edits: Edit[]; names: string[] } {
   if (kernels.length === 0) return { edits: [], names: [] };
   const functions = functionsOf(tokens);
   const isKernel = ({ start, at }: FunctionText): boolean => tokens.slice(start, at).some(({ text }) => text === '__global__');
   const bodies = functions.filter((fn) => isKernel(fn) && fn.bodyOpen >= 0 && fn.bodyEnd < tokens.length);
   const inKernel = (i: number): boolean => bodies.some(({ bodyOpen, bodyEnd }) => i > bodyOpen && i < bodyEnd);
-  // Threads of several blocks take turns in a row of the grid.
+  // Threads of several blocks interleave in a grid row, so they cannot share memory that another function declares.
   if (tokens.some(({ text }, i) => text === '__shared__' && !inKernel(i))) return { edits: [], names: [] };
-  // A function that is called would ask for the index of a thread that a row does not keep.
+  // A called function could use the index of a thread, which loops over rows do not set.
   if (hasGroups(tokens) || tokens.some(({ text }, i) => INDEX.test(text) && !inKernel(i))) return { edits: [], names: [] };
   const constants = constantsOf(tokens);
   const byName = new Map<string, FunctionText[]>();
@@ -76,7 +76,7 @@ class Rows {
   readonly #body: BodyText;
   readonly #constants: Constants;
   readonly #params: readonly string[] | undefined;
-  /** Tokens at which an index of the grid's x begins, where these are all that is asked of x; else undefined. */
+  /** First tokens of the global x indices, if the kernel uses x in no other way; else undefined. */
   readonly #merged: readonly number[] | undefined;
   readonly #places = new Map<string, Place>();
   readonly #declarations: Statement[] = [];
@@ -135,7 +135,7 @@ class Rows {
     return `${text}#line ${this.#tokens[bodyEnd]!.line} "kernel.cu"\n`;
   }
 
-  /** The guards at the beginning, with the declarations between them, and what is left. */
+  /** The leading guards, with the declarations between them, and the remaining statements. */
   #guards(statements: readonly Statement[]): { guards: Guard[]; rest: { statements: readonly Statement[]; declarations: number } } {
     const guards: Guard[] = [];
     let at = 0;
@@ -161,7 +161,7 @@ class Rows {
     return one.kind === 'simple' && this.#tokens[one.from]!.text === 'return';
   }
 
-  /** A declaration that can be made anew wherever its variables are wanted. */
+  /** Whether a declaration can be repeated wherever its variables are used. */
   #declare(one: Statement & { kind: 'declaration' }): boolean {
     const { bodyOpen, bodyEnd } = this.#fn;
     const { type, declarators } = one.declaration;
@@ -192,7 +192,7 @@ class Rows {
     return true;
   }
 
-  /** What the tokens depend on; undefined for what may change or is not understood. */
+  /** What the tokens depend on; undefined if they may change or are not understood. */
   #placeOf(from: number, to: number): Place | undefined {
     const isX = (at: number): boolean => {
       const { text } = this.#tokens[at]!;
@@ -208,7 +208,7 @@ class Rows {
       return this.#params!.includes(text) && !this.#body.isAssigned(text, this.#fn.bodyOpen, this.#fn.bodyEnd);
     };
     if (!isPure(this.#tokens, this.#body, from, to, isFixed)) return undefined;
-    // A division might be by what a guard before it excludes.
+    // A guard before it may exclude a zero divisor.
     for (let i = from; i <= to; i++) {
       if ('/%'.includes(this.#tokens[i]!.text) && !/^[1-9]/.test(this.#tokens[i + 1]!.text)) return undefined;
     }
@@ -226,7 +226,7 @@ class Rows {
     return conditionOf(this.#tokens, from, to, (first, last) => this.#placeOf(first, last));
   }
 
-  /** Where indices of the grid's x begin; undefined where x is asked for in any other way. */
+  /** First tokens of the global x indices; undefined if the kernel uses x in any other way. */
   #placesOfGrid(): number[] | undefined {
     const found: number[] = [];
     const { bodyOpen, bodyEnd } = this.#fn;
@@ -268,7 +268,7 @@ class Rows {
   }
 }
 
-/** Whether the kernel, or what it calls, might wait for threads of another block. */
+/** Whether the kernel or a function that it calls may wait for threads of another block. */
 function isOrdered(tokens: readonly Token[], kernel: FunctionText, byName: ReadonlyMap<string, readonly FunctionText[]>): boolean {
   const reached = new Set<FunctionText>([kernel]);
   for (const fn of reached) {

@@ -1,7 +1,6 @@
-// Subscripts that are made of indices, as the int that they are. An index of CUDA is unsigned, and what converts to that
-// before it is added to an address may have wrapped for all g++ knows: it gathers one element after the other where it
-// could load a row of them (8.5 ms instead of 3.4 for a reduction over 16M). Only where the value is below 2^31 whatever
-// the launch: a place on one axis of the grid or within a block, or any place in shared memory.
+// Converts subscripts made of thread indices to int. CUDA's indices are unsigned, so g++ must assume that a subscript may wrap before the
+// address computation, and gathers single elements instead of loading a vector (8.5 ms instead of 3.4 for a reduction over 16M). Applies
+// only where the value is below 2^31 for every launch: an index along one grid axis or within a block, and any index into shared memory.
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import type { FunctionText } from '../cuda-parser/functions.js';
@@ -14,7 +13,7 @@ const OF_GRID =
   /^(?:(?:blockIdx\.([xyz])\*blockDim\.\1|blockDim\.([xyz])\*blockIdx\.\2)\+threadIdx\.\1\2|threadIdx\.([xyz])\+(?:blockIdx\.\3\*blockDim\.\3|blockDim\.\3\*blockIdx\.\3))$/;
 const OF_BLOCK = /^(?:threadIdx\.[xyz]\*blockDim\.([xyz])\+threadIdx\.\1|threadIdx\.([xyz])\+threadIdx\.[xyz]\*blockDim\.\2)$/;
 
-/** Whether the tokens are a place on an axis of the grid, or within a block. */
+/** Whether the tokens are an index along a grid axis or within a block. */
 export function isPlace(tokens: readonly Token[], from: number, to: number): boolean {
   if (to - from > 12) return false;
   const text = textOf(tokens, from, to, '');
@@ -28,16 +27,16 @@ function textOf(tokens: readonly Token[], from: number, to: number, between: str
     .join(between);
 }
 
-/** The value, as tokens, of a variable that stands for a place all its life. */
+/** The initialiser, as tokens, of a variable that always equals a thread index. */
 interface PlaceVariable {
   readonly from: number;
   readonly to: number;
 }
-/** Types that hold every place. An int needs no other subscript. */
+/** Types that can hold every such index. An int already is a signed subscript. */
 const HOLDS_PLACES =
   /^(?:const |volatile )?(?:unsigned|unsigned int|uint|size_t|u?int(?:32|64)_t|(?:unsigned )?long(?: long)?(?: int)?|auto)$/;
 
-/** Those of a function by the token of their declaration. */
+/** The index variables of a function, keyed by the token of their declaration. */
 function placesOf(tokens: readonly Token[], fn: FunctionText, body: BodyText): Map<number, PlaceVariable> {
   const found = new Map<number, PlaceVariable>();
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
@@ -57,7 +56,7 @@ function placesOf(tokens: readonly Token[], fn: FunctionText, body: BodyText): M
   return found;
 }
 
-/** The edits for the subscripts of a function. `shared`: names of what lies in shared memory. */
+/** The edits for a function's subscripts. `shared`: names of variables in shared memory. */
 export function placeEdits(tokens: readonly Token[], fn: FunctionText, shared: ReadonlySet<string>): Edit[] {
   const edits: Edit[] = [];
   const body = new BodyText(tokens, fn);
@@ -77,7 +76,7 @@ export function placeEdits(tokens: readonly Token[], fn: FunctionText, shared: R
   return edits;
 }
 
-/** The array that the subscript at `[` belongs to, other subscripts between them or not. */
+/** The array of the subscript at `[`, which other subscripts may precede. */
 function arrayOf(tokens: readonly Token[], bracket: number): string {
   let at = bracket - 1;
   for (; at > 0 && tokens[at]!.text === ']'; at--) {

@@ -1,25 +1,25 @@
-// What a text makes of the type of CUDA's indices. The shim has a class in its place, which computes as the unsigned number does
-// (index.h): where the type itself decides what is called, it has to be the number.
+// Tells how source uses the type of CUDA's indices. The shim replaces it by a class that computes like the unsigned number (index.h); if
+// the type itself may select an overload or a template, the shim must use the number.
 import { closingAngle, functionsOf } from '../cuda-parser/functions.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 
-/** A structure of indices or extents. */
+/** CUDA's index and extent variables. */
 export const INDEX: RegExp = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
-/** Traits of the compilers. */
+/** Type traits of compilers. */
 const TRAIT = /^__(?:is|has)_\w+$/;
 
 export function hasIndices(tokens: readonly Token[]): boolean {
   return tokens.some(({ text }) => INDEX.test(text));
 }
 
-/** Whether the type of an argument might decide which function, or which template, is meant. */
+/** Whether an argument's type may decide which function or template is meant. */
 export function looksAtTypes(tokens: readonly Token[]): boolean {
   const templates = tokens.some(({ text }) => text === 'template' || text === 'auto');
   if (!templates || !hasIndices(tokens)) return false;
   for (const [i, { text }] of tokens.entries()) {
     if (TRAIT.test(text) || text === 'decltype') return true;
     if (text !== 'template') continue;
-    // `template <> ...`, and `template <class T> struct X<T*>`.
+    // Matches `template <> ...` and `template <class T> struct X<T*>`.
     const close = tokens[i + 1]?.text === '<' ? closingAngle(tokens, i + 1) : -1;
     if (close === i + 2) return true;
     const isClass = close > 0 && /^(?:struct|class|union)$/.test(tokens[close + 1]?.text ?? '');

@@ -1,4 +1,4 @@
-// Which form each kernel of a text takes whose threads wait: cut at its barriers where that is sure to be the same, else
+// Selects the form of each kernel whose threads wait: loop fission at its barriers where the result is proven to be the same, else
 // coroutines.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { coroutineEdits } from './coroutines.js';
@@ -10,15 +10,15 @@ import { findWaiting } from './waiting-functions.js';
 
 export interface Forms {
   readonly edits: readonly Edit[];
-  /** Kernels that were cut. */
+  /** Kernels after loop fission. */
   readonly cut: readonly string[];
-  /** Functions that wait. */
+  /** Functions that can wait. */
   readonly waiting: ReadonlySet<string>;
-  /** Something is a coroutine. */
+  /** Whether some function is a coroutine. */
   readonly hasCoroutines: boolean;
 }
 
-/** Throws a CompileError where something waits that can take neither form. */
+/** Throws a CompileError for code that waits and supports neither form. */
 export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[], mayCut: boolean): Forms {
   const { functions, waits, calls, owner } = findWaiting(spec, tokens);
   const edits: Edit[] = [];

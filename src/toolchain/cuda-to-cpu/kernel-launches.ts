@@ -1,16 +1,16 @@
-// Launches from kernels, `k<<<grid, block, shared, stream>>>(args)`, as calls that C++ knows: the shim's
-// device_runtime.h has what they call. Before all other changes, so that whatever cuts or awaits sees calls.
+// Rewrites launches from kernels, `k<<<grid, block, shared, stream>>>(args)`, as calls of the shim's device_runtime.h. Runs before all
+// other rewriting, which then sees ordinary calls.
 import { applyEdits, type Edit, type EditedText } from '../cuda-parser/source-edits.js';
 import { closingAngle } from '../cuda-parser/functions.js';
 import { closing, isLaunch, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { kernelsOf } from './rewrite.js';
 
-/** A text whose launches are calls. */
+/** Source whose launches are calls. */
 export interface LaunchingText extends EditedText {
   readonly tokens: readonly Token[];
 }
 
-/** The text as it is where it launches nothing. */
+/** Rewrites the launches; returns the source unchanged if it has none. */
 export function rewriteLaunches(source: string, tokens: readonly Token[]): LaunchingText {
   const edits: Edit[] = [];
   const templates = templateKernels(tokens);
@@ -25,7 +25,7 @@ export function rewriteLaunches(source: string, tokens: readonly Token[]): Launc
     const given = last.kind === 'name' ? 0 : argumentCount(tokens, angleStart(tokens, i - 1));
     const brackets = { start: tokens[i]!.start, end: tokens[i + 2]!.end };
     if (given < (templates.get(name) ?? 0)) {
-      // The call says what the template's arguments are.
+      // The call's arguments determine the template's arguments.
       edits.push({ start: first.start, end: first.start, text: 'mr_launch_body(MR_BODY(' }, { ...brackets, text: '), ' });
     } else {
       const bounds = start === i - 1 && (bounded.get(name) ?? Infinity) < i ? `, mr_max_threads_${name}` : '';
@@ -38,7 +38,7 @@ export function rewriteLaunches(source: string, tokens: readonly Token[]): Launc
   return { ...edited, tokens: tokenize(edited.text).tokens };
 }
 
-/** Where the `>>>` of a launch begins. */
+/** The first token of a launch's `>>>`. */
 function launchEnd(tokens: readonly Token[], from: number): number {
   for (let i = from; i < tokens.length; i++) {
     const { text } = tokens[i]!;
@@ -49,7 +49,7 @@ function launchEnd(tokens: readonly Token[], from: number): number {
   return -1;
 }
 
-/** The first token of the name, qualified or with template arguments, that ends at `end`; -1 where it is no name. */
+/** The first token of a name, possibly qualified or with template arguments, that ends at `end`; -1 if it is not a name. */
 function calleeStart(tokens: readonly Token[], end: number): number {
   let i = end;
   for (;;) {
@@ -69,7 +69,7 @@ function angleStart(tokens: readonly Token[], end: number): number {
   return 0;
 }
 
-/** Of what stands between the `<` at `open` and its `>`. */
+/** The number of template arguments after the `<` at `open`. */
 function argumentCount(tokens: readonly Token[], open: number): number {
   const close = closingAngle(tokens, open);
   let count = close > open + 1 ? 1 : 0;
@@ -82,7 +82,7 @@ function argumentCount(tokens: readonly Token[], open: number): number {
   return count;
 }
 
-/** How many arguments a template of kernels needs at least to be named. */
+/** For each kernel template, the number of template arguments without a default. */
 function templateKernels(tokens: readonly Token[]): Map<string, number> {
   const found = new Map<string, number>();
   for (let i = 0; i < tokens.length; i++) {
@@ -98,13 +98,13 @@ function templateKernels(tokens: readonly Token[]): Map<string, number> {
   return found;
 }
 
-/** Without those that have a default. */
+/** Does not count parameters that have a default. */
 function neededCount(tokens: readonly Token[], open: number, close: number): number {
   const defaults = tokens.slice(open, close).filter(({ text }) => text === '=').length;
   return argumentCount(tokens, open) - defaults;
 }
 
-/** Names of kernels that say how large their blocks may be, and where that is known from. */
+/** Kernels with launch bounds by name, and the offset from which the bounds are known. */
 function boundedKernels(tokens: readonly Token[]): Map<string, number> {
   const kernels = kernelsOf(tokens, namespaceScope(tokens)).filter(({ bounds }) => bounds !== undefined);
   return new Map(kernels.map(({ name, open }) => [name, open]));

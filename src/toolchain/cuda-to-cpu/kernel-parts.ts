@@ -1,23 +1,23 @@
-// A kernel as it is cut at its barriers: parts between two of them, and the loops and branches around.
+// The structure of a kernel after loop fission: the parts between barriers, and the loops and branches around them.
 import type { Declarator, Statement } from '../cuda-parser/statements.js';
 
-/** What a local variable is to the parts of the kernel. */
+/** How the parts of the kernel use a local variable. */
 export type Role =
-  /** Used in one part only: stays where it is. */
+  /** Used in one part only: its declaration stays there. */
   | 'local'
-  /** The same for all threads, and never assigned: declared once, outside the loops over threads. */
+  /** The same for all threads and never reassigned: declared once, outside the loops over threads. */
   | 'uniform'
-  /** Made of indices and parameters, and never assigned: declared anew in each part, or indexing by it could not be vectorised. */
+  /** Computed from indices and parameters, and never reassigned: repeated in each part, since a stored index does not vectorise. */
   | 'recomputed'
-  /** Outlives the part that declares it: an array with an element for each thread. */
+  /** Used after the part that declares it: an array with one element per thread. */
   | 'crossing';
 
 export interface Variable extends Declarator {
   readonly id: number;
   readonly type: string;
-  /** Of the kernel, whose threads change it: each has its own. */
+  /** A parameter of the kernel that threads assign: each thread has a copy. */
   readonly isParameter: boolean;
-  /** Of a type that is none of the language's and CUDA's, so that it may have constructors and an assignment. */
+  /** Whether its type may be a class with constructors and an assignment operator. */
   readonly isObject: boolean;
   role: Role;
   readonly declaredIn: Part;
@@ -28,10 +28,10 @@ export interface Part {
   readonly kind: 'part';
   readonly statements: Statement[];
 }
-/** A statement around barriers. */
+/** A statement that contains barriers. */
 export interface Around {
   readonly kind: 'around';
-  /** `for (...)`, `if (...)`, or nothing for a block. */
+  /** `for (...)`, `if (...)`, or empty for a block. */
   readonly head: string;
   readonly bodies: readonly List[];
 }

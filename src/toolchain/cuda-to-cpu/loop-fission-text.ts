@@ -1,23 +1,23 @@
-// The text of a kernel that was cut at its barriers (loop-fission.ts): loops over the threads of the block, one after the other.
+// Emits a kernel after loop fission (loop-fission.ts): a sequence of loops over the threads of the block.
 import { editedSlice, type Edit } from '../cuda-parser/source-edits.js';
 import type { Statement } from '../cuda-parser/statements.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 import type { List, Part, Variable } from './kernel-parts.js';
 
-/** Variables with a value for each thread that are on the stack: 64 KiB of it, where a thread may have 128 in all. */
+/** Most per-thread variables that are kept on the stack: they take 64 KiB of it, half of what a thread may use. */
 const MOST_ON_STACK = 8;
 const SCALAR = /^(?:(?:const|unsigned|signed|long|short|int|char|float|double|bool|size_t|u?int(?:8|16|32|64)_t)(?: |$))+$/;
 
 export class CutText {
   readonly #source: string;
   readonly #tokens: readonly Token[];
-  /** Sorted, and none in another. */
+  /** Sorted and not nested. */
   readonly #edits: readonly Edit[];
   readonly #declared: readonly Variable[];
   readonly #onStack: ReadonlySet<number>;
   readonly #tiles: ReadonlySet<string>;
 
-  /** `tiles`: shared memory of a kernel whose loops over rows may be of known length. */
+  /** `tiles`: shared memory of a kernel whose loops over rows may have a known length. */
   constructor(source: string, tokens: readonly Token[], edits: readonly Edit[], declared: readonly Variable[], tiles: ReadonlySet<string>) {
     this.#tiles = tiles;
     this.#source = source;
@@ -30,7 +30,7 @@ export class CutText {
     this.#onStack = new Set(small.slice(0, MOST_ON_STACK).map(({ id }) => id));
   }
 
-  /** What stands in the braces of the kernel. */
+  /** The content of the kernel's braces. */
   of(list: List): string {
     let text = list.shared.join('');
     for (const variable of list.variables.values()) {
@@ -51,7 +51,7 @@ export class CutText {
     return `${typedef}static thread_local mr_of_threads<mr_type_${id}> mr_storage_${id};\nauto& mr_values_${id} = *mr_kept(&mr_storage_${id});\n`;
   }
 
-  /** An object begins where it is kept: its constructor may keep the address, and an assignment is not a constructor. */
+  /** An object is constructed in its array element: its constructor may store the address, and assignment is not construction. */
   #begin({ id, name, isObject }: Variable, value: string): string {
     if (value === '') return `mr_begin(${name});\n`;
     return isObject
@@ -64,7 +64,7 @@ export class CutText {
   }
 
   #part(part: Part, list: List): string {
-    // Unrolled, what one part keeps in a tile stays in registers for the next; the others would only take long to compile.
+    // Unrolled rows keep a part's tile in registers for the next part. Other parts would only take longer to compile.
     const rows = this.#tiles.size > 0 && !this.#usesTile(part) ? '\n#pragma GCC unroll 1\n' : '';
     let text = `for (int mr_z = 0; mr_z < blockDim.z.value; ++mr_z)
 ${rows}for (int mr_y = 0; mr_y < blockDim.y.value; ++mr_y)
@@ -103,19 +103,19 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
   }
 }
 
-/** The declaration of what does not change. If it does after all, it does not compile, and coroutines are made of the threads. */
+/** Declares a variable as const. If it changes after all, compilation fails, and the kernel becomes coroutines. */
 function fixed({ name, type, prefix }: Variable): string {
   const isSaid = prefix === '' ? /\bconst\b/.test(type) : prefix.endsWith('const');
   return isSaid ? `${type} ${prefix} ${name}` : `${type} ${prefix} const ${name}`;
 }
 
-/** What a parameter is to each thread when the kernel begins. */
+/** Initialises each thread's copy of a parameter when the kernel begins. */
 function begin({ id, name, isParameter }: Variable): string {
   const threads = 'blockDim.x.value * blockDim.y.value * blockDim.z.value';
   return isParameter ? `for (int mr_n = 0; mr_n < ${threads}; ++mr_n) mr_values_${id}.of[mr_n] = ${name};\n` : '';
 }
 
-/** The variable that a name means in a list. */
+/** The variable that a name refers to in a list. */
 export function find(name: string, list: List | undefined): Variable | undefined {
   for (let at = list; at !== undefined; at = at.outer) {
     const found = at.variables.get(name);

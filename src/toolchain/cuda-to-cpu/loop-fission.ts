@@ -1,9 +1,8 @@
-// A kernel of a CUDA text, cut at its barriers: what stands between two of them becomes a loop over the threads of the
-// block, which the compiler vectorises, and a barrier is the end of one loop and the start of the next.
+// Loop fission: splits a kernel at its barriers. The statements between two barriers become a loop over the threads of the block, which the
+// compiler vectorises; a barrier is the end of one loop and the start of the next.
 //
-// Only where it is sure to be the same: barriers in the kernel's own body, none behind a return, and every loop and
-// branch around one decided by what all threads of a block share, so that it may be decided once. Whatever is not
-// understood leaves the kernel to coroutines (coroutines.ts).
+// Applies only where the result is proven to be the same: barriers in the kernel's own body, none after a return, and uniform conditions
+// for every loop and branch around one, so that they can be evaluated once. Any other kernel becomes coroutines (coroutines.ts).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import type { FunctionText } from '../cuda-parser/functions.js';
@@ -18,17 +17,17 @@ import { atomicsOn, sharedBy, sharedIn, withoutSpecifiers, type SharedVariable }
 import { declarationOf, statementsOf, type Statement } from '../cuda-parser/statements.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 
-/** Thrown by what is not understood; never leaves this file. */
+/** Thrown for code that is not understood; caught in this file. */
 class NotUnderstood extends Error {}
 
 const FORBIDDEN: ReadonlySet<string> = new Set(
   'return goto switch asm __asm__ try throw static struct class union enum typedef using template operator co_await'.split(' '),
 );
 const INDICES: ReadonlySet<string> = new Set(['blockIdx', 'blockDim', 'gridDim', 'warpSize']);
-/** A loop of so few rounds is unrolled where it stands. */
+/** A loop of at most this many iterations is unrolled in place. */
 const MOST_UNTURNED_ROUNDS = 8;
 
-/** The kernel as a function of whole blocks (whole_blocks.h), or undefined. */
+/** The kernel as a function of whole blocks (whole_blocks.h); undefined if it cannot be split. */
 export function cutKernel(source: string, tokens: readonly Token[], fn: FunctionText): string | undefined {
   try {
     return new Cutter(source, tokens, fn).text();
@@ -44,13 +43,13 @@ class Cutter {
   readonly #fn: FunctionText;
   readonly #body: BodyText;
   readonly #params: ReadonlySet<string>;
-  /** Constants of the text. */
+  /** Constants of the source. */
   readonly #constants: Constants;
   readonly #shared: ReadonlyMap<string, SharedVariable>;
-  /** Tokens of atomic functions that work on shared memory. */
+  /** Tokens of atomic functions that operate on shared memory. */
   readonly #atomics: readonly number[];
   readonly #declared: Variable[] = [];
-  /** Variables of loops around barriers. */
+  /** Counters of loops around barriers. */
   readonly #counters = new Set<string>();
   #barriers = 0;
 
@@ -74,7 +73,7 @@ class Cutter {
     const statements = statementsOf(this.#tokens, bodyOpen + 1, bodyEnd - 1);
     this.#require(statements !== undefined);
     const list = this.#read(statements, undefined);
-    // Every one of them was found as a statement of its own.
+    // Every barrier must be a statement that was found.
     this.#require(this.#barriers === body.filter(({ text }) => text === '__syncthreads').length);
     this.#assignRoles(list);
     const params = this.#slice(open + 1, close - 1);
@@ -104,8 +103,8 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
   }
 
   /**
-   * The shape of the blocks that a kernel is most likely launched in, rows first: that of a tile in its shared memory, whose
-   * rows may have one more element against bank conflicts. A loop over rows of known length is a third faster.
+   * The most likely block shape for this kernel, rows first: that of a tile in its shared memory, whose rows may have one extra element
+   * against bank conflicts. Loops over rows of a known length run a third faster.
    */
   #tile(): readonly [string, string] | undefined {
     const isOfRows = this.#tokens
@@ -156,7 +155,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     return list;
   }
 
-  /** Parameters that threads change are variables of theirs. */
+  /** Parameters that threads assign become per-thread variables. */
   #takeParameters(list: List): void {
     const { open, close, bodyOpen, bodyEnd } = this.#fn;
     let from = open + 1;
@@ -214,9 +213,9 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     else this.#require(!['break', 'continue'].includes(this.#tokens[one.from]!.text));
   }
 
-  /** On the stack, where the kernel's own braces hold it: what no other address leads to can stay in registers. */
+  /** Memory that the kernel's outermost block declares goes on the stack: without other aliases, it can stay in registers. */
   #sharedText({ from, to }: Statement, isOutermost: boolean): string {
-    // It moves in front of all others: what its size says must not mean one of them.
+    // The declaration moves to the front, so its size must not use a name declared before it.
     for (let i = from; i < to; i++) {
       const { kind, text } = this.#tokens[i]!;
       this.#require(kind !== 'name' || !this.#isDeclaredBefore(text, from));
@@ -248,8 +247,8 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
   }
 
   /**
-   * A loop that all threads go through alike, without a barrier, around the loop over the threads: where what it does in a
-   * round reads and writes memory, threads side by side are there element by element.
+   * Interchanges a uniform loop without barriers and the loop over the threads: if its body accesses memory, adjacent threads then access
+   * adjacent elements.
    */
   #turned(one: Statement, list: List): Around | undefined {
     if (one.kind !== 'for' || (roundsOf(this.#tokens, one.from, this.#constants) ?? Infinity) <= MOST_UNTURNED_ROUNDS) return undefined;
@@ -257,7 +256,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     const counters = [...this.#counters];
     for (let i = one.from; i <= one.to; i++) {
       const role = this.#body.isMember(i) ? undefined : find(this.#tokens[i]!.text, list)?.role;
-      // What a thread adds up stays in a register.
+      // A per-thread accumulator stays in a register without the interchange.
       if (role !== undefined && role !== 'uniform' && role !== 'recomputed') return undefined;
     }
     try {
@@ -292,7 +291,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
       this.#require(prefix === '' && suffix === '' && initializer !== undefined);
       this.#require(this.#isMadeOf(initializer.from, initializer.to, list, false));
       this.#require(!this.#counters.has(name) && !this.#isKnown(name, list) && !this.#params.has(name));
-      // In the body it is left alone.
+      // The loop's body must not assign the counter.
       this.#require(!this.#body.isAssigned(name, to + 2, one.to));
     }
     for (const name of names) this.#counters.add(name);
@@ -319,7 +318,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
       this.#require(!this.#isKnown(name, list) && !this.#params.has(name) && !this.#counters.has(name) && !INDICES.has(name));
       const isFixed =
         suffix === '' && !prefix.includes('&') && initializer !== undefined && !this.#body.isAssigned(name, bodyOpen, bodyEnd);
-      // Nothing before it may have meant another of its name, outside the kernel.
+      // No earlier code may refer to a global variable of the same name.
       this.#require(this.#isDeclaredFirst(name));
       let role: Role = 'local';
       if (isFixed && this.#isMadeOf(initializer.from, initializer.to, list, false)) role = 'uniform';
@@ -339,7 +338,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     }
   }
 
-  /** Whether the tokens compute with nothing but what does not change; `ofThreads`: with the index of the thread too. */
+  /** Whether the tokens use only unchanging values; with `ofThreads`, also the thread's index. */
   #isMadeOf(from: number, to: number, list: List, ofThreads: boolean, mayAssign = false): boolean {
     const isFixed = (at: number): boolean => {
       const { text } = this.#tokens[at]!;
@@ -356,7 +355,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     this.#noteUses(list);
     for (const variable of this.#declared) {
       const isShort = variable.usedIn.size === 1;
-      // What may be pointed to is kept, whoever points to it.
+      // A variable whose address may be taken keeps its storage.
       const isKept = variable.suffix !== '' || this.#body.isExposed(variable.name);
       if (variable.role !== 'local' || (isShort && !isKept)) continue;
       variable.role = 'crossing';

@@ -1,8 +1,8 @@
-// The parameters of a kernel, from its tokens.
+// Reads the parameters of a kernel from its tokens.
 import type { FunctionText } from '../cuda-parser/functions.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 
-/** Their names in order; undefined where one is not understood: a reference, an array, one without a name. */
+/** Their names in order; undefined when one is a reference, an array or unnamed. */
 export function parameterNames(tokens: readonly Token[], { open, close }: FunctionText): string[] | undefined {
   const names: string[] = [];
   if (close === open + 1) return names;

@@ -1,5 +1,5 @@
-// Whether an expression of a kernel computes with nothing but what does not change, from its tokens. It says no where it
-// does not know.
+// Decides, by tokens, whether an expression of a kernel depends only on unchanging values. The answer is no when the expression is not
+// understood.
 import type { BodyText } from '../cuda-parser/variable-changes.js';
 
 import { opening, type Token } from '../cuda-parser/tokenizer.js';
@@ -7,10 +7,10 @@ import { opening, type Token } from '../cuda-parser/tokenizer.js';
 const TYPES: ReadonlySet<string> = new Set(
   'int unsigned signed long short char float double bool size_t const int32_t uint32_t int64_t uint64_t'.split(' '),
 );
-/** Functions that read nothing, casts, and values. */
+/** Functions that access no memory, casts and literals. */
 const PURE_WORDS: ReadonlySet<string> = new Set(['static_cast', 'min', 'max', 'true', 'false']);
 
-/** `isFixed` says of the token of a name, no type and no member, whether it stands for what does not change. */
+/** `isFixed` tells whether the name at a token (not a type or member) has an unchanging value. */
 export function isPure(
   tokens: readonly Token[],
   body: BodyText,
@@ -42,13 +42,13 @@ export function isPure(
     const variable = body.variableAt(i);
     if (variable === undefined && (TYPES.has(text) || PURE_WORDS.has(text)) && !body.isOfText(text)) continue;
     if (!isFixed(i) || next.text === '(') return false;
-    // Operators of an object, and what its members are, are the text's.
+    // The source defines an object's operators and members.
     if (variable !== undefined && !/^(?:plain|pointer|vector)$/.test(variable.kind) && !variable.isInferred) return false;
   }
   return true;
 }
 
-/** `(const float)`: what follows is no second operand. */
+/** Matches `(const float)`: the token after it begins the same operand. */
 function endsCast(tokens: readonly Token[], close: number): boolean {
   if (tokens[close]!.text !== ')') return false;
   const open = opening(tokens, close);

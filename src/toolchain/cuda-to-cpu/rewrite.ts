@@ -1,28 +1,28 @@
-// The changes that a CUDA text needs before a C++ compiler takes it for the CPU device. Line numbers stay.
+// Rewrites CUDA C++ source so that a C++ compiler accepts it for the CPU device. Line numbers stay the same.
 import { applyEdits, type Edit, type EditedText } from '../cuda-parser/source-edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { sharedAtomics } from './shared-memory.js';
 
-/** One `__global__ ... name(params)`, declared or defined. Token indices. */
+/** One `__global__ ... name(params)`, declaration or definition, as token indices. */
 export interface KernelText {
   readonly name: string;
-  /** Where its declaration begins. */
+  /** The first token of its declaration. */
   readonly first: number;
   readonly open: number;
   readonly close: number;
-  /** The parentheses of its `__launch_bounds__`, if it has them. */
+  /** The parentheses of its `__launch_bounds__`, if any. */
   readonly bounds: readonly [open: number, close: number] | undefined;
-  /** Of the body; 0 for a declaration. */
+  /** The closing brace of the body; 0 for a declaration. */
   readonly bodyEnd: number;
 }
 
-/** Ends of declarations. */
+/** Tokens that end a declaration. */
 const ENDS: ReadonlySet<string> = new Set([';', '{', '}']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
 /** In the order of the shim's launch.h. */
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
 
-/** Every kernel at namespace scope, templates left out: they are instantiated by others and never launched by name. */
+/** Every kernel at namespace scope except templates, which other code instantiates and which no launch names. */
 export function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[]): KernelText[] {
   const kernels: KernelText[] = [];
   let first = 0;
@@ -55,7 +55,7 @@ export function kernelNames(source: string): string[] {
   return [...new Set(kernelsOf(tokens, namespaceScope(tokens)).map(({ name }) => name))];
 }
 
-/** What C++ calls each kernel at the end of the text: its name, and before that the namespaces that it stands in. */
+/** Each kernel's C++ name at the end of the source, qualified with its namespaces. */
 export function kernelPaths(tokens: readonly Token[]): Map<string, string> {
   const isOutside = namespaceScope(tokens);
   const paths = new Map<string, string>();
@@ -71,7 +71,7 @@ export function kernelPaths(tokens: readonly Token[]): Map<string, string> {
   return paths;
 }
 
-/** `a::b::` of `namespace a::b {`, nothing of any other brace. */
+/** `a::b::` for `namespace a::b {`; empty for any other brace. */
 function namespaceAt(tokens: readonly Token[], brace: number): string {
   let from = brace;
   while (from > 0 && (tokens[from - 1]!.text === ':' || tokens[from - 1]!.kind === 'name') && tokens[from - 1]!.text !== 'namespace')
@@ -81,7 +81,7 @@ function namespaceAt(tokens: readonly Token[], brace: number): string {
   return `${words.filter((word) => word !== 'inline').join('')}::`;
 }
 
-/** The text with indices, dynamic shared memory, and `others` written in. */
+/** Rewrites indices and dynamic shared memory, and applies `others`. */
 export function rewriteForCpu(
   source: string,
   tokens: readonly Token[] = tokenize(source).tokens,
@@ -89,12 +89,12 @@ export function rewriteForCpu(
 ): EditedText {
   const isOutside = namespaceScope(tokens);
   const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside), ...sharedAtomics(tokens)];
-  // Not where a whole kernel is written anew.
+  // `others` replace whole kernels, whose own edits are dropped.
   const isFree = (edit: Edit): boolean => !others.some(({ start, end }) => edit.start > start && edit.end < end);
   return applyEdits(source, tokens, [...exportBounds(source, tokens, isOutside), ...others, ...own.filter(isFree)]);
 }
 
-/** Says before a kernel how many threads its blocks have at most. There the names of its `__launch_bounds__` mean what they mean in it. */
+/** Exports a kernel's largest block size, before the kernel, where names in its `__launch_bounds__` have the same meaning. */
 function exportBounds(source: string, tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
   const told = new Set<string>();
   return kernelsOf(tokens, isOutside).flatMap(({ name, first, bounds }) => {
@@ -106,7 +106,7 @@ function exportBounds(source: string, tokens: readonly Token[], isOutside: reado
   });
 }
 
-/** On one line. */
+/** The argument's source on one line. */
 function firstArgument(source: string, tokens: readonly Token[], [open, close]: readonly [number, number]): string {
   let end = open + 1;
   while (end < close && tokens[end]!.text !== ',') end = tokens[end]!.text === '(' ? closing(tokens, end) + 1 : end + 1;
@@ -117,8 +117,8 @@ function firstArgument(source: string, tokens: readonly Token[], [open, close]: 
 }
 
 /**
- * Indices as parameters in front of a kernel's own (index.h of the shim says why). Not where the body has a scope that
- * sees global names and no parameters: a class, or a lambda that does not capture them.
+ * Passes the indices as parameters before a kernel's own (see the shim's index.h). Not for a body with a scope that sees globals but no
+ * parameters: a class, or a lambda that does not capture them.
  */
 function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
   const kernels = kernelsOf(tokens, isOutside);
@@ -137,7 +137,7 @@ function hasInnerScope(body: readonly Token[]): boolean {
   return body.some(({ text }, i) => text === 'struct' || text === 'class' || text === 'union' || (text === '[' && !capturesAll(body, i)));
 }
 
-/** Whether the bracket is a subscript's or an attribute's, or a lambda's that has all names of the kernel. */
+/** Whether the bracket belongs to a subscript or an attribute, or to a lambda that captures everything. */
 function capturesAll(body: readonly Token[], open: number): boolean {
   const before = body[open - 1];
   if (before === undefined || ')]['.includes(before.text) || (before.kind === 'name' && !/^(?:return|case|else|do)$/.test(before.text)))
@@ -147,8 +147,8 @@ function capturesAll(body: readonly Token[], open: number): boolean {
 }
 
 /**
- * `extern __shared__ T name[];` as C++ that compiles: a pointer to the launch's dynamic shared memory. Inside a function
- * it is a real pointer; outside, where nothing runs yet, an object that converts to one.
+ * Rewrites `extern __shared__ T name[];` as valid C++ that refers to the launch's dynamic shared memory: inside a function a pointer, at
+ * namespace scope an object that converts to one.
  */
 function dynamicShared(source: string, tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {
   const edits: Edit[] = [];
@@ -159,7 +159,7 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
     if (last >= tokens.length) break;
     const declaration = tokens.slice(i, last);
     const bracket = declaration.findIndex((token) => token.text === '[');
-    // What it declares besides has been looked at.
+    // Earlier declarations have been processed.
     const next = declaration.findLastIndex((token) => token.text === 'extern');
     if (bracket < 1 || !declaration.some((token) => token.text === '__shared__')) {
       i += Math.max(next, 0);

@@ -1,5 +1,5 @@
-// Shared memory of a CUDA text's functions, from its tokens: what is declared, and which atomic functions work on it. Those
-// need no atomic instruction: a block never leaves its thread of the pool (block_atomics.h of the shim).
+// Finds, by tokens, the shared memory that functions declare, and the atomic functions that operate on it. Those need no atomic
+// instruction, because a block never leaves its pool thread (the shim's block_atomics.h).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { functionsOf, type FunctionText } from '../cuda-parser/functions.js';
@@ -8,9 +8,9 @@ import { closing, type Token } from '../cuda-parser/tokenizer.js';
 
 export interface SharedVariable {
   readonly name: string;
-  /** Of an array, as they are written; none for a scalar. */
+  /** An array's extents as spelled; empty for a scalar. */
   readonly sizes: readonly string[];
-  /** Of a built-in type that is no pointer: an element of it lies in shared memory. */
+  /** Whether it has a built-in type other than a pointer, so that an element of it lies in shared memory. */
   readonly isPlain: boolean;
 }
 
@@ -18,7 +18,7 @@ const ATOMIC = /^atomic(?:Add|Sub|And|Or|Xor|Min|Max|Inc|Dec|Exch|CAS)$/;
 const PLAIN_TYPE =
   /^(?:(?:unsigned|signed|long|short|int|char|float|double|bool|size_t|u?int(?:8|16|32|64)_t|(?:u?(?:char|short|int|long|longlong)|float|double)[1-4])(?: |$))+$/;
 
-/** What the declaration in [from, to] declares; empty where it is not understood. */
+/** The variables that [from, to] declares; empty when it is not understood. */
 export function sharedBy(tokens: readonly Token[], from: number, to: number): SharedVariable[] {
   const rest = withoutSpecifiers(tokens, from, to);
   const declaration = rest.length > 0 ? declarationOf(rest, 0, rest.length - 1) : undefined;
@@ -37,7 +37,7 @@ export function sharedBy(tokens: readonly Token[], from: number, to: number): Sh
   }));
 }
 
-/** The tokens of a declaration of shared memory without the words that make it one, and without alignment. */
+/** The tokens of a shared memory declaration without storage specifiers and alignment. */
 export function withoutSpecifiers(tokens: readonly Token[], from: number, to: number): Token[] {
   const rest: Token[] = [];
   for (let i = from; i <= to; i++) {
@@ -52,7 +52,7 @@ function words(tokens: readonly Token[]): string {
   return tokens.map(({ text }) => text).join(' ');
 }
 
-/** Calls of atomic functions on the text's shared memory, as those of block scope. */
+/** Renames atomic functions on the source's shared memory to their block-scope versions. */
 export function sharedAtomics(tokens: readonly Token[]): Edit[] {
   if (!tokens.some(({ text }) => text === '__shared__') || !tokens.some(({ text }) => ATOMIC.test(text))) return [];
   const functions = functionsOf(tokens);
@@ -60,7 +60,7 @@ export function sharedAtomics(tokens: readonly Token[]): Edit[] {
   const lambdas = functions.filter(({ kind }) => kind === 'lambda');
   return functions.flatMap((fn) => {
     const isPlainFunction = fn.kind === 'function' && fn.bodyOpen >= 0 && fn.bodyEnd < tokens.length;
-    // A parameter of a lambda may have the name of what is shared.
+    // A lambda's parameter may hide the shared variable.
     if (!isPlainFunction || lambdas.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd)) return [];
     return atomicsOn(tokens, fn, sharedIn(tokens, fn))
       .filter((at) => !own.has(tokens[at]!.text))
@@ -68,7 +68,7 @@ export function sharedAtomics(tokens: readonly Token[]): Edit[] {
   });
 }
 
-/** What a function declares as shared, if nothing else of it has the name. */
+/** The shared variables of a function whose names have no other meaning in it. */
 export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string, SharedVariable> {
   const found = new Map<string, SharedVariable>();
   const body = new BodyText(tokens, fn);
@@ -87,7 +87,7 @@ export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string
   return found;
 }
 
-/** Whether the name means in the whole function what is declared in [first, last]. */
+/** Whether the name refers to the declaration in [first, last] throughout the function. */
 function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionText, name: string, first: number, last: number): boolean {
   let declaration: number | undefined;
   for (let i = fn.open + 1; i < fn.bodyEnd; i++) {
@@ -110,7 +110,7 @@ export function atomicsOn(tokens: readonly Token[], fn: FunctionText, shared: Re
   return found;
 }
 
-/** `&name[i][j],`, `&name,`, `name,` or `name + ...,` */
+/** Matches `&name[i][j],`, `&name,`, `name,` and `name + ...,`. */
 function isElement(tokens: readonly Token[], from: number, shared: ReadonlyMap<string, SharedVariable>): boolean {
   const hasAmpersand = tokens[from]!.text === '&';
   let at = hasAmpersand ? from + 1 : from;

@@ -1,22 +1,22 @@
-// Loops of a kernel that every thread goes through alike, from their tokens: g++ vectorises over the threads around such
-// a loop only when it is unrolled whole.
+// Finds, by tokens, the loops of a kernel that all threads run alike: g++ vectorises over the threads around such a loop only when it is
+// fully unrolled.
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { closingAngle } from '../cuda-parser/functions.js';
 import { closing, namespaceScope, type Token } from '../cuda-parser/tokenizer.js';
 
-/** Constants of a text by name; undefined where the value is not a number as it is written. */
+/** Constants of the source by name; undefined unless the value is a literal number. */
 export type Constants = ReadonlyMap<string, number | undefined>;
 
-/** A longer kernel is left as it is: the loops around its parts would be no longer worth the time that it takes to see where they may be. */
+/** Size limit of a kernel for this analysis: in a longer one, the gain is not worth the analysis time. */
 export const MOST_LOOPED_TOKENS = 5000;
-/** More rounds, or more code, than this are no gain. */
+/** Unrolling beyond these limits gains nothing. */
 const MOST_ROUNDS = 32;
 const MOST_TOKENS = 1500;
-/** Of a constant's type and name. */
+/** Most words of a constant's type and name. */
 const MOST_WORDS = 8;
 const HEAD = /^(?:(?:const )?(?:unsigned|int|unsigned int|size_t) )(\w+) = (\w+) ; \1 < (= )?(\w+) ; (?:\+ \+ \1|\1 \+ \+|\1 \+ = (\w+))$/;
 
-/** Those of `const int N = 16;` and `constexpr int N = 16;` at namespace scope, where nothing else there has the name. */
+/** Constants such as `const int N = 16;` and `constexpr int N = 16;` at namespace scope whose names are unique there. */
 export function constantsOf(tokens: readonly Token[]): Constants {
   const constants = new Map<string, number | undefined>();
   const isOutside = namespaceScope(tokens);
@@ -38,7 +38,7 @@ export function constantsOf(tokens: readonly Token[]): Constants {
   return constants;
 }
 
-/** How often each name is declared at namespace scope, in whichever namespace. */
+/** The number of declarations of each name at namespace scope, over all namespaces. */
 function declaredIn(tokens: readonly Token[], isOutside: readonly boolean[]): Map<string, number> {
   const times = new Map<string, number>();
   let hasValue = false;
@@ -54,11 +54,11 @@ function declaredIn(tokens: readonly Token[], isOutside: readonly boolean[]): Ma
   return times;
 }
 
-/** `#pragma GCC unroll` before the loops in [from, to] that have few rounds, their number known. It stands on a line of its own. */
+/** Inserts `#pragma GCC unroll`, on its own line, before the loops in [from, to] whose known iteration count is small. */
 export function unrollEdits(tokens: readonly Token[], from: number, to: number, constants: Constants): Edit[] {
   const edits: Edit[] = [];
   for (let i = from; i <= to; i++) {
-    // A pragma is no statement: where a branch expects one, there would be none.
+    // A pragma is not a statement, so it must not stand where a branch expects one.
     if (tokens[i]!.text !== 'for' || !';{}'.includes(tokens[i - 1]!.text)) continue;
     const rounds = roundsOf(tokens, i, constants);
     if (rounds === undefined || rounds < 2 || rounds > MOST_ROUNDS) continue;
@@ -68,7 +68,7 @@ export function unrollEdits(tokens: readonly Token[], from: number, to: number, 
   return edits;
 }
 
-/** How often `for (int k = 0; k < 16; k += 1)` goes round, and its like; undefined for any other. */
+/** The iteration count of loops such as `for (int k = 0; k < 16; k += 1)`; undefined for any other loop. */
 export function roundsOf(tokens: readonly Token[], loop: number, constants: Constants): number | undefined {
   const close = closing(tokens, loop + 1);
   if (close - loop > 20) return undefined;
@@ -80,7 +80,7 @@ export function roundsOf(tokens: readonly Token[], loop: number, constants: Cons
   return Number.isFinite(rounds) ? Math.max(0, rounds) : undefined;
 }
 
-/** Tokens of [from, to] when its loops of known rounds are unrolled. */
+/** The number of tokens in [from, to] after its loops of known length are unrolled. */
 function lengthOf(tokens: readonly Token[], from: number, to: number, constants: Constants): number {
   let length = 0;
   for (let i = from; i <= to; i++) {

@@ -1,6 +1,6 @@
-// Which functions of a CUDA text can wait for other threads: those that call a barrier or a warp primitive, and those
-// that call one of these. By name, so that overloads and templates need no types: a function that only shares its name
-// with one that waits is taken for one, which costs time and changes nothing.
+// Finds the functions of CUDA C++ source that can wait for other threads: those that call a barrier or a warp primitive, and their callers.
+// It matches by name, so overloads and templates need no types: a function that only shares its name with a waiting one counts as waiting
+// too, which costs time but does not change the result.
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
@@ -9,32 +9,32 @@ import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
-/** Of cooperative groups, in texts that name them: members, and functions of the namespace. */
+/** Member functions and functions of the namespace, for source that names cooperative groups. */
 const GROUP_CALLS = /^(?:sync|barrier_wait|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads)$/;
 
 export interface Waiting {
   readonly functions: readonly FunctionText[];
-  /** For each token, the function whose body holds it. */
+  /** For each token, the function whose body contains it. */
   readonly owner: Int32Array;
   /** Names whose calls may wait. */
   readonly names: ReadonlySet<string>;
-  /** Indices into `functions`: what becomes a coroutine. */
+  /** Indices into `functions` of those that become coroutines. */
   readonly waits: ReadonlySet<number>;
-  /** Tokens of names in calls that may wait. */
+  /** Tokens of the names in calls that may wait. */
   readonly calls: readonly number[];
 }
 
-/** Whether a text has anything that waits. Tokens after macro expansion. */
+/** Whether source contains anything that waits. The tokens are those after macro expansion. */
 export function hasWaits(tokens: readonly Token[]): boolean {
   return hasGroups(tokens) || tokens.some(({ kind, text }) => kind === 'name' && PRIMITIVES.test(text));
 }
 
-/** Whether a text names CUDA's cooperative groups. */
+/** Whether source names CUDA's cooperative groups. */
 export function hasGroups(tokens: readonly Token[]): boolean {
   return tokens.some(({ text }) => text === 'cooperative_groups');
 }
 
-/** Throws a CompileError where something waits that cannot be made a coroutine. */
+/** Throws a CompileError for code that waits and cannot become a coroutine. */
 export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting {
   const functions = functionsOf(tokens);
   const owner = owners(tokens, functions);
@@ -76,8 +76,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
 }
 
 /**
- * What the callable in the tokens [from, to] is called where it goes to: the parameter of the function that it is
- * passed to, or the variable that it is given to.
+ * The other names of the callable in [from, to]: the parameter of the function that it is passed to, or the variable that it initialises.
  */
 function passedOn(tokens: readonly Token[], functions: readonly FunctionText[], from: number, to: number): string[] {
   const before = tokens[from - 1]?.text;
@@ -149,7 +148,7 @@ function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionT
   return false;
 }
 
-/** K402. */
+/** Builds K402. */
 export function unable(spec: BuildSpec, { line, column }: Token, what: string): CompileError {
   const message = `${titleOf(spec)} ${what}. The CPU device does not support that. A CUDA device does.`;
   return compileError(spec, message, [{ code: 'K402', line, column, message }]);

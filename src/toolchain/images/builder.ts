@@ -1,7 +1,7 @@
-// From a build to an image that the device loads: the disk cache first, then a compiler.
+// Builds compiled images that the device loads: from the disk cache, else with a compiler.
 //
-// Thread: the device's worker, one builder for a device. Nothing here blocks it: compilers are child processes, or run
-// on threads of the addon. Two builds of one text at once become one.
+// Thread: the device's worker, one builder per device. Nothing here blocks the worker: compilers are child processes, or run on threads of
+// the addon. Concurrent builds of the same source share one compilation.
 import { createHash } from 'node:crypto';
 import type { Build, BuildSpec } from '../../core/channel/build.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
@@ -27,7 +27,7 @@ export type BuildTarget =
 export interface BuildResult {
   /** For `installKernel`: a cubin, or on the CPU device the UTF-8 path of a shared object. */
   readonly image: Uint8Array;
-  /** For people: 'g++ 12.2.0', or 'cache' when there is no compiler on this machine. */
+  /** Shown to users: 'g++ 12.2.0', or 'cache' when this machine has no compiler. */
   readonly compiler: string;
   readonly fromCache: boolean;
   readonly ms: number;
@@ -63,7 +63,7 @@ export class KernelBuilder {
   /** Concurrent builds of the same source share one build. */
   async #shared(spec: Build): Promise<BuildResult> {
     const startMs = performance.now();
-    // A text of the package's own has neither.
+    // Source that this package emitted needs no such checks.
     if (isWritten(spec) && spec.identity === undefined) {
       const found = tokenize(spec.source);
       refuseGone(spec, found);
@@ -79,11 +79,11 @@ export class KernelBuilder {
     return { ...(await flight), ms: performance.now() - startMs };
   }
 
-  /** Finds out what the first build needs to know, where there has been one before: then that takes some milliseconds less. */
+  /** Before the first build, looks up what it needs, if there is a cache folder. This saves it some milliseconds. */
   async prepare(): Promise<void> {
     if (!this.#cache.isThere()) return;
     if (this.#target.backend === 'cpu') cpuIdentity();
-    // Where the compiler has to be asked what it is, that is a process, beside which there is time for the rest.
+    // If the compiler must be asked for its version, that process runs in parallel with the rest.
     await Promise.all([this.#target.backend === 'cpu' ? this.#openCompiler() : undefined, packageIdentity(this.#facts)]);
   }
 
@@ -110,7 +110,7 @@ export class KernelBuilder {
     return { image: await this.#kept(name, image), compiler: compiler.label, fromCache: false };
   }
 
-  /** Looked for once; again after a failure, for the user may install one meanwhile. */
+  /** Searches once; again after a failure, because the user may have installed a compiler in between. */
   #openCompiler(): Promise<KernelCompiler> {
     this.#compiler ??= this.#findCompiler().catch((error: unknown) => {
       this.#compiler = undefined;
@@ -125,7 +125,7 @@ export class KernelBuilder {
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
 
-  /** Only the CPU device loads images from files. For CUDA, an image that cannot be kept is only built again by the next process. */
+  /** Only the CPU device needs the file. On CUDA, an image that cannot be stored is rebuilt by the next process. */
   async #kept(name: string, image: Uint8Array): Promise<Uint8Array> {
     try {
       return this.#image(await this.#cache.add(name, image));
@@ -139,24 +139,24 @@ export class KernelBuilder {
     return this.#target.backend === 'cpu' ? Buffer.from(file.path) : file.content;
   }
 
-  /** `MILLRACE_SIMD=off` has the CPU device take the CUDA text of every kernel, `always` never where there is another. */
+  /** With `MILLRACE_SIMD=off` the CPU device runs the CUDA C++ form of every kernel; with `always`, the SIMD form where there is one. */
   #simdMode(): SimdMode {
     const wish = this.#env['MILLRACE_SIMD'];
     if (this.#target.backend === 'cuda' || wish === 'off') return 'off';
     return wish === 'always' ? wish : 'auto';
   }
 
-  /** Everything that decides the image, but for the compiler. Names and line mappings do not. */
+  /** A digest of all inputs of the image except the compiler. Names and line mappings are not inputs. */
   async #sourceKey(build: Build): Promise<string> {
     const { backend } = this.#target;
     const machine = backend === 'cpu' ? cpuIdentity() : this.#target.computeCapability;
-    // What rewrites a text for the CPU device is the package's, and so is what writes one.
+    // This package rewrites sources for the CPU device and emits sources, so its identity is an input.
     const isOwn = backend === 'cpu' || !isWritten(build) || build.parameterChecks !== undefined;
     const own = isOwn ? await packageIdentity(this.#facts) : null;
     const text = isWritten(build) ? [build.identity ?? build.source, build.lanes] : [build.identity, this.#simdMode()];
     const { entry, isModule, options, fmad, isLaunching = false } = build;
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
-    // Behind the others, so that texts without checks keep their keys.
+    // Appended last, so that sources without checks keep their keys.
     if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
     return digest(JSON.stringify(parts));
   }

@@ -1,8 +1,8 @@
-// Built kernels on disk. A file is named by what it was built from, written under another name and renamed, and ends
-// with a digest of itself: a reader sees a whole, right file or none, whoever else writes, crashes or fills the disk.
+// Compiled images on disk. The file name is a digest of the inputs. A file is written under a temporary name, then renamed, and ends with a
+// digest of its content: a reader finds a complete file or none, even if other processes write, crash or fill the disk.
 //
-// When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder
-// takes its place, and the next process builds the kernels again.
+// When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder takes its
+// place, and the next process builds the kernels again.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, rmSync, utimesSync } from 'node:fs';
 import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -21,18 +21,18 @@ export interface CachedFile {
 const MAGIC: Buffer = Buffer.from('MRKERNEL');
 const DIGEST_BYTES = 32;
 const FOOTER_BYTES: number = DIGEST_BYTES + MAGIC.length;
-/** Enough for some ten thousand kernels. Beyond it the least recently used half goes. */
+/** Enough for about ten thousand kernels. Above it, the least recently used half is removed. */
 const MAX_TOTAL_BYTES = 256 << 20;
-/** Files this young are left alone: another process may be about to load them, or still be writing them. */
+/** Younger files are kept: another process may be about to load them, or may still be writing them. */
 const MIN_AGE_MS = 24 * 3600_000;
 
 export class KernelCache {
-  /** Undefined: nothing is kept. */
+  /** Undefined when images are not stored. */
   readonly #wanted: string | undefined;
   #folder: Folder | undefined;
   #isPruned = false;
 
-  /** `MILLRACE_CACHE=off` keeps nothing; `MILLRACE_CACHE_DIR` names another directory. */
+  /** `MILLRACE_CACHE=off` disables storing; `MILLRACE_CACHE_DIR` names another directory. */
   constructor(env: NodeJS.ProcessEnv = process.env) {
     this.#wanted =
       env['MILLRACE_CACHE'] === 'off'
@@ -40,23 +40,23 @@ export class KernelCache {
         : resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
   }
 
-  /** Whether what is added is there for the next process. */
+  /** Whether the next process can find what is added. */
   get isKept(): boolean {
     return this.#wanted !== undefined;
   }
 
-  /** Whether something may have been kept. */
+  /** Whether a cache folder exists. */
   isThere(): boolean {
     return this.#wanted !== undefined && existsSync(this.#wanted);
   }
 
-  /** The file of this name, if it is there and whole. A damaged one is removed. */
+  /** The file of this name, if it exists and is complete. A damaged file is removed. */
   async find(name: string): Promise<CachedFile | undefined> {
     const directory = this.#directory();
     return directory === undefined ? undefined : readWhole(join(directory, name));
   }
 
-  /** Any whole file whose name begins so: for machines that have no compiler to complete the name with. */
+  /** Any complete file whose name begins with the prefix, for machines without the compiler that completes the name. */
   async findAny(prefix: string): Promise<CachedFile | undefined> {
     const directory = this.#directory();
     const names = directory === undefined ? [] : await readdir(directory).catch(() => []);
@@ -87,12 +87,12 @@ export class KernelCache {
     } catch (error) {
       const places = `${this.#wanted} (${reason}); ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
       throw outside('There is no place for built kernels', places, [
-        'Set MILLRACE_CACHE_DIR to a folder that this user can write to, and nobody else.',
+        'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.',
       ]);
     }
   }
 
-  /** A file that `find` will not find: two of one name may be loaded at once, and the loader goes by the path. */
+  /** Writes a file that `find` does not return: two images of one name may be loaded at once, and the loader identifies them by path. */
   async addUnshared(name: string, content: Uint8Array): Promise<CachedFile> {
     const directory = temporaryFolder();
     try {
@@ -157,7 +157,7 @@ function readWhole(path: string): CachedFile | undefined {
     if (content) utimesSync(path, now, now);
     else rmSync(path, { recursive: true, force: true });
   } catch {
-    // Not ours to touch: it is there all the same.
+    // Without permission to touch or remove the file, the result is the same.
   }
   return content && { path, content };
 }

@@ -1,6 +1,5 @@
-// What was found out about this machine, kept in the cache of built kernels from one process to the next: what a compiler
-// says of itself takes a process, the identity of the package a read of all its files. Each is kept under everything that
-// it was found out from, so that nothing is ever out of date.
+// Stores facts about this machine in the image cache across processes: a compiler's version output takes a process, the package's identity
+// a read of all its files. The key of a fact includes everything that it was derived from, so a stored fact is never out of date.
 import { createHash } from 'node:crypto';
 import type { Facts } from '../base/file-stamps.js';
 import type { KernelCache } from './cache.js';
@@ -16,7 +15,7 @@ export class CachedFacts implements Facts {
     return (await this.#cache.find(nameOf(what, from)))?.content.toString();
   }
 
-  /** A cache that cannot be written to keeps nothing, which costs time. */
+  /** Without a writable cache, the next process derives the fact again. */
   async remember(what: string, from: string, found: string): Promise<void> {
     if (this.#cache.isKept) await this.#cache.add(nameOf(what, from), Buffer.from(found)).catch(() => {});
   }

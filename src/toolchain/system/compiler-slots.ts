@@ -1,9 +1,9 @@
-// Limits the compilers of the process, over all devices, to the number of cores. Builds get their turns in the order of their requests.
+// Limits the compilers of the process, over all devices, to the number of cores. Builds take turns in the order of their requests.
 import { buildHost, MOST_COMPILERS } from './exit-cleanup.js';
 
 let isOpen = false;
 const asking: (() => void)[] = [];
-/** Turns taken in this thread when there is no addon, as in unit tests. */
+/** Turns in use by this thread when there is no addon, as in unit tests. */
 let taken = 0;
 
 /** Waits for a turn, runs `work`, and passes the turn on when it has settled. */

@@ -1,5 +1,5 @@
-// Registers what this thread's builds would leave behind: process groups of compilers, and a temporary folder. The addon kills
-// and removes them when the thread ends for any reason. When a signal kills the process, the guard does it (guard-process.ts).
+// Registers what this thread's builds would leave behind: process groups of compilers, and a temporary folder. The addon kills and removes
+// them when the thread ends for any reason. If a signal kills the process, the guard does so (guard-process.ts).
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 

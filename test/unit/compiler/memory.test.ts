@@ -245,9 +245,7 @@ test('K209 and K212 what memory and atomics take', () => {
     "K209: 'shared' takes an element type, and '16' is not an element type of TypeScript kernels.
       The types are bool, i8, u8, i16, u16, f16, i32, u32, i64, u64, f32, f64."
   `);
-  expect(refused('(p, t) => { const a = t.shared("f80", 4); }')).toMatch(
-    /^K209: 'shared' takes an element type, and '"f80"' is not an element type/,
-  );
+  expect(refused('(p, t) => { const a = t.shared("f80", 4); }')).toMatch(/^K209: 'shared' takes an element type, and '"f80"' is not/);
   expect(refused('(p, t) => { const a = t.shared(f32); }')).toBe("K212: 'shared' takes 2 arguments, not 1.");
   expect(refused('(p, t) => { const a = t.sharedDynamic(f32, 4); }')).toBe("K212: 'sharedDynamic' takes 1 argument, not 2.");
   expect(refused('(p, t) => { const a = t.local(i32, 4); t.atomicAdd(a, 0, 1); }')).toMatchInlineSnapshot(`

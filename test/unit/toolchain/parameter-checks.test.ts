@@ -95,7 +95,7 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
       await expect(compiler.compile(cudaKernel('k', { x: f64 }, source).build as BuildSpec)).rejects.toThrow("The parameter 'x' (f64)");
     }
     await expect(compiler.compile(cudaKernel('k', { x: f32, y: f32 }, chosen).build as BuildSpec)).rejects.toThrow(
-      "params has 2 entries, but 'k' has another number of parameters",
+      "params has 2 entries, but 'k' has a different number of parameters",
     );
   });
 });
