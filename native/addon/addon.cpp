@@ -1,5 +1,4 @@
-// The composition root: the only place that knows every backend, and what Node calls when it loads the addon into an
-// environment.
+// The composition root: knows every backend, and initialises the addon when Node loads it into an environment.
 
 #include <node_api.h>
 
@@ -39,7 +38,7 @@ napi_value Initialize(napi_env env, napi_value exports) {
     delete environment;
     return nullptr;
   }
-  // Any of these fails when the environment is ending, at whatever place it has come to: no JavaScript runs in it then.
+  // Each of these fails when the environment is ending, at any point; no JavaScript runs in it then.
   if (napi_add_env_cleanup_hook(env, Environment::CleanUp, environment) != napi_ok) return nullptr;
   const napi_property_descriptor hash = environment->Function("protocolHash", ProtocolHash);
   const bool is_defined = napi_define_properties(env, exports, 1, &hash) == napi_ok &&

@@ -1,9 +1,9 @@
-// Arguments of the exported functions. Only this library's own JavaScript calls them, so a wrong one is a defect there:
-// it is thrown as such, with the function's name. Nothing is believed: numbers are whole and in range, and an argument
-// that is missing is a wrong one.
+// Arguments of the exported functions. Only this library's own JavaScript calls them, so a wrong argument is a defect
+// there: it throws an error with the function's name. All arguments are checked: numbers are integers in range, and a
+// missing argument is wrong.
 //
-// A Node-API call fails on any environment that is ending. That is no defect: what cannot be read counts as wrong, and
-// nobody hears what is thrown then.
+// Node-API calls fail in an environment that is ending. That is not a defect: an unreadable argument counts as wrong,
+// and no JavaScript receives the error.
 #pragma once
 
 #include <node_api.h>
@@ -31,15 +31,15 @@ class Args {
 
   [[nodiscard]] bool ok() const { return is_ok_; }
   [[nodiscard]] napi_value operator[](size_t n) const { return values_[n]; }
-  /// Only after ok().
+  /// Call only after ok().
   [[nodiscard]] Environment& self() const { return *static_cast<Environment*>(data_); }
 
   uint32_t U32(size_t n) { return static_cast<uint32_t>(Whole(n, UINT32_MAX)); }
-  /// At most `last`, the largest value of an enumeration, say.
+  /// An integer of at most `last`, such as the largest value of an enumeration.
   uint32_t UpTo(size_t n, uint64_t last) { return static_cast<uint32_t>(Whole(n, last)); }
   /// A ticket or a byte count: an integer below 2^53.
   uint64_t U53(size_t n) { return Whole(n, (uint64_t{1} << 53) - 1); }
-  /// A handle that an owner may have chosen: its generation is not 0.
+  /// A handle from an owner: its generation is not 0.
   uint32_t Handle(size_t n) {
     const uint32_t handle = U32(n);
     Require(HandleGeneration(handle) != 0);
@@ -59,7 +59,7 @@ class Args {
     return text;
   }
 
-  /// A Uint8Array's bytes, valid during the call.
+  /// The bytes of a Uint8Array, valid during the call.
   std::span<const std::byte> Bytes(size_t n) {
     napi_typedarray_type type = napi_int8_array;
     size_t length = 0;
@@ -68,15 +68,15 @@ class Args {
              type == napi_uint8_array;
     return {static_cast<const std::byte*>(data), is_ok_ ? length : 0};
   }
-  /// What the caller found of an argument.
+  /// Adds the caller's own check of an argument.
   void Require(bool condition) { is_ok_ = is_ok_ && condition; }
 
-  /// The channel that argument `n` names, if this environment is attached to it.
+  /// The channel that argument `n` names; null unless this environment is attached to it.
   [[nodiscard]] Channel* Attached(size_t n) {
     const uint32_t id = U32(n);
     return is_ok_ ? self().FindAttached(id) : nullptr;
   }
-  /// The channel that argument `n` names, if this environment opened it.
+  /// The channel that argument `n` names; null unless this environment opened it.
   [[nodiscard]] Environment::Controlled* Controlled(size_t n) {
     const uint32_t id = U32(n);
     return is_ok_ ? self().FindControlled(id) : nullptr;
@@ -90,7 +90,7 @@ class Args {
   }
 
  private:
-  /// A whole number from 0 to `last`; else 0, and the arguments are wrong. The conversions of Node-API wrap and cut.
+  /// An integer from 0 to `last`; otherwise 0, and the arguments are wrong. Node-API's own conversions wrap.
   uint64_t Whole(size_t n, uint64_t last) {
     double value = -1;
     is_ok_ = is_ok_ && napi_get_value_double(env_, values_[n], &value) == napi_ok && value >= 0 &&

@@ -13,7 +13,7 @@ namespace millrace {
 struct AllTurns {
   std::mutex mutex;
   uint32_t taken = 0;                 // Guarded by mutex.
-  std::deque<CompilerSlots*> asking;  // Guarded by mutex; contains an environment once for each turn that it waits for.
+  std::deque<CompilerSlots*> asking;  // Guarded by mutex; holds an environment once per turn that it waits for.
 
   static AllTurns& Instance() {
     static AllTurns all;

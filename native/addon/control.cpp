@@ -71,7 +71,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   };
   const std::span<std::byte> timeline = opened.timeline.bytes;
   const std::span<std::byte> arena = opened.arena.bytes;
-  // Pages beyond a buffer's own would be taken from whoever has them.
+  // Pages outside the buffer belong to other code, so they must not be replaced.
   const bool are_whole = IsWholeGrowable(env, args[2], timeline.size()) && IsWholeGrowable(env, args[3], arena_bytes);
   if (!are_whole || timeline.size() != protocol::kMaxStreams * sizeof(protocol::TimelineSlot) || max_pending == 0) {
     give_up();
@@ -104,8 +104,8 @@ napi_value DeviceInfoOf(napi_env env, napi_callback_info info) {
   return DeviceInfoValue(env, controlled->channel->info());
 }
 
-/// Begins an end of the channel; the promise is settled when its thread has ended, in which a kernel of the CPU device
-/// may be for ever. Of two that wait, the first lets go of what was held.
+/// Begins to end the channel; the promise settles when its thread has ended, which may be never while a kernel of the
+/// CPU device runs. If two ends are pending, the first releases the held memory.
 template <typename Begin>
 napi_value End(napi_env env, Environment& self, uint32_t id, Begin begin) {
   Deliveries* const deliveries = self.OpenDeliveries();
@@ -117,7 +117,7 @@ napi_value End(napi_env env, Environment& self, uint32_t id, Begin begin) {
   };
   return deliveries->Promise(env, start, [id, &self](napi_env env) {
     Registry::Instance().Remove(id);
-    // Only now does nothing native look at these bytes any more.
+    // From here on, no native code accesses these bytes.
     if (Environment::Controlled* const closed = self.FindControlled(id)) {
       for (auto& [handle, held] : closed->host) self.Release(held);
       self.Release(closed->timeline);
@@ -209,7 +209,7 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   if (controlled == nullptr) return NotControlled(env, "registerHost");
   HeldBytes held = args.self().Hold(args[2]);
   if (held.reference == nullptr) return args.Throw("registerHost");
-  // Bytes that could not be page-locked may be registered once more without; others may be in use.
+  // Memory that could not be page-locked may be registered again without; other memory may be in use.
   if (const auto known = controlled->host.find(handle); known != controlled->host.end()) {
     const bool is_same =
         known->second.bytes.data() == held.bytes.data() && known->second.bytes.size() == held.bytes.size();
@@ -218,7 +218,7 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   }
   controlled->host[handle] = held;
   const std::span<std::byte> bytes = controlled->pages->arena.Native(held.bytes);
-  // The arena stays as long as the device, and what is not shared V8 counts itself.
+  // The arena lives as long as the device, and V8 itself counts unshared memory.
   if (held.is_shared && bytes.data() == held.bytes.data()) args.self().CountShared(args[2], bytes.size());
   const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
   return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
@@ -232,7 +232,7 @@ napi_value UnregisterHost(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("unregisterHost");
   if (controlled == nullptr) return NotControlled(env, "unregisterHost");
   const Status status = controlled->channel->UnregisterHost(handle);
-  // Kept for ever when the driver would not let go: a leak is better than pages that the driver still maps.
+  // Kept forever if the driver does not unlock it: a leak is better than freeing pages that the driver maps.
   if (!status.ok()) return ThrowStatus(env, "unregisterHost", status);
   if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
     Environment& self = args.self();
@@ -258,7 +258,7 @@ napi_value Nvrtc(napi_env env, napi_callback_info) {
       .value();
 }
 
-/// What a compiler or a linker gave: `{ log, image }`, without the image where it refused.
+/// The result of a compiler or linker: `{ log, image }`, without the image if it was rejected.
 template <typename Built>
 napi_value ImageValue(napi_env env, const char* call, Result<Built>& built) {
   if (!built.ok()) return ThrowStatus(env, call, built.status());
@@ -315,7 +315,7 @@ napi_value LinkDevice(napi_env env, napi_callback_info info) {
       type != napi_uint8_array) {
     return args.Throw("linkDevice");
   }
-  // A copy: the thread that links may outlive the buffer.
+  // A copy, because the linking thread may outlive the buffer.
   const auto* bytes = static_cast<const std::byte*>(data);
   std::vector<std::byte> cubin(bytes, bytes + length);
   Deliveries* const deliveries = args.self().OpenDeliveries();

@@ -1,4 +1,4 @@
-// What a device's worker calls: opening, building, page-locking, closing. Some block; the worker is there for that.
+// Functions for a device's worker: opening, building, page-locking, closing. Some block, which the worker allows.
 #pragma once
 
 #include <node_api.h>

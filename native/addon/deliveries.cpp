@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-/// Compilers recurse; the system's default is what Node's own pool has too.
+/// Compilers recurse deeply. Threads of Node's own pool have the same stack size.
 constexpr size_t kStackBytes = size_t{8} << 20;
 
 struct Task {
@@ -21,7 +21,7 @@ void* RunTask(void* data) {
   return nullptr;
 }
 
-/// std::thread ends the process when the system gives none. 0 or an errno.
+/// Unlike std::thread, reports when the system refuses a thread. Returns 0 or an errno.
 int StartDetached(std::function<void()> run) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
@@ -42,7 +42,7 @@ std::shared_ptr<Deliveries> Deliveries::Open(napi_env env) {
   auto opened = std::make_shared<Deliveries>();
   napi_value name = nullptr;
   if (napi_create_string_utf8(env, "millrace deliveries", NAPI_AUTO_LENGTH, &name) != napi_ok) return nullptr;
-  // The function keeps this alive until Node has finalised it, after which no call is under way.
+  // The function keeps this object alive until Node finalises it, after which no call is in progress.
   auto* held = new std::shared_ptr<Deliveries>(opened);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<Deliveries>*>(data); };
   if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, held, finalize, opened.get(), CallJs,
@@ -116,7 +116,7 @@ void Deliveries::Settle(napi_env env, napi_deferred deferred, const std::functio
 
 void Deliveries::Close(std::chrono::milliseconds deadline) {
   napi_threadsafe_function function = nullptr;
-  std::vector<Function> dropped;  // Destroyed after the lock is let go of.
+  std::vector<Function> dropped;  // Destroyed after the lock is released.
   {
     std::unique_lock lock(mutex_);
     function = std::exchange(function_, nullptr);

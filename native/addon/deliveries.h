@@ -1,8 +1,8 @@
-// What threads of the addon's own hand over to an environment: functions that run on its thread, in the order in which
-// they came. The way an asynchronous call of the addon settles its promise.
+// Functions that the addon's own threads post to an environment: they run on its thread, in order. Asynchronous calls
+// of the addon settle their promises this way.
 //
-// Node's thread pool is not used: it has four threads for the whole process, file system included, and Node waits for
-// what runs there before an environment may end. A driver or a compiler may take long, and a kernel may run for ever.
+// Node's thread pool is not used: it has four threads for the whole process, including file system calls, and an
+// environment cannot end until its work there is done. A driver or compiler may take long, a kernel forever.
 #pragma once
 
 #include <node_api.h>
@@ -20,12 +20,12 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
  public:
   using Function = std::function<void(napi_env)>;
 
-  /// Thread: the environment's. Null when Node refuses, as it does while the environment ends.
+  /// Thread: the environment's. Null when Node refuses, as while the environment ends.
   static std::shared_ptr<Deliveries> Open(napi_env env);
 
-  /// A promise, and the loop held open for it. `start(settle)` begins something that calls `settle` once, from any
-  /// thread, or never if the environment ends first. `make` gives the promise's value on the environment's thread, or
-  /// null with an exception pending to reject it. A failed `start` rejects. Thread: the environment's.
+  /// A promise that keeps the event loop alive. `start(settle)` begins an operation that calls `settle` once, from any
+  /// thread, or never if the environment ends first. On the environment's thread, `make` returns the promise's value,
+  /// or null with a pending exception to reject it. A failed `start` rejects. Thread: the environment's.
   template <typename Start>
   napi_value Promise(napi_env env, Start start, std::function<napi_value(napi_env)> make) {
     napi_deferred deferred = nullptr;
@@ -37,13 +37,13 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
     });
     return promise;
   }
-  /// As Promise, of `work` on a thread of its own. `failed` is called instead when the system gives no thread.
+  /// Like Promise, for `work` on a thread of its own. Calls `failed` instead if the system refuses a thread.
   napi_value PromiseOff(napi_env env, std::function<void()> work, std::function<void()> failed,
                         std::function<napi_value(napi_env)> make);
 
-  /// Runs `function` on the environment's thread, unless it ends first. Thread: any.
+  /// Runs `function` on the environment's thread, unless that ends first. Thread: any.
   void Post(Function function);
-  /// Nothing runs any more, and what threads of PromiseOff are at is waited for until then. Thread: the environment's.
+  /// Runs no further functions, and waits until the deadline for the threads of PromiseOff. Thread: the environment's.
   void Close(std::chrono::milliseconds deadline);
 
  private:
@@ -51,7 +51,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void Hold(napi_env env);
   void Settle(napi_env env, napi_deferred deferred, const std::function<napi_value(napi_env)>& make);
 
-  uint32_t expected_ = 0;  // Promises that are not settled. Thread: the environment's.
+  uint32_t expected_ = 0;  // Unsettled promises. Thread: the environment's.
 
   std::mutex mutex_;
   std::condition_variable idle_;

@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-/// One call: the device comes first, the others of its `args` are read before it is made. What goes wrong is thrown.
+/// One call: its first argument is the device; the caller reads the others from `args`. Throws on failure.
 template <size_t N>
 class Call {
  public:
@@ -40,7 +40,7 @@ class Call {
   Args<N> args;
 
  private:
-  /// Null with an exception pending.
+  /// Null with a pending exception.
   Channel* Find() {
     if (!args.ok()) {
       args.Throw(function_);
@@ -57,7 +57,7 @@ class Call {
   uint32_t channel_;
 };
 
-/// A Uint8Array of its own.
+/// A new Uint8Array.
 napi_value HandleValue(napi_env env, const hal::IpcHandle& handle) {
   napi_value buffer = nullptr;
   napi_value view = nullptr;

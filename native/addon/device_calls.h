@@ -1,5 +1,5 @@
-// What an owner asks its device's worker, because the driver may take its time: the pool, peers, events, other
-// processes. src/core/channel/control.ts says what each is. Each may block.
+// Requests from owners to their device's worker, because the driver may block: the pool, peers, events, other
+// processes. src/core/channel/control.ts documents each one.
 #pragma once
 
 #include <node_api.h>

@@ -9,9 +9,9 @@
 namespace millrace {
 namespace {
 
-/// A kernel that runs longer than this keeps its thread and its memory when the environment ends under it.
+/// A kernel that runs longer than this after its environment ended keeps its thread and memory.
 constexpr auto kJoinDeadline = std::chrono::milliseconds(400);
-/// A compilation that runs longer than this when its environment ends is left to itself.
+/// The thread of a compilation that runs longer than this after its environment ended is detached.
 constexpr auto kCompileDeadline = std::chrono::milliseconds(2000);
 
 void AdjustExternalMemory(napi_env env, int64_t change) {
@@ -36,7 +36,7 @@ HeldBytes Environment::Hold(napi_value view) {
   if (napi_get_typedarray_info(env, view, &type, &length, &data, &buffer, &offset) != napi_ok ||
       type != napi_uint8_array)
     return held;
-  // A reference on the view keeps its memory alive, also when the memory is shared.
+  // A reference to the view keeps its memory alive, even if the memory is shared.
   if (napi_create_reference(env, view, 1, &held.reference) != napi_ok) return held;
   bool is_unshared = false;
   held.is_shared = napi_is_arraybuffer(env, buffer, &is_unshared) == napi_ok && !is_unshared;

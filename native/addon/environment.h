@@ -1,5 +1,5 @@
-// What one environment (the main thread's, or a worker's) holds of the addon. One instance each, freed by Node after
-// the clean-up hook ran; nothing of it is global.
+// The addon's state of one environment (the main thread's or a worker's). Node frees it after the clean-up hook ran; no
+// state is global.
 #pragma once
 
 #include <node_api.h>
@@ -17,14 +17,14 @@
 
 namespace millrace {
 
-/// Bytes of a JavaScript view, kept alive by a reference. A reference may die only on its own environment's thread.
+/// Bytes of a JavaScript view, kept alive by a reference. Only its environment's thread may delete the reference.
 struct HeldBytes {
   napi_ref reference = nullptr;
   std::span<std::byte> bytes;
   bool is_shared = false;
 };
 
-/// The native side of what JavaScript and a device share. Its channel keeps it too, however long its thread lives.
+/// The native mapping of memory that JavaScript and a device share. The channel keeps it too, until its thread ends.
 struct DevicePages {
   SharedPages timeline;
   SharedPages arena;
@@ -36,24 +36,24 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  /// The clean-up hook: lets go of the port, then ends the devices this environment controls, within a deadline.
+  /// The clean-up hook: closes the port, then ends the devices that this environment controls, within a deadline.
   static void CleanUp(void* environment);
 
-  /// An exported function, which finds this environment in its data.
+  /// An exported function, which receives this environment as its data.
   [[nodiscard]] napi_property_descriptor Function(const char* name, napi_callback call) {
     return {name, nullptr, call, nullptr, nullptr, nullptr, napi_enumerable, this};
   }
-  /// Made at the first call that needs it. Null when Node refuses.
+  /// Created at the first call. Null when Node refuses.
   [[nodiscard]] Deliveries* OpenDeliveries();
 
-  /// Holds the memory of a view over an ArrayBuffer or SharedArrayBuffer. Empty bytes when it is no such view.
+  /// Holds the memory of a view of an ArrayBuffer or SharedArrayBuffer. Empty bytes if `view` is neither.
   HeldBytes Hold(napi_value view);
   void Release(HeldBytes& held);
-  /// The same for memory that nobody needs any more: an ArrayBuffer is detached, which frees its memory at once and not
-  /// when V8 comes to collect the few small objects of this thread.
+  /// Releases memory that is no longer needed: detaches an ArrayBuffer, which frees its memory at once instead of at
+  /// V8's next collection of this thread.
   void Discard(HeldBytes& held);
-  /// Tells V8 how many bytes of shared memory an object of this environment keeps, until V8 has collected the object.
-  /// V8 counts only memory that is not shared, so it would see no reason to collect small objects that keep gigabytes.
+  /// Reports to V8 the shared memory that an object of this environment keeps, until V8 collects the object. V8 counts
+  /// only unshared memory, so it would not collect small objects that keep gigabytes.
   void CountShared(napi_value keeper, size_t bytes);
   [[nodiscard]] Channel* FindAttached(uint32_t channel) {
     return channel < attached.size() ? attached[channel].channel.get() : nullptr;
@@ -71,7 +71,7 @@ class Environment {
     std::unordered_map<uint32_t, HeldBytes> host;  // By handle.
   };
 
-  /// Null when the device was not opened by this thread.
+  /// Null if this thread did not open the device.
   [[nodiscard]] Controlled* FindControlled(uint32_t channel) {
     const auto found = controlled.find(channel);
     return found == controlled.end() ? nullptr : &found->second;
@@ -85,7 +85,7 @@ class Environment {
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
 };
 
-/// Throws that the device was not opened by this thread, and returns null.
+/// Throws that this thread did not open the device, and returns null.
 napi_value NotControlled(napi_env env, const char* function);
 
 }  // namespace millrace

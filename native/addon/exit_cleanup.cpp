@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-/// A killed process ends within microseconds, unless it waits inside the kernel, as for a hung file system.
+/// A killed process ends within microseconds, unless it waits inside the kernel, for example for a hung file system.
 constexpr auto kDeadline = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::microseconds(200);
 
@@ -86,10 +86,10 @@ void ExitCleanup::EndGroups() {
   for (const pid_t pid : groups_) {
     if (!IsOurChild(pid)) continue;
     kill(-pid, SIGKILL);
-    // Node has closed the handle that would have waited for the child. Without this wait it would stay a zombie until
-    // the process ends.
+    // Node has closed the handle that would have reaped the child. Without this wait it would stay a zombie until the
+    // process ends.
     Await([pid] { return waitpid(pid, nullptr, WNOHANG) != 0; });
-    // The other processes of the group are not children of this process. They must be gone before their folder is
+    // The other processes of the group are not children of this process. They must have ended before their folder is
     // removed.
     Await([pid] { return kill(-pid, 0) != 0; });
   }

@@ -25,7 +25,7 @@ class ExitCleanup {
 
   void EndGroups();
 
-  std::set<pid_t> groups_;  // By the child that leads each.
+  std::set<pid_t> groups_;  // By the child that leads each group.
   std::set<std::string> folders_;
 };
 

@@ -61,7 +61,7 @@ napi_value Attach(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("attach");
   Environment& self = args.self();
   if (self.FindAttached(id) == nullptr) {
-    // Ids of channels that there are follow each other, so the list stays short.
+    // Ids of open channels are consecutive, so the list stays short.
     std::shared_ptr<Channel> found = Registry::Instance().Find(id);
     if (found == nullptr) return ClosedChannel(env, "attach");
     if (id >= self.attached.size()) self.attached.resize(id + 1);
@@ -84,7 +84,7 @@ napi_value Detach(napi_env env, napi_callback_info info) {
 napi_value CountShared(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   const uint64_t bytes = args.U53(1);
-  // More than there is would have V8 collect at every turn.
+  // A number above the actual size would make V8 collect at every turn.
   napi_value length = nullptr;
   double most = 0;
   args.Require(args.ok() && napi_get_named_property(env, args[0], "byteLength", &length) == napi_ok &&
@@ -146,7 +146,7 @@ napi_value LastTicket(napi_env env, napi_callback_info info) {
   return NumberValue(env, static_cast<double>(channel->LastTicket(stream)));
 }
 
-/// The hot path: no object is made, nothing is thrown.
+/// The hot path: creates no object and throws nothing.
 napi_value Submit(napi_env env, napi_callback_info info) {
   size_t count = 2;
   napi_value argv[2] = {};
@@ -267,12 +267,12 @@ napi_value ReleaseHold(napi_env env, napi_callback_info info) {
   const uint32_t stream = args.U32(1);
   const uint64_t ticket = args.U53(2);
   if (!args.ok()) return args.Throw("releaseHold");
-  // A device that is gone holds nobody.
+  // A closed device has no held streams.
   if (channel != nullptr) channel->ReleaseHold(stream, ticket);
   return nullptr;
 }
 
-/// A bigint, or undefined when there is nothing.
+/// A bigint, or undefined for no address.
 napi_value AddressValue(napi_env env, std::optional<uint64_t> address) {
   napi_value value = nullptr;
   return address && napi_create_bigint_uint64(env, *address, &value) == napi_ok ? value : Undefined(env);

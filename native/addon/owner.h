@@ -1,4 +1,4 @@
-// What an owner calls: submission, waiting, failures. Raw Node-API, because a call costs less than the wrapper would.
+// Functions for an owner: submission, waiting, failures. Plain Node-API, as the C++ wrapper costs time.
 #pragma once
 
 #include <node_api.h>

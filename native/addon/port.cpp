@@ -8,7 +8,7 @@ std::shared_ptr<Port> Port::Open(napi_env env, napi_value on_wake) {
   auto port = std::make_shared<Port>();
   napi_value name;
   if (napi_create_string_utf8(env, "millrace port", NAPI_AUTO_LENGTH, &name) != napi_ok) return nullptr;
-  // The function keeps its port alive until Node has finalised it, after which no call is under way.
+  // The function keeps its port alive until Node finalises it, after which no call is in progress.
   auto* held = new std::shared_ptr<Port>(port);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<Port>*>(data); };
   if (napi_create_threadsafe_function(env, on_wake, nullptr, name, 0, 1, held, finalize, port.get(), CallJs,
@@ -21,8 +21,8 @@ std::shared_ptr<Port> Port::Open(napi_env env, napi_value on_wake) {
 }
 
 void Port::Ring() noexcept {
-  // The caller stored what JavaScript will look at. This fence and the store in CallJs see to it that either the
-  // exchange finds the flag lowered or JavaScript finds what was stored.
+  // The caller stores data, then fences, then exchanges the flag; CallJs clears the flag, then loads. So either the
+  // exchange sees the flag cleared, or JavaScript sees the data.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (is_rung_.exchange(true, std::memory_order_acq_rel)) return;
   std::lock_guard lock(mutex_);
@@ -30,13 +30,13 @@ void Port::Ring() noexcept {
 }
 
 void Port::CallJs(napi_env env, napi_value on_wake, void* context, void*) {
-  // Lowered before JavaScript looks at the words, so that what is written while it looks rings again. Sequentially
-  // consistent: a later load must not overtake this store, or a ring that still found the flag raised would be lost.
+  // Cleared before JavaScript reads the words, so that later writes ring again. Sequentially consistent, because a
+  // later load must not move before this store: a ring that still saw the flag set would be lost.
   static_cast<Port*>(context)->is_rung_.store(false, std::memory_order_seq_cst);
   if (env == nullptr) return;
   napi_value undefined;
   if (napi_get_undefined(env, &undefined) != napi_ok) return;
-  // A pending exception of the callback is Node's to report.
+  // Node reports a pending exception of the callback.
   napi_call_function(env, undefined, on_wake, 0, nullptr, nullptr);
 }
 

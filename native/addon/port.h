@@ -1,9 +1,9 @@
-// The way progress reaches an owner: one thread-safe function per environment, rung at most once until it was heard.
+// Notifies an owner of progress: one thread-safe function per environment, called at most once until JavaScript ran.
 //
-// Rules, each of which was a crash once somewhere:
+// Rules, each of which prevents a crash that occurred:
 //  1. The thread-safe function is called under a mutex with an alive flag, because native threads outlive environments.
-//  2. It is let go of from the environment's clean-up hook, never from a destructor.
-//  3. It is unreferenced at once; only an owner with waiters keeps the process alive.
+//  2. The environment's clean-up hook releases it, never a destructor.
+//  3. It is unreferenced at once; only an owner with pending waits keeps the process alive.
 #pragma once
 
 #include <node_api.h>
@@ -23,9 +23,9 @@ class Port final : public WakeTarget {
 
   /// Calls `on_wake` on the environment's thread, once for any number of rings. Thread: any.
   void Ring() noexcept override;
-  /// Keeps the environment's loop alive, or lets it go. Thread: the environment's.
+  /// Keeps the environment's event loop alive, or stops doing so. Thread: the environment's.
   void Ref(napi_env env, bool on);
-  /// No ring reaches JavaScript afterwards. Thread: the environment's.
+  /// Afterwards no ring reaches JavaScript. Thread: the environment's.
   void Close();
 
  private:

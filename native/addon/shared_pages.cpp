@@ -35,7 +35,7 @@ SharedPages SharedPages::Map(std::byte* start, size_t used, size_t reserved) {
   }
   if (native != MAP_FAILED) {
     std::memcpy(native, start, used);
-    // Replaced in one step, so that no address is ever without a page.
+    // Replaced by a single call, so that every address always has a page.
     const bool is_replaced =
         mmap(start, reserved, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED &&
         mprotect(start, used, PROT_READ | PROT_WRITE) == 0;

@@ -1,12 +1,12 @@
 // Memory that JavaScript and native threads share, and that outlives JavaScript.
 //
-// Node 20 gives no way to keep a SharedArrayBuffer's memory beyond the environments that refer to it. When an owner and
-// its device's worker are terminated together, both let go, while a kernel that cannot be stopped still runs and will
-// report its end. So the pages of the buffer are replaced by those of an anonymous file that native code maps a second
-// time: JavaScript uses its own addresses, native code only the second ones. V8 unmaps the first when it likes; the
-// second go with the last who uses the channel, its own thread included.
+// In Node 20, a SharedArrayBuffer's memory cannot outlive the environments that refer to it. If an owner and its
+// device's worker are terminated together, both release it, while a kernel that cannot be stopped still runs and will
+// report its end. So the buffer's pages are replaced by those of an anonymous file, which native code maps a second
+// time: JavaScript uses its own addresses, native code only the second ones. V8 unmaps the first at any time; the
+// second mapping lives as long as the channel's last user, including its own thread.
 //
-// This needs buffers that start on a page and own their pages to the end, which growable ones do.
+// The buffers must start on a page boundary and own all their pages, which growable ones do.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ class SharedPages {
   SharedPages() = default;
   SharedPages(SharedPages&& other) noexcept;
   SharedPages& operator=(SharedPages&& other) noexcept;
-  /// Unmaps the native side.
+  /// Unmaps the native mapping.
   ~SharedPages();
 
-  /// Takes over `reserved` bytes from `start`, of which the first `used` may be read and written now; V8 makes the
-  /// others usable as the buffer grows. What the used ones hold is kept. Where the system refuses, native code uses
-  /// JavaScript's addresses. Thread: control, before anybody else has seen the buffer.
+  /// Takes over `reserved` bytes from `start`, of which the first `used` are accessible now; V8 makes the others
+  /// accessible as the buffer grows. Keeps the content of the used bytes. If the system refuses, native code uses
+  /// JavaScript's addresses. Thread: control, before other code has seen the buffer.
   static SharedPages Map(std::byte* start, size_t used, size_t reserved);
 
-  /// The native side of memory of the buffer; other memory as it is.
+  /// The native addresses of the buffer's memory; other memory unchanged.
   [[nodiscard]] std::span<std::byte> Native(std::span<std::byte> bytes) const;
 
  private:

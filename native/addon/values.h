@@ -11,7 +11,7 @@
 
 namespace millrace {
 
-/// An object under construction. Node-API calls on a live environment fail only when it is ending, when nobody looks.
+/// An object under construction. Node-API calls fail only in an ending environment, in which no JavaScript runs.
 class ObjectValue {
  public:
   explicit ObjectValue(napi_env env) : env_(env) { napi_create_object(env, &value_); }

@@ -18,10 +18,10 @@ namespace {
 
 constexpr char kCountVariable[] = "MILLRACE_CPU_DEVICES";
 constexpr uint32_t kMaxDevices = 16;
-// Two streams run side by side on any machine.
+// Allows two streams to run concurrently on any machine.
 constexpr uint32_t kMinThreads = 2;
 
-// The number of devices asked for; nothing when the variable holds something else.
+// The requested number of devices; nothing when the variable holds anything else.
 std::optional<uint32_t> DeviceCount(const char* text) {
   if (text == nullptr || *text == '\0') return 1;
   uint32_t count = 0;
@@ -37,7 +37,7 @@ hal::DeviceInfo Describe(uint32_t ordinal) {
   info.name = cpu::ModelName();
   info.total_memory_bytes = cpu::MemoryBytes();
   info.multiprocessors = std::max(kMinThreads, std::thread::hardware_concurrency());
-  // The limits of a GPU, so that a program which fits here fits there.
+  // The limits of a GPU, so that a launch that fits here also fits there.
   info.max_threads_per_block = 1024;
   info.max_block[0] = 1024;
   info.max_block[1] = 1024;

@@ -1,8 +1,8 @@
-// The CPU backend: what the library runs on where there is no GPU, and the reference that results are compared with.
+// The CPU backend: runs the library on machines without a GPU, and is the reference for results.
 //
-// Its devices obey the same contract as a GPU: launches are asynchronous, a stream is a FIFO, streams run side by side,
-// and nothing orders them but waits. MILLRACE_CPU_DEVICES makes several of one machine (1 to 16, 1 by default), so that
-// programs for many devices can be tried anywhere; each has its own threads and its own budget of memory.
+// Its devices follow the same contract as a GPU: launches are asynchronous, a stream is a FIFO, streams run
+// concurrently, and only waits order them. MILLRACE_CPU_DEVICES sets their number (1 to 16, default 1), so that code
+// for several devices runs anywhere; each device has its own threads and its own memory budget.
 #pragma once
 
 #include <memory>

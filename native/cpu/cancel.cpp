@@ -1,10 +1,10 @@
-// The end of a device whose work nobody waits for: what has not begun is dropped, what runs stops at its next block.
+// Cancels a device whose work is no longer needed: items that have not begun are dropped, and running items stop at the
+// next block.
 //
-// A ticket that is dropped never completes, so nobody takes it for done. Streams of other CPU devices may have been
-// given waits for tickets of this one and go on afterwards: those tickets, and what they wait for in turn, are kept and
-// run to their end. Items that are dropped stay where they are until the device closes, because the memory that they
-// were to free may still be in use by what runs.
-// Thread: channel, of the device that is given up, except where it says so.
+// A dropped ticket never completes, so no code mistakes it for completed. If streams of other CPU devices wait for
+// tickets of this device, those tickets, and everything that they depend on, still run. Dropped items stay allocated
+// until the device closes, because running items may still use memory that they would free. Thread: channel of the
+// cancelled device, unless stated otherwise.
 
 #include <algorithm>
 #include <unordered_map>
@@ -35,7 +35,7 @@ void StreamCore::Refuse() {
   is_given_up_ = true;
 }
 
-// The last ticket that a stream waits for which itself goes on so far. What such a stream was may be given up later.
+// The last ticket that a stream of another, uncancelled device waits for. That device may be cancelled later.
 Ticket StreamCore::Promised() {
   Ticket last = 0;
   std::lock_guard lock(mutex_);
@@ -70,14 +70,14 @@ void StreamCore::DropAfter(Ticket last) {
     }
     if (waiting_.ticket > last) other = waiting_.other.lock();
   }
-  // It may wait for long, or for ever, where it waits for nothing any more.
+  // The wait would last long, or forever, although its item is dropped.
   if (other != nullptr && other->Leave(*this)) pool_->Schedule(shared_from_this());
 }
 
-// Takes the driving of `waiter` back from whoever would complete what it waits for here. False: it does not wait here.
+// Unregisters the wait of `waiter`, so that completing its ticket no longer schedules it. False: it does not wait here.
 // Thread: any.
 bool StreamCore::Leave(const StreamCore& waiter) {
-  std::shared_ptr<StreamCore> left;  // Dropped after the lock.
+  std::shared_ptr<StreamCore> left;  // Its destructor must not run under the lock.
   std::lock_guard lock(mutex_);
   const auto found = std::find_if(waiters_.begin(), waiters_.end(),
                                   [&](const Waiter& waiting) { return waiting.stream.get() == &waiter; });
@@ -88,7 +88,7 @@ bool StreamCore::Leave(const StreamCore& waiter) {
   return true;
 }
 
-// Nothing runs any more on this device.
+// Called when nothing runs on this device any more.
 void StreamCore::Clear() {
   std::deque<Item> items;
   std::vector<Item> dropped;
@@ -110,7 +110,7 @@ void CpuDevice::Cancel() {
     places.emplace(core.get(), kept.size());
     kept.push_back(core->Promised());
   }
-  // What is kept may wait for streams of this device, which are kept so far then.
+  // Kept items may wait for other streams of this device, whose items up to that ticket are then kept too.
   for (bool grows = true; std::exchange(grows, false);) {
     for (size_t n = 0; n < given_up_.size(); ++n) {
       if (kept[n] <= given_up_[n]->Completed()) continue;

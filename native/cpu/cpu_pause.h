@@ -1,4 +1,4 @@
-// What a thread does that looks again and again.
+// The pause instruction of spin loops.
 #pragma once
 
 namespace millrace::cpu {

@@ -1,4 +1,4 @@
-// A CPU that pretends to be a GPU: a pool of threads, a budget of memory, streams.
+// A CPU device: a thread pool, a memory budget and streams.
 #pragma once
 
 #include <memory>
@@ -21,12 +21,12 @@ class CpuDevice final : public hal::Device {
   ~CpuDevice() override { Close(); }
 
   [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
-  /// Threads of this device report to the sink themselves.
+  /// Threads of this device report progress to the sink themselves.
   [[nodiscard]] bool NeedsPolling() const override { return false; }
   Status BindChannelThread() override { return {}; }
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
-  /// Any host memory will do for a CPU: there is nothing to lock.
+  /// A CPU device can use any host memory without locking it.
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
@@ -34,7 +34,7 @@ class CpuDevice final : public hal::Device {
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
-  /// Timestamps of the machine's steady clock. There are no others: nothing of a CPU device is for other processes.
+  /// Timestamps of the machine's steady clock. The other kind is for other processes, which cannot use a CPU device.
   [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override;
   [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override;
   [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return kOneProcess; }
@@ -53,14 +53,14 @@ class CpuDevice final : public hal::Device {
   Status Trim(uint64_t keep_bytes) override;
   Status ResetHighWater() override;
 
-  /// As in Warp, a CPU device is nobody's peer: there is nothing to grant. Copies reach its memory all the same.
+  /// As in Warp, a CPU device has no peers to grant access to. Peer copies reach its memory anyway.
   [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
 
-  /// What streams of other devices were promised runs to its end: cancel.cpp.
+  /// Work that streams of other devices wait for still runs: see cancel.cpp.
   void Cancel() override;
-  /// Blocks for as long as the longest kernel does. A caller that cannot wait so long leaks the device instead.
+  /// Blocks until the longest kernel ends. A caller that cannot wait leaks the device instead.
   void Close() override;
 
  private:
@@ -72,7 +72,7 @@ class CpuDevice final : public hal::Device {
   const std::shared_ptr<Heap> heap_;
   // Thread: channel. For Cancel and Close.
   std::vector<std::weak_ptr<StreamCore>> streams_;
-  std::vector<std::shared_ptr<StreamCore>> given_up_;  // They keep what was dropped.
+  std::vector<std::shared_ptr<StreamCore>> given_up_;  // These keep the dropped items alive.
   bool is_given_up_ = false;
 };
 

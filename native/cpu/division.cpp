@@ -6,14 +6,14 @@
 namespace millrace::cpu {
 namespace {
 
-// The number that an instruction has for a register, as a place in the context.
+// Maps an instruction's register number to its index in the context.
 constexpr int kRegisters[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                 REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 struct Division {
   bool is_signed = false;
-  unsigned bytes = 4;    // Of the divisor.
-  uint64_t divisor = 0;  // Its bytes, and no others.
+  unsigned bytes = 4;    // Size of the divisor.
+  uint64_t divisor = 0;  // Zero-extended.
   const uint8_t* end = nullptr;
 };
 
@@ -40,7 +40,7 @@ class Decoder {
 
   [[nodiscard]] bool Decode(Division& found) {
     bool is_short = false;
-    bool is_of_thread = false;  // Its address is relative to fs or gs, which the context does not have.
+    bool is_of_thread = false;  // Relative to fs or gs, whose bases the context lacks.
     for (; IsPrefix(*at_); ++at_) {
       is_short |= *at_ == 0x66;
       is_of_thread |= *at_ == 0x64 || *at_ == 0x65;
@@ -73,7 +73,7 @@ class Decoder {
   }
 
   [[nodiscard]] uint64_t RegisterBytes(unsigned number, unsigned bytes) const {
-    // Without a REX prefix these are ah, ch, dh and bh.
+    // Without a REX prefix, these numbers mean ah, ch, dh and bh.
     if (bytes == 1 && rex_ == 0 && number >= 4) return Register(number - 4) >> 8 & 0xff;
     return Register(number | (rex_ & 1) << 3) & MaskOf(bytes);
   }
@@ -92,7 +92,7 @@ class Decoder {
       if (!has_base) address += static_cast<uint64_t>(ReadSigned(at_, 4));
     } else if (base == 5 && mode == 0) {
       const int64_t displacement = ReadSigned(at_, 4);
-      return at_ + displacement;  // From the end of the instruction, which has no more bytes.
+      return at_ + displacement;  // Relative to the end of the instruction, which has no immediate.
     }
     if (has_base) address += Register(base | (rex_ & 1) << 3);
     if (mode == 1) address += static_cast<uint64_t>(ReadSigned(at_, 1));
@@ -105,7 +105,7 @@ class Decoder {
   unsigned rex_ = 0;
 };
 
-// What an instruction of so many bytes leaves of a register: 4 bytes clear the upper half.
+// Writes part of a register: a write of 4 bytes clears the upper half.
 void Write(greg_t& target, uint64_t value, unsigned bytes) {
   const uint64_t kept = bytes == 4 ? 0 : static_cast<uint64_t>(target) & ~MaskOf(bytes);
   target = static_cast<greg_t>(kept | (value & MaskOf(bytes)));

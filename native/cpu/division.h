@@ -1,13 +1,13 @@
-// Integer divisions that the processor refuses.
+// Emulates integer divisions that trap.
 #pragma once
 
 #include <ucontext.h>
 
 namespace millrace::cpu {
 
-/// The context of a SIGFPE at a div or idiv: moves it behind the instruction, with a result. Divided by zero, quotient
-/// and remainder have all bits set, as on NVIDIA GPUs; the smallest number divided by -1 is itself, and the remainder
-/// 0. False: it stands at another instruction, and is as before. Safe in a signal handler.
+/// `context` is that of a SIGFPE at a div or idiv: skips the instruction and stores a result. A division by zero gives
+/// quotient and remainder with all bits set, as on NVIDIA GPUs; the smallest number divided by -1 gives itself and
+/// remainder 0. False: another instruction; the context is unchanged. Safe in a signal handler.
 [[nodiscard]] bool SkipDivision(ucontext_t& context);
 
 }  // namespace millrace::cpu

@@ -9,14 +9,14 @@
 namespace millrace::cpu {
 namespace {
 
-// From here on, who launches runs what is ready, before it launches more.
+// From this count on, a thread that launches runs ready grids before it launches more.
 constexpr uint32_t kManyPending = kMaxPendingLaunches / 4;
-// What a fault report has in place of a parameter: a launch from a kernel was refused.
+// FaultSlot::parameter of a report that a launch from a kernel was refused.
 constexpr uint32_t kRefusedLaunch = 0xfffffffe;
-// A grid that a thread runs for relief does not relieve in turn: that would go as deep as kernels launch kernels.
+// Set while a thread runs grids in Relieve: those grids must not call Relieve, whose recursion would have no bound.
 thread_local bool is_relieving = false;
 
-// The first axis beyond its limit, or of no extent; 3 where there is none.
+// The first axis that is zero or exceeds its limit; 3 when there is none.
 uint32_t AxisBeyond(const unsigned (&dim)[3], const uint32_t (&limits)[3]) {
   uint32_t axis = 0;
   while (axis < 3 && dim[axis] > 0 && dim[axis] <= limits[axis]) ++axis;
@@ -25,7 +25,7 @@ uint32_t AxisBeyond(const unsigned (&dim)[3], const uint32_t (&limits)[3]) {
 
 }  // namespace
 
-// Collects what a run of blocks launches.
+// Collects the launches of a run of blocks.
 class LaunchTreeGrid::Launcher : public CpuLauncher {
  public:
   explicit Launcher(LaunchTreeGrid& grid) : CpuLauncher{&Launch, &MakeStream, {}}, grid_(grid) {}
@@ -63,7 +63,7 @@ class LaunchTreeGrid::Launcher : public CpuLauncher {
     }
   }
 
-  // The earlier one was of a thread that did not ask, or of one that did not clear it: it is told now.
+  // The earlier refusal belongs to a thread that did not read or clear it: report it now.
   void Refuse(const CpuChild& child, int error, Refusal what, uint64_t value, uint64_t limit) {
     ReportRefused();
     refused = {error,
@@ -106,13 +106,13 @@ void LaunchTreeGrid::RunBlocks(uint64_t first, uint64_t end) {
   launch_tree_->Relieve();
 }
 
-// Goes on when another thread finished the blocks of a grid that a worker began.
+// Runs when another thread finished the blocks of a grid that a worker began.
 class LaunchTree::Ending final : public Runnable {
  public:
   Ending(std::shared_ptr<LaunchTree> launch_tree, GridPtr grid)
       : Runnable(launch_tree->priority()), launch_tree_(std::move(launch_tree)), grid_(std::move(grid)) {}
   void Run() override {
-    // The grid holds this meanwhile.
+    // The grid keeps this object alive.
     if (const auto stream = launch_tree_->End(std::exchange(grid_, nullptr), mine_)) stream->Run();
   }
   /// The worker itself finished the blocks.
@@ -176,7 +176,7 @@ void LaunchTree::Adopt(const GridPtr& parent, std::vector<GridPtr> launched, uin
   Call(called);
 }
 
-// Blocks run one after the other, so those of one block stand together.
+// Blocks run one after the other, so the launches of one block are adjacent.
 void LaunchTree::AdoptOne(const GridPtr& parent, const GridPtr& child, LaunchTreeGrid*& last_of_null) {
   if (child->launched_on_ == kTailStream) {
     if (parent->tails_ == nullptr) {
@@ -215,7 +215,7 @@ void LaunchTree::Relieve() {
     }
     if (grid == nullptr) break;
     grid->RunHere();
-    // Who launches them is not over, so neither is the launch tree.
+    // The launching grid is not finished, so the launch tree is not either.
     MR_CHECK(End(std::move(grid), 1) == nullptr);
   }
   is_relieving = false;
@@ -227,7 +227,7 @@ bool LaunchTree::Count() {
   return false;
 }
 
-// Only the first is told of a launch, as with the bounds of arrays.
+// A launch reports only its first refusal, as with out-of-bounds accesses.
 void LaunchTree::Report(const CpuRefused& refused) {
   std::atomic_ref state(slot_->state);
   uint32_t free = 0;
@@ -269,7 +269,7 @@ LaunchTree::GridPtr LaunchTree::TakeReady() {
   return grid;
 }
 
-// One part of `grid` is over: its blocks, or something that they launched. That may end it, and whose part it was.
+// One part of `grid` has finished: its blocks, or a grid that they launched. That may finish the grid and its parent.
 void LaunchTree::Settle(GridPtr grid) {
   while (--grid->unfinished_parts_ == 0) {
     if (grid->tails_ != nullptr) {
@@ -279,7 +279,7 @@ void LaunchTree::Settle(GridPtr grid) {
         grid->unfinished_parts_ = 1;
         tail->parent_ = grid;
       } else {
-        // Stands in its place from here on, so that a kernel which launches itself for the end can go on for ever.
+        // The tail replaces its parent, so that a chain of tail launches can have any length.
         tail->parent_ = std::move(grid->parent_);
         tail->next_ = std::move(grid->next_);
         tail->stream_ = grid->stream_;
@@ -307,7 +307,7 @@ void LaunchTree::Settle(GridPtr grid) {
   }
 }
 
-// How many more threads should take grids. They count from now.
+// The number of additional threads that should take grids; they count as workers from now on.
 uint32_t LaunchTree::Recruit(uint32_t mine) {
   const uint32_t idle = pool_->thread_count() - std::min(workers_, pool_->thread_count());
   const auto ready = static_cast<uint32_t>(ready_.size());

@@ -1,10 +1,10 @@
-// A launch whose kernels launch kernels: its grid, theirs, and in what order they run.
+// Dynamic parallelism: the tree of grids of a launch whose kernels launch kernels, and the order in which they run.
 //
-// A grid is over when its blocks are, all that they launched, and then, one after the other, what they launched for the
-// end. The launch's ticket completes with its first grid. What a run of blocks launches is taken in when the run ends:
-// nothing runs beside the thread that launched it, and a chain of launches of any length costs no stack. Grids that may
-// run wait on a stack, so that what was launched last goes first and what waits stays little; any number of the pool's
-// threads take them from there. A grid that only waits for its last tail is gone: the tail stands in its place.
+// A grid has finished when its blocks, all grids that they launched and then its tail launches, one by one, have
+// finished. The launch's ticket completes with its first grid. The launches of a run of blocks are adopted when the run
+// ends: none of them runs before that, and a chain of any length costs no stack. Ready grids wait on a stack, so that
+// the newest runs first and few wait; any number of pool threads take them from there. A grid that only waits for its
+// last tail launch is destroyed: the tail replaces it.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@
 
 namespace millrace::cpu {
 
-/// Grids of one launch that were launched and are not over. CUDA's default for cudaLimitDevRuntimePendingLaunchCount is
-/// 2048, which a program may raise; each takes some 600 bytes here.
+/// Most unfinished grids of one launch. CUDA's default for cudaLimitDevRuntimePendingLaunchCount is 2048, and users can
+/// raise it; a grid takes about 600 bytes here.
 inline constexpr uint32_t kMaxPendingLaunches = 32768;
 
 class LaunchTreeGrid;
@@ -33,33 +33,33 @@ class LaunchTree final : public Runnable, public std::enable_shared_from_this<La
              int32_t priority);
 
   void Run() override;
-  /// The first grid's blocks are over. Whether everything is; if not, `stream` is run by the thread that ends it.
+  /// The first grid's blocks have finished. True if all has; if not, the thread that ends the rest runs `stream`.
   [[nodiscard]] bool AwaitRest(const std::shared_ptr<LaunchTreeGrid>& first, std::shared_ptr<Runnable> stream);
-  /// Takes in what blocks of `parent` launched, in their order.
-  /// `mine`: how many grids the calling thread takes next, if it is a worker.
+  /// Adopts the launches of blocks of `parent`, in order. `mine`: the number of grids that the calling thread takes
+  /// next, if it is a worker.
   void Adopt(const std::shared_ptr<LaunchTreeGrid>& parent, std::vector<std::shared_ptr<LaunchTreeGrid>> launched,
              uint32_t mine);
-  /// Runs grids on the calling thread while there are many.
+  /// Runs grids on the calling thread while many are pending.
   void Relieve();
-  /// False: there are too many. The caller has one more to adopt.
+  /// Counts one more grid, which the caller then adopts. False: there are too many.
   [[nodiscard]] bool Count();
   void Report(const CpuRefused& refused);
   [[nodiscard]] const GridLimits& limits() const { return limits_; }
-  /// Of all its grids.
+  /// Shared by all its grids.
   [[nodiscard]] LaunchFault& fault() { return fault_; }
 
  private:
   class Ending;
   using GridPtr = std::shared_ptr<LaunchTreeGrid>;
 
-  /// A grid's blocks are over; more may run. Gives the stream to run if that was the last.
+  /// A grid's blocks have finished, so more grids may be ready. Returns the stream to run if it was the last grid.
   [[nodiscard]] std::shared_ptr<Runnable> End(GridPtr grid, uint32_t mine);
   /// These need `mutex_`.
   [[nodiscard]] GridPtr TakeReady();
   void Settle(GridPtr grid);
   void AdoptOne(const GridPtr& parent, const GridPtr& child, LaunchTreeGrid*& last_of_null);
   [[nodiscard]] uint32_t Recruit(uint32_t mine);
-  /// Without it.
+  /// Without `mutex_`.
   void Call(uint32_t count);
 
   const std::shared_ptr<Pool> pool_;
@@ -81,7 +81,7 @@ class LaunchTree final : public Runnable, public std::enable_shared_from_this<La
 /// A grid of a launch tree.
 class LaunchTreeGrid final : public Grid {
  public:
-  /// The first.
+  /// The launch's first grid.
   LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree);
   LaunchTreeGrid(const LaunchTreeGrid& parent, const CpuChild& child);
 
@@ -104,13 +104,13 @@ class LaunchTreeGrid final : public Grid {
   std::atomic<uint64_t> next_stream_{kFirstOwnStream};
 
   // Guarded by the launch tree's mutex.
-  std::shared_ptr<LaunchTreeGrid> parent_;  // Null: the launch's first, or what stands in its place.
-  uint64_t stream_ = kNullStream;           // The parent's, if it is one of its own making.
-  std::shared_ptr<LaunchTreeGrid> next_;    // On the same stream.
-  uint64_t unfinished_parts_ = 1;           // Its blocks, and what they launched.
-  std::shared_ptr<LaunchTreeGrid> tails_;   // The first, and by next_ the others.
+  std::shared_ptr<LaunchTreeGrid> parent_;  // Null: the first grid, or its replacement.
+  uint64_t stream_ = kNullStream;           // The stream, if the parent created it.
+  std::shared_ptr<LaunchTreeGrid> next_;    // The next grid on the same stream.
+  uint64_t unfinished_parts_ = 1;           // Its blocks, and the grids that they launched.
+  std::shared_ptr<LaunchTreeGrid> tails_;   // The first tail; next_ links the others.
   LaunchTreeGrid* last_tail_ = nullptr;
-  std::unordered_map<uint64_t, LaunchTreeGrid*> last_on_;  // By stream of its own making.
+  std::unordered_map<uint64_t, LaunchTreeGrid*> last_on_;  // By stream that the grid created.
 };
 
 }  // namespace millrace::cpu

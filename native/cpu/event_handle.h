@@ -10,7 +10,7 @@
 
 namespace millrace::cpu {
 
-/// When a stream reached an event. Thread: any.
+/// The time at which a stream reached an event. Thread: any.
 class Timestamp {
  public:
   void Take() { nanoseconds_.store(Now(), std::memory_order_release); }
@@ -27,7 +27,7 @@ class Timestamp {
   std::atomic<int64_t> nanoseconds_{kNever};
 };
 
-/// The stream that is to reach it holds the stamp too, so that the event may go first.
+/// The stream that records it also holds the timestamp, so the event may be destroyed first.
 class CpuEventHandle final : public hal::EventHandle {
  public:
   [[nodiscard]] const std::shared_ptr<Timestamp>& stamp() const { return stamp_; }

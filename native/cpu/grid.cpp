@@ -3,7 +3,7 @@
 namespace millrace::cpu {
 namespace {
 
-// What a helper thread runs itself: less work than the wake of a thread that would do it.
+// Work that a helper thread runs itself, since waking another thread would take longer.
 constexpr uint64_t kLightThreads = 256;
 
 }  // namespace

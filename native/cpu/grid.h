@@ -1,4 +1,4 @@
-// One launch on the CPU: blocks that may spread over the pool.
+// A launch on the CPU: its blocks may run on several pool threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace millrace::cpu {
 
-/// What the device allows a block, and how many blocks.
+/// The device's limits of a block, and of the number of blocks.
 struct GridLimits {
   uint32_t threads = 0;
   uint32_t block[3] = {0, 0, 0};
@@ -26,7 +26,7 @@ class Grid : public ParallelTask {
  protected:
   Grid(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
   [[nodiscard]] const GridCall& call() const { return call_; }
-  /// Of the launch that this grid belongs to.
+  /// The fault of the launch that this grid belongs to.
   [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }
 
  private:

@@ -1,4 +1,4 @@
-// Where the blocks of a cooperative launch wait for each other. Blocks that have ended are not waited for.
+// The grid barrier of cooperative launches. It does not wait for blocks that have ended.
 #pragma once
 
 #include <atomic>
@@ -6,19 +6,19 @@
 
 namespace millrace::cpu {
 
-/// Thread: those of the blocks, each block on its own.
+/// Thread: each block's own.
 class GridBarrier {
  public:
   explicit GridBarrier(uint32_t blocks);
 
-  /// Returns when every block that has not ended has come.
+  /// Returns when every block that has not ended has arrived.
   void Wait();
   /// The calling block has ended.
   void Leave() { (void)Count(kOneLeft); }
 
  private:
-  // How many have come since the barrier last opened, and above them how many have ended: one word, so that exactly one
-  // block sees itself as the last.
+  // The low half counts blocks that arrived since the barrier last opened, the high half blocks that ended. A single
+  // word, so that exactly one block is the last.
   static constexpr uint64_t kOneArrived = 1;
   static constexpr uint64_t kOneLeft = uint64_t{1} << 32;
 
@@ -27,7 +27,7 @@ class GridBarrier {
   const uint32_t blocks_;
   const bool may_spin_;
   std::atomic<uint64_t> state_{0};
-  std::atomic<uint32_t> turn_{0};  // Counts the times that the barrier opened.
+  std::atomic<uint32_t> turn_{0};  // Number of times the barrier has opened.
 };
 
 }  // namespace millrace::cpu

@@ -21,7 +21,7 @@ class SharedBuffer {
       std::free(address_);
       bytes_ = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
       address_ = static_cast<char*>(std::aligned_alloc(kSharedAlignment, bytes_));
-      MR_CHECK(address_ != nullptr);  // The limit of a block is 227 KiB.
+      MR_CHECK(address_ != nullptr);  // A block has at most 227 KiB.
     }
     return address_;
   }
@@ -33,7 +33,7 @@ class SharedBuffer {
 
 thread_local SharedBuffer shared_buffer;
 
-// A coroutine of a thread that waits holds what the thread has in local memory, of which CUDA gives it so much at most.
+// A waiting thread's coroutine frames hold its local memory, of which CUDA allows this much.
 constexpr uint64_t kLocalBytes = 512 << 10;
 
 void WaitForGrid(void* barrier) {

@@ -1,4 +1,4 @@
-// What a launch calls: the image's entry with its own copy of the arguments.
+// The call of a launch: the image's entry point with its own copy of the arguments.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ inline uint64_t Product(const unsigned (&dim)[3]) {
   return uint64_t{dim[0]} * dim[1] * dim[2];
 }
 
-/// What a run of blocks has to do with.
+/// The context of a run of blocks.
 struct RunOfBlocks {
-  /// Where the blocks wait for the rest of the grid; null where they cannot.
+  /// The grid barrier; null when the launch is not cooperative.
   GridBarrier* barrier = nullptr;
-  /// Hears of what they launch; null where they cannot.
+  /// Receives the launches of the blocks; null when the kernel launches none.
   CpuLauncher* launcher = nullptr;
-  /// Looked at before each block.
+  /// Checked before each block.
   Stop stop = {};
 };
 
@@ -33,15 +33,15 @@ class GridCall {
  public:
   /// Copies the parameters and outputs. `request.params` has as many entries as the kernel takes.
   explicit GridCall(const hal::LaunchRequest& request);
-  /// What a kernel of `parent` launches: of the same image.
+  /// For a launch by a kernel of `parent`, from the same image.
   GridCall(const GridCall& parent, const CpuChild& child);
-  // Arguments are pointed to.
+  // `params_` points to the arguments.
   GridCall(GridCall&&) = default;
 
-  /// Runs the blocks [first, end). Thread: any, several at a time. A kernel that cannot go on is noted in `fault`, and
-  /// none of the blocks run when one was noted before.
+  /// Runs the blocks [first, end). Thread: any, several at a time. `fault` receives a kernel that had to stop; after
+  /// that, no further blocks run.
   void RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of = {}) const;
-  /// What the stream says of the launch when all of its blocks are over.
+  /// The launch's failure, if any, when all of its blocks have finished.
   [[nodiscard]] std::optional<hal::KernelFailure> FailureOf(const LaunchFault& fault) const;
 
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
@@ -50,11 +50,11 @@ class GridCall {
   [[nodiscard]] const CpuLaunch& launch() const { return launch_; }
 
  private:
-  const std::shared_ptr<Image> image_;  // Stays loaded while its code runs.
+  const std::shared_ptr<Image> image_;  // Keeps the image loaded while its code runs.
   const EntryFunction function_;
   const bool is_bounded_;
   const uint32_t kernel_;
-  std::vector<uint64_t> values_;  // Each parameter begins a word; behind them the outputs.
+  std::vector<uint64_t> values_;  // Each parameter begins a word; the outputs follow.
   size_t output_count_ = 0;
   std::vector<void*> params_;
   CpuLaunch launch_;

@@ -12,15 +12,15 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// A limit file holds a number, or a word for none.
+// A limit file holds a number, or a word for no limit.
 uint64_t ReadLimit(const std::string& path) {
   std::ifstream file(path);
   uint64_t limit = 0;
   return file >> limit ? limit : kNoLimit;
 }
 
-// The lowest limit from a group up to the root of its hierarchy. A container may see its own group as the root, under a
-// path that names nothing here, so files that are missing are passed over.
+// The lowest limit from a group up to the root of its hierarchy. Missing files are skipped: a container may see its own
+// group as the root, so that its path names nothing.
 uint64_t LowestLimit(const std::string& root, std::string group, const char* file) {
   uint64_t lowest = ReadLimit(root + '/' + file);
   while (group.size() > 1) {

@@ -1,4 +1,4 @@
-// What the operating system says about this machine.
+// Facts about this machine from the operating system.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace millrace::cpu {
 
-/// The processor's own name, or "CPU" where the system does not tell.
+/// The processor's model name, or "CPU" when the system does not report it.
 [[nodiscard]] std::string ModelName();
 
-/// Memory this process may use: the machine's, or the limit of its control group when that is lower.
+/// Memory that this process may use: the machine's, or a lower limit of its control group.
 [[nodiscard]] uint64_t MemoryBytes();
 
 }  // namespace millrace::cpu

@@ -1,4 +1,4 @@
-// Why a kernel could not go on, and where the first report of it is kept while its launch ends.
+// Reasons why a kernel had to stop, and the first such report of a launch.
 #pragma once
 
 #include <atomic>
@@ -11,32 +11,32 @@ namespace millrace::cpu {
 /// The order is that of KERNEL_FAULTS in src/core/channel/build.ts.
 enum class KernelFault : uint32_t {
   kNone,
-  kStack,        // The stack of the thread that runs it overflowed.
-  kMemory,       // The waiting threads of a block need more memory than they may have.
-  kAddress,      // It used memory that is not mapped, or not for that use.
-  kNoAddress,    // It used an address that no memory can have, which the processor does not tell.
-  kInstruction,  // It reached a trap, or what is no instruction.
+  kStack,        // The thread's stack overflowed.
+  kMemory,       // The coroutines of a block need more memory than allowed.
+  kAddress,      // The kernel accessed memory that is not mapped, or not for that use.
+  kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
+  kInstruction,  // The kernel reached a trap or an invalid instruction.
 };
 
-/// FaultSlot::parameter of a report that a kernel could not go on. Its dimension is the KernelFault; its index the
-/// address, or what was the limit in bytes; its limit says how many blocks ran together, of which one is meant.
+/// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or
+/// the exceeded limit in bytes, and `limit` the number of blocks that ran together, one of which failed.
 inline constexpr uint32_t kKernelFaultParameter = 0xfffffffd;
 
-/// CUDA loses the device at each of these. Here a kernel that only needed too much costs its launch.
+/// CUDA loses the device at each of these faults. Here, a kernel that only exceeded a resource limit fails its launch.
 constexpr bool LosesDevice(KernelFault fault) {
   return fault == KernelFault::kAddress || fault == KernelFault::kNoAddress || fault == KernelFault::kInstruction;
 }
 
-/// What a kernel was left for.
+/// Why a kernel was aborted.
 struct KernelExit {
   KernelFault fault = KernelFault::kNone;
   uint64_t detail = 0;  // The address, or the limit in bytes.
 };
 
-/// Of one launch and what its kernels launch. The first report counts; blocks that have not begun then do not run.
+/// The fault of a launch and its child launches. The first report counts; later blocks do not run.
 class LaunchFault {
  public:
-  /// One of `blocks` from `block` on, along x. Thread: any, several at a time.
+  /// The failing block is one of the `blocks` blocks along x from `block`. Thread: any, several at a time.
   void Note(const KernelExit& exit, const uint32_t (&block)[3], uint64_t blocks) {
     uint32_t none = 0;
     if (!state_.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
@@ -45,7 +45,7 @@ class LaunchFault {
     for (int axis = 0; axis < 3; ++axis) block_[axis] = block[axis];
   }
   [[nodiscard]] bool IsNoted() const { return state_.load(std::memory_order_relaxed) != 0; }
-  /// Thread: the one that ends the launch, when all blocks are over.
+  /// Thread: the one that finishes the launch, after all blocks.
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }
   [[nodiscard]] protocol::FaultSlot Report() const {
     protocol::FaultSlot report{};

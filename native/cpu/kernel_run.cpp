@@ -17,7 +17,7 @@
 
 namespace millrace::cpu {
 
-/// What the handler has to know of a thread that runs kernels. Made at the first kernel, gone with the thread.
+/// The signal handler's data about a thread that runs kernels. Created at its first kernel, destroyed with the thread.
 class KernelThread {
  public:
   KernelThread();
@@ -42,7 +42,7 @@ class KernelThread {
   uintptr_t stack_low_ = 0;
   uint64_t stack_bytes_ = 0;
   uint64_t guard_bytes_ = 0;
-  void* signal_stack_ = nullptr;  // Null: the thread had one.
+  void* signal_stack_ = nullptr;  // Null: the thread already had one.
   size_t signal_stack_bytes_ = 0;
 };
 
@@ -51,12 +51,12 @@ namespace {
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 struct sigaction previous[std::size(kSignals)];
 
-// For a handler that was there before ours and is called from it.
+// Large enough for an earlier handler, which ours calls.
 constexpr size_t kSignalStackBytes = size_t{64} << 10;
 constexpr size_t kCacheLine = 64;
 
-// All runs together, of what the machine, or the container, has: kernels whose threads wait in deep calls must not be
-// what its memory runs out for.
+// Limit for the coroutine memory of all runs together, as a fraction of the machine's or container's memory: kernels
+// whose threads wait in deep calls must not exhaust it.
 constexpr uint64_t kPartOfMemory = 4;
 std::atomic<uint64_t> bytes_of_all_runs{0};
 
@@ -82,7 +82,7 @@ void KernelThread::Install() {
     struct sigaction ours {};
     ours.sa_sigaction = &OnSignal;
     sigemptyset(&ours.sa_mask);
-    // Not deferred: the handler leaves by a jump, which would leave the signal blocked.
+    // No deferral: the handler leaves by longjmp, after which the signal would stay blocked.
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     MR_CHECK(sigaction(kSignals[n], nullptr, &previous[n]) == 0);
     MR_CHECK(sigaction(kSignals[n], &ours, nullptr) == 0);
@@ -102,7 +102,7 @@ KernelThread::KernelThread() {
     stack_bytes_ = bytes;
     guard_bytes_ = guard;
   }
-  // On a stack that overflowed no handler can run.
+  // After a stack overflow, a handler can only run on an alternate stack.
   stack_t present{};
   sigaltstack(nullptr, &present);
   if ((present.ss_flags & SS_DISABLE) != 0) {
@@ -117,7 +117,7 @@ KernelThread::KernelThread() {
       sigaltstack(&stack, nullptr);
     }
   }
-  // A signal that an instruction raises while it is blocked ends the process.
+  // If an instruction raises a blocked signal, the kernel ends the process.
   sigset_t raised;
   sigemptyset(&raised);
   for (const int signal : kSignals) sigaddset(&raised, signal);
@@ -134,10 +134,10 @@ KernelThread::~KernelThread() {
   munmap(signal_stack_, signal_stack_bytes_);
 }
 
-// Runs in signal handlers, as all it calls.
+// This and everything that it calls runs in signal handlers.
 void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  // Codes above 0: an instruction of this thread raised it, and not another process or kill().
+  // A positive code means that an instruction of this thread raised the signal, not kill() or another process.
   if (KernelThread* thread = Find(); thread != nullptr && info->si_code > 0) {
     KernelRun* run = thread->run;
     if (run != nullptr && !run->is_paused_) {
@@ -159,12 +159,12 @@ void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) 
   left.Leave(info.si_code == SI_KERNEL ? KernelFault::kNoAddress : KernelFault::kAddress, address);
 }
 
-// Whether the guard counts as part of the stack depends on the C library; what is mapped there does not fault.
+// The C library decides whether the guard counts as stack; mapped memory does not fault, so both sides count.
 bool KernelThread::IsBelowStack(uintptr_t address) const {
   return address >= stack_low_ - guard_bytes_ && address < stack_low_ + guard_bytes_;
 }
 
-// As if this library had no handler.
+// Behaves as if this library had no handler.
 void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
   const auto index = static_cast<size_t>(std::find(kSignals, std::end(kSignals), signal) - kSignals);
   const struct sigaction& before = previous[index];
@@ -172,7 +172,7 @@ void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
   const bool is_raised = info->si_code > 0;
   if (before.sa_handler == SIG_IGN && !is_raised) return;
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  // The instruction is run again and ends the process; so does the signal that was sent.
+  // The instruction runs again and ends the process; a signal that was sent does so too.
   struct sigaction none {};
   none.sa_handler = SIG_DFL;
   sigaction(signal, &none, nullptr);

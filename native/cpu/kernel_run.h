@@ -1,13 +1,13 @@
-// One call of an image's entry, which its thread leaves where the kernel cannot go on.
+// A call of an image's entry point, which the thread can abort.
 //
 // Users write kernels, so a kernel may overflow its stack, use a wild pointer or reach a trap. The processor then
-// raises a signal on the thread that runs it. A handler of the process, installed when the first kernel runs, jumps out
-// of the kernel if the thread is inside a call here, and otherwise passes the signal on to the handler that was there
-// before. An integer division by zero goes on after its instruction with all bits set, as on a GPU (division.h).
+// raises a signal on the thread that runs it. The process's handler, installed at the first kernel, jumps out of the
+// kernel if the thread is inside a call here, and otherwise calls the handler that was installed before. An integer
+// division by zero continues with all bits set, as on a GPU (division.h).
 //
-// A kernel holds no lock while it runs, so nothing stays locked when it is left: where it calls the runtime, a
-// KernelPause says so, and a signal there is the runtime's own and is passed on. What the kernel took of memory belongs
-// to the KernelRun. docs/decisions/0023-kernels-that-cannot-go-on.md says more.
+// A running kernel holds no lock, so aborting it leaves nothing locked. When it calls the runtime, a KernelPause marks
+// that: a signal there comes from the runtime, and the earlier handler gets it. The KernelRun owns the kernel's memory.
+// See docs/decisions/0023-kernels-that-cannot-go-on.md.
 #pragma once
 
 #include <setjmp.h>
@@ -23,16 +23,16 @@ namespace millrace::cpu {
 /// Thread: any; one call at a time on each.
 class KernelRun {
  public:
-  /// `most_bytes`: what TakeMemory gives at most.
+  /// `most_bytes`: the limit of TakeMemory.
   explicit KernelRun(uint64_t most_bytes) : most_bytes_(most_bytes) {}
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
-  /// Runs the blocks [first, end). `launch.run` is this.
+  /// Runs the blocks [first, end). `launch.run` is this object.
   [[nodiscard]] KernelExit Call(EntryFunction entry, const CpuLaunch& launch, uint64_t first, uint64_t end);
 
-  /// For `CpuLaunch::take_memory`: memory until the run ends, on a cache line. Where there is none, the kernel is left.
+  /// For `CpuLaunch::take_memory`: cache-aligned memory until the run ends. Aborts the kernel if there is none.
   static void* TakeMemory(void* run, unsigned long long bytes);
 
  private:
@@ -53,7 +53,7 @@ class KernelRun {
   sigjmp_buf place_;
 };
 
-/// While a kernel's thread runs code of the runtime that the kernel called.
+/// Marks that a kernel's thread runs code of the runtime.
 class KernelPause {
  public:
   KernelPause();

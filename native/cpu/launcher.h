@@ -1,5 +1,5 @@
-// What a running kernel says when it launches another one. The layouts are shared with the text that kernels are
-// compiled with (native/cpu/shim/device_runtime.h).
+// The interface through which a kernel launches kernels. The compiled kernels share these layouts
+// (native/cpu/shim/device_runtime.h).
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@ namespace millrace::cpu {
 struct CpuLaunch;
 using EntryFunction = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 
-/// What a launch from a kernel may be refused for; what the fault report of one has as its dimension.
+/// Why a launch from a kernel was refused; `dimension` of its fault report.
 enum class Refusal : unsigned { kPending, kThreads, kBlock, kGrid, kShared };
 
-/// Streams of a kernel that are none of its own making. Those have higher numbers.
+/// Streams that exist without being created. Created streams have higher numbers.
 inline constexpr unsigned long long kNullStream = 0;
 inline constexpr unsigned long long kTailStream = 3;
 inline constexpr unsigned long long kFireAndForgetStream = 4;
 inline constexpr unsigned long long kFirstOwnStream = 16;
 
-/// cudaError_t, as far as a launch from a kernel gives one.
+/// The cudaError_t values of a launch from a kernel.
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kInvalidConfiguration = 9;
 inline constexpr int kPendingCountExceeded = 69;
 
-/// One launch. Pointers are valid during the call.
+/// One launch from a kernel. The pointers are valid during the call.
 struct CpuChild {
   EntryFunction entry;
   const void* const* params;
@@ -34,12 +34,12 @@ struct CpuChild {
   unsigned max_threads;
   unsigned long long shared_bytes;
   unsigned long long stream;
-  /// Who launches it.
+  /// The launching block and thread.
   unsigned from_block[3];
   unsigned from_thread[3];
 };
 
-/// The last launch that was refused, for whoever asks with cudaGetLastError.
+/// The last refused launch, for cudaGetLastError.
 struct CpuRefused {
   int error;
   unsigned what;
@@ -49,7 +49,7 @@ struct CpuRefused {
   unsigned thread[3];
 };
 
-/// Of the blocks that an entry is called for.
+/// Receives the launches of the blocks in one call of an entry point.
 struct CpuLauncher {
   void (*launch)(CpuLauncher* self, const CpuChild* child);
   unsigned long long (*make_stream)(CpuLauncher* self);

@@ -12,17 +12,17 @@ namespace millrace::cpu {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
-// Smaller blocks come from malloc, which keeps its own warm pages.
+// Smaller blocks come from malloc, which caches pages itself.
 constexpr uint64_t kMapBytes = 64 << 10;
-// From here on a block holds whole huge pages, with which the first touch of 64 MiB took 25 ms and not 36.
+// Blocks of this size or more use whole huge pages: the first touch of 64 MiB took 25 ms instead of 36.
 constexpr uint64_t kHugeBytes = 4 << 20;
 
 constexpr uint64_t RoundUp(uint64_t bytes, uint64_t step) {
   return (bytes + step - 1) / step * step;
 }
 
-// Four sizes to each power of two: similar arrays share blocks. The surplus costs address space only, since pages that
-// nobody touches are never made.
+// Four size classes per power of two, so that arrays of similar size share blocks. The surplus costs only address
+// space, since untouched pages are never allocated.
 constexpr uint64_t BlockBytes(uint64_t bytes) {
   if (bytes < kMapBytes) return RoundUp(std::max<uint64_t>(bytes, 1), kAlignment);
   return RoundUp(bytes, std::bit_floor(bytes) / 4);
@@ -33,7 +33,7 @@ std::byte* MapBlock(uint64_t block_bytes) {
   void* address =
       mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return nullptr;
-  // Best effort: where the system refuses, the pages are small ones.
+  // Best effort: if the system refuses, the pages are small.
   if (block_bytes >= kHugeBytes) madvise(address, block_bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(address);
 }
@@ -60,7 +60,7 @@ Heap::~Heap() {
 
 Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
   constexpr Status kNoMemory{StatusCode::kOutOfMemory, "allocating memory of the CPU device"};
-  // Also keeps the rounding below from overflowing.
+  // Also prevents an overflow of the rounding below.
   if (bytes > budget_bytes_) return kNoMemory;
   const uint64_t block_bytes = BlockBytes(bytes);
   std::vector<Block> dropped;
@@ -69,13 +69,13 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
     if (used_bytes_ + block_bytes > budget_bytes_) return kNoMemory;
     used_bytes_ += block_bytes;
     const uint64_t room = budget_bytes_ - used_bytes_;
-    // A block of this size may be in the cache; it is taken before the cache gives way.
+    // The cache may have a block of this size; take it before evicting from the cache.
     if (std::byte* address = Take(block_bytes)) {
       NoteHighWater();
       return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
     }
     Evict(room, dropped);
-    // Of a block that the system then refuses too; the budget is the machine's, so that hardly happens.
+    // Also notes the peak if the system then refuses the block. That is rare, since the budget is the machine's memory.
     NoteHighWater();
   }
   Unmap(dropped);
@@ -138,7 +138,7 @@ void Heap::Trim(uint64_t reserved_bytes) {
   std::vector<Block> dropped;
   {
     std::lock_guard lock(mutex_);
-    // The largest that still fits, again and again, so that not less stays than was asked for.
+    // Frees the largest block that does not go below the requested reserve, repeatedly.
     while (used_bytes_ + cached_bytes_ > reserved_bytes) {
       const auto above = cache_.upper_bound(used_bytes_ + cached_bytes_ - reserved_bytes);
       if (above == cache_.begin()) break;
@@ -172,7 +172,7 @@ void Heap::Release(Block block) {
     if (block.bytes < kMapBytes || block.bytes > kept_bytes_) {
       dropped.push_back(block);
     } else {
-      // Older blocks of other sizes give way, so that a change of sizes does not leave the cache full of the past.
+      // Evicts older blocks of other sizes, so that the cache follows a change of sizes.
       Evict(kept_bytes_ - block.bytes, dropped);
       cache_[block.bytes].push_back(block.address);
       cached_bytes_ += block.bytes;

@@ -1,9 +1,9 @@
-// Memory of a CPU device: ordinary host memory, handed out against a budget.
+// Memory of a CPU device: host memory within a budget.
 //
-// A fresh page costs its fault when it is first touched, about 0.25 ms for each MiB, which is more than many kernels
-// take. So freed blocks are kept, by size class and up to a cap, and the lanes of a pipeline that allocate and free the
-// same sizes soon run on warm pages. Stream order needs no care here: a free is run by its stream, after what came
-// before it, and only then is the block anyone's.
+// The first touch of a fresh page faults: about 0.25 ms per MiB, more than many kernels take. So freed blocks are
+// cached by size class, up to a limit, and pipelines that allocate and free the same sizes soon reuse warm pages.
+// Stream order needs no handling here: a stream runs a free after everything before it, and only then is the block
+// reusable.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,8 @@
 
 namespace millrace::cpu {
 
-/// What a device keeps of freed blocks until it is told otherwise. A GPU's pool begins at 0, which means until the next
-/// synchronization and not until the next free; a CPU device has no such moment, and at 0 would fault in every page of
-/// every array anew.
+/// Default limit of cached bytes. A GPU's pool starts with 0, which keeps memory until the next synchronization; a CPU
+/// device has no such point, so with 0 every array would fault in all of its pages again.
 inline constexpr uint64_t kDefaultKeptBytes = 256ull << 20;
 
 /// Thread: any.
@@ -30,17 +29,17 @@ class Heap : public std::enable_shared_from_this<Heap> {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// Memory with undefined contents, aligned to 256. Never waits; zero bytes have an address of their own.
+  /// Uninitialised memory, aligned to 256 bytes. Never blocks; an allocation of zero bytes has a unique address.
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(uint64_t bytes);
   [[nodiscard]] uint64_t FreeBytes() const;
 
-  /// `reserved` is what arrays use and what is kept for the next ones. It never exceeds `total`, the budget.
+  /// `reserved` is the bytes in use and in the cache. It never exceeds `total`, the budget.
   [[nodiscard]] hal::PoolStats Use() const;
   void ResetHighWater();
-  /// Freed blocks are kept up to so many bytes, from now on; what is more goes back to the system at once.
+  /// Sets the limit of cached bytes; excess blocks go back to the system at once.
   void Keep(uint64_t bytes);
   [[nodiscard]] uint64_t kept_bytes() const;
-  /// Gives freed blocks back to the system while at least `reserved_bytes` stay reserved, as cuMemPoolTrimTo does.
+  /// Returns cached blocks to the system as long as at least `reserved_bytes` stay reserved, like cuMemPoolTrimTo.
   void Trim(uint64_t reserved_bytes);
 
  private:
@@ -53,9 +52,9 @@ class Heap : public std::enable_shared_from_this<Heap> {
   static void Unmap(const std::vector<Block>& blocks);
   [[nodiscard]] std::byte* Take(uint64_t block_bytes);
   void Release(Block block);
-  /// Moves cached blocks, the largest first, to `dropped` until at most `kept_bytes` stay. `mutex_` is held.
+  /// Moves cached blocks, largest first, to `dropped` until at most `kept_bytes` remain. Needs `mutex_`.
   void Evict(uint64_t kept_bytes, std::vector<Block>& dropped);
-  /// `mutex_` is held.
+  /// Needs `mutex_`.
   void NoteHighWater();
 
   const uint64_t budget_bytes_;
@@ -66,7 +65,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   uint64_t used_high_ = 0;
   uint64_t reserved_high_ = 0;
   uint64_t kept_bytes_ = kDefaultKeptBytes;
-  std::map<uint64_t, std::vector<std::byte*>> cache_;  // By size of block.
+  std::map<uint64_t, std::vector<std::byte*>> cache_;  // By block size.
 };
 
 class CpuMemory final : public hal::Memory {

@@ -27,8 +27,8 @@ std::string LoaderError() {
   return said != nullptr ? said : "it gave no reason";
 }
 
-/// The file itself, or where it has variables a copy beside it, which the loader does not know yet. A copy's name is
-/// one that whoever keeps that folder takes for unfinished, should the process end before it is removed.
+/// The file itself; if it has variables, a copy next to it, which the loader does not know yet. The copy's name marks
+/// it as unfinished, so that the cache removes it if the process ends first.
 Result<std::string> FileOf(const std::string& path) {
   if (!HasOwnData(path)) return path;
   static std::atomic<uint64_t> copies{0};
@@ -40,7 +40,7 @@ Result<std::string> FileOf(const std::string& path) {
   return Explanation::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
 }
 
-/// A part of a loaded image, which it keeps loaded.
+/// A variable of a loaded image, which it keeps loaded.
 class Variable final : public hal::Memory {
  public:
   Variable(std::shared_ptr<Image> image, const CpuVariable& found) : image_(std::move(image)), found_(found) {}
@@ -58,11 +58,11 @@ Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
   Result<std::string> found = FileOf(path);
   MR_TRY(found.status());
   const std::string& file = found.value();
-  // Bound now: a symbol that is missing must fail the build, not the process at the first launch. Local: two images may
+  // RTLD_NOW: a missing symbol must fail the build, not end the process at the first launch. RTLD_LOCAL: two images may
   // export the same entry.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   const std::string said = library == nullptr ? LoaderError() : std::string();
-  // What is mapped stays, and no other file can be taken for it.
+  // The mapping remains valid, and the loader cannot mistake another file for this one.
   if (file != path) unlink(file.c_str());
   if (library == nullptr) return Explanation::Fail(StatusCode::kInternal, kLoading, said);
   return std::make_shared<Image>(library);

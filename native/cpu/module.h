@@ -1,12 +1,12 @@
-// Compiled kernels: shared objects that the kernel builder made.
+// Compiled kernels: shared objects from the kernel builder.
 //
-// For each kernel an image exports two symbols, and a third where the text bounds its blocks:
+// For each kernel an image exports two symbols, and a third if its source has launch bounds:
 //   void mr_entry_<entry>(const MrCpuLaunch*, unsigned long long first_block, unsigned long long end_block);
 //   const unsigned mr_params_<entry>[] = {count, size of parameter 0, size of parameter 1, ...};
 //   const unsigned mr_max_threads_<entry> = threads of a block;
-// and for the variables of a module one table, which ends with a null name:
+// For the variables of a module it exports one table, which ends with a null name:
 //   const CpuVariable mr_variables[];
-// An entry runs whole blocks, numbered linearly with x fastest, so a grid can be cut anywhere between blocks.
+// An entry runs whole blocks, numbered linearly with x fastest, so a grid can be split between any two blocks.
 #pragma once
 
 #include <atomic>
@@ -21,31 +21,31 @@
 
 namespace millrace::cpu {
 
-/// What an entry is told. Its layout is shared with the text that kernels are compiled with.
+/// Arguments of an entry. The compiled kernels share this layout.
 struct CpuLaunch {
   void* const* params = nullptr;
   unsigned grid[3] = {};
   unsigned block[3] = {};
   unsigned shared_bytes = 0;
   char* dynamic_shared = nullptr;
-  /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
+  /// Waits at the grid barrier of a cooperative launch, whose blocks each have a thread; else null.
   void (*wait_for_grid)(void* grid_barrier) = nullptr;
   void* grid_barrier = nullptr;
-  /// Null where the image launches no kernels.
+  /// Null if the image launches no kernels.
   CpuLauncher* launcher = nullptr;
-  /// Memory of at least so many bytes until the call of the entry ends. It does not return where there is none.
+  /// Memory of at least this size until the entry returns. Aborts the kernel if there is none.
   void* (*take_memory)(void* run, unsigned long long bytes) = nullptr;
   void* run = nullptr;
-  /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
+  /// The running block, or the first of several, for the report of a kernel that had to stop.
   mutable volatile unsigned long long block_now = 0;
   mutable volatile unsigned long long blocks_now = 1;
-  /// A block begins only if `ticket` is no larger than what is there, or it is null: cpu/stop.h.
+  /// If not null, a block begins only if `ticket` is at most this value: see cpu/stop.h.
   const std::atomic<uint64_t>* last_kept = nullptr;
   unsigned long long ticket = 0;
 };
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
 
-/// Largest parameter: what an entry of a launch record can carry.
+/// Largest parameter: the value field of a launch record's argument.
 inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
 
 /// A variable of an image.
@@ -56,8 +56,8 @@ struct CpuVariable {
   unsigned is_const;
 };
 
-/// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The process's loader has a file
-/// once, however often it is opened, so of one with variables a copy is loaded: each load has variables of its own.
+/// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The loader loads a file only
+/// once per process, so a file with variables is copied first: each load then has variables of its own.
 class Image {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
@@ -79,7 +79,7 @@ class CpuModule final : public hal::Module {
   CpuModule(std::shared_ptr<Image> image, const hal::KernelLimits& limits)
       : image_(std::move(image)), device_limits_(limits) {}
 
-  /// The kernel's limits are the device's where its text has none of its own.
+  /// The kernel's limits are the device's unless its source has launch bounds.
   [[nodiscard]] Result<std::shared_ptr<hal::Kernel>> FindKernel(const std::string& entry, bool is_bounded,
                                                                 bool is_launching) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> FindVariable(const std::string& name) override;
@@ -109,8 +109,8 @@ class CpuKernel final : public hal::Kernel {
   [[nodiscard]] EntryFunction function() const { return function_; }
   [[nodiscard]] const std::vector<uint32_t>& param_bytes() const { return param_bytes_; }
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
-  /// It may launch kernels. The last two parameters of its launches are a fault slot and the word that tells of it,
-  /// whether or not its text has them.
+  /// Whether it may launch kernels. The last two parameters of its launches are then a fault slot and a fault word,
+  /// even if its source has none.
   [[nodiscard]] bool is_launching() const { return is_launching_; }
 
  private:

@@ -10,10 +10,10 @@
 namespace millrace::cpu {
 namespace {
 
-// A piece that one thread takes at once. Small enough to measure, and of whole elements and pages.
+// Chunk that one thread takes at a time: small enough to measure, and a multiple of elements and pages.
 constexpr uint64_t kBlockBytes = 128 << 10;
 
-// Stays in the first cache.
+// Fits in the L1 cache.
 constexpr uint64_t kMotifBytes = 2 << 10;
 
 constexpr uint64_t BlockCount(uint64_t bytes) {
@@ -25,12 +25,12 @@ void FillElements(const Fill& fill) {
   const auto pattern = static_cast<T>(fill.pattern);
   unsigned char bytes[sizeof(T)];
   std::memcpy(bytes, &pattern, sizeof(T));
-  // Zeros, most of the time, which the library writes with the widest stores of the machine.
+  // Usually zeros, for which memset uses the machine's widest stores.
   if (std::all_of(bytes, bytes + sizeof(T), [&](unsigned char byte) { return byte == bytes[0]; })) {
     if (fill.count > 0) std::memset(fill.dst, bytes[0], fill.count * sizeof(T));
     return;
   }
-  // The first elements one by one; they then serve as the source of copies, which are as fast.
+  // Stores the first elements one by one, then copies them, which is as fast.
   const uint64_t first = std::min<uint64_t>(fill.count, kMotifBytes / sizeof(T));
   std::fill_n(reinterpret_cast<T*>(fill.dst), first, pattern);
   const uint64_t size = fill.count * sizeof(T);
@@ -81,7 +81,7 @@ ParallelCopy::ParallelCopy(HostCopy copy, int32_t priority)
     : ParallelTask(BlockCount(copy.bytes()), priority), copy_(std::move(copy)) {}
 
 void ParallelCopy::RunBlocks(uint64_t first, uint64_t end) {
-  // One by one, so that a copy of any size ends soon after its memory was withdrawn.
+  // Block by block, so that a copy of any size stops soon after its host memory is withdrawn.
   for (uint64_t block = first; block < end; ++block) {
     const uint64_t begin = block * kBlockBytes;
     copy_.RunPart(begin, std::min(kBlockBytes, copy_.bytes() - begin));

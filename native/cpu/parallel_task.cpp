@@ -9,17 +9,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waking a thread costs between 7 and 60 us, so an item that is over by then stays where it is.
+// Waking a thread takes between 7 and 60 us, so an item that finishes within this time runs on one thread.
 constexpr std::chrono::nanoseconds kAloneTime = std::chrono::microseconds(20);
-// Long enough to make the shared counter free, short enough that a stream which becomes ready soon has its turn.
+// Long enough that the shared counter costs nothing, short enough that a newly ready stream soon gets a thread.
 constexpr std::chrono::nanoseconds kChunkTime = std::chrono::microseconds(100);
-// Chunks for each thread at least, so that unequal blocks still end together.
+// Minimum number of chunks per thread, so that threads with unequal blocks finish together.
 constexpr uint64_t kChunksPerThread = 4;
 
 }  // namespace
 
 bool ParallelTask::RunOn(Pool& pool, std::shared_ptr<Runnable> stream) {
-  // However cheap the first blocks were, the others may not be, so no thread takes more of them at once.
+  // The first blocks may be cheaper than the rest, so a thread never takes more than this at once.
   const uint64_t largest = std::max<uint64_t>(1, block_count_ / (uint64_t{pool.thread_count()} * kChunksPerThread));
   if (RunAlone(largest)) return true;
   pool_ = &pool;
@@ -62,11 +62,11 @@ bool ParallelTask::RunAlone(uint64_t largest_step) {
   return false;
 }
 
-// True when the calling thread finished the last chunk: the stream is now its own. When this is false the item may be
-// finished by others at any moment, but it is a Runnable that the caller still holds.
+// True when the calling thread finished the last chunk: it then drives the stream. When false, other threads may finish
+// the item at any moment, but the caller still holds it as a Runnable.
 bool ParallelTask::TakeChunks() {
   while (true) {
-    // Whoever sees first that it is to stop takes all that is left.
+    // The first thread that sees the stop takes all remaining blocks.
     const bool is_stopped = stop_.IsAsked();
     const uint64_t first = is_stopped ? next_.exchange(block_count_, std::memory_order_relaxed)
                                       : next_.fetch_add(chunk_, std::memory_order_relaxed);
@@ -80,7 +80,7 @@ bool ParallelTask::TakeChunks() {
     if (unfinished_.fetch_sub(end - first, std::memory_order_acq_rel) == end - first) return true;
     if (end == block_count_) return false;
     if (pool_->HasRival(priority())) {
-      // Takes its place behind the rival, so that the item goes on even when no thread is ever idle.
+      // Queues behind the rival, so that the item continues even if no thread becomes idle.
       pool_->PutBack(shared_from_this());
       return false;
     }

@@ -1,9 +1,9 @@
-// One item of a stream whose parts may run on several threads: the blocks of a launch, the pieces of a large copy.
+// An item of a stream whose parts may run on several threads: the blocks of a launch, the chunks of a large copy.
 //
-// The thread that starts it first works alone, in growing steps, and learns what a block costs. Most items end there
-// and wake nobody. A longer one is shared: idle threads join and everyone takes chunks from one counter. No thread ever
-// waits for another's chunk; whoever finishes the last one goes on with the stream. Hence a helper cannot take part in
-// a deadlock, and an item of one block occupies exactly one thread.
+// The first thread starts alone, in growing steps, and measures the cost of a block. Most items finish that way and
+// wake no other thread. A longer item is shared: idle threads join, and all take chunks from one counter. No thread
+// waits for another's chunk; the one that finishes the last chunk continues the stream. So helpers cannot deadlock, and
+// an item of one block uses exactly one thread.
 #pragma once
 
 #include <atomic>
@@ -22,24 +22,24 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
   ParallelTask(uint64_t block_count, int32_t priority)
       : Runnable(priority), block_count_(block_count), unfinished_(block_count) {}
 
-  /// Whether a thread that has something else to do may run it all.
+  /// Whether a thread with other work may run the whole item itself.
   [[nodiscard]] virtual bool IsLight() const = 0;
-  /// Blocks that have not begun by then do not; they count as run. Before it runs.
+  /// After the stop, blocks that have not begun count as run. Call before the item runs.
   void SetStop(const Stop& stop) { stop_ = stop; }
   /// Whether RunOn has run all blocks.
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
-  /// Whether what the blocks began is over as well, once they are. False: `stream` is run by the thread that ends it.
+  /// Whether work that the blocks began has finished too. False: the thread that finishes it runs `stream`.
   [[nodiscard]] virtual bool IsOver(std::shared_ptr<Runnable>) { return true; }
 
-  /// Why it failed, once it is over. Its outputs are valid as long as this.
+  /// Why it failed, once it is over. The failure's outputs are valid as long as this object.
   [[nodiscard]] virtual std::optional<hal::KernelFailure> Failure() const { return std::nullopt; }
 
   /// Runs every block on the calling thread. Thread: any.
   void RunHere() { RunBlocks(0, block_count_); }
-  /// Runs it on the calling pool thread and on others. True: it is finished, and the caller goes on with the stream.
-  /// False: `stream` is run by the thread that finishes it, perhaps already; the caller touches it no more.
+  /// Runs it on the calling pool thread and on others. True: it is finished, and the caller continues the stream.
+  /// False: the thread that finishes it runs `stream`, perhaps already; the caller must not touch it again.
   [[nodiscard]] bool RunOn(Pool& pool, std::shared_ptr<Runnable> stream);
-  /// A helper's turn: whole chunks, until there are none or something urgent waits.
+  /// A helper thread's turn: takes chunks until there are none, or until something as urgent waits.
   void Run() override;
 
  protected:
@@ -47,15 +47,15 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
   [[nodiscard]] const Stop& stop() const { return stop_; }
 
  private:
-  /// Blocks are independent and each is run once. Thread: backend, several at a time.
+  /// Blocks are independent, and each runs once. Thread: backend, several at a time.
   virtual void RunBlocks(uint64_t first, uint64_t end) = 0;
   [[nodiscard]] bool RunAlone(uint64_t largest_step);
   [[nodiscard]] bool TakeChunks();
 
   const uint64_t block_count_;
 
-  // Written before it is shared, read by helpers.
-  Pool* pool_ = nullptr;  // The stream, which this keeps alive, holds it.
+  // Written before sharing, read by helpers.
+  Pool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool.
   std::shared_ptr<Runnable> stream_;
   uint64_t chunk_ = 1;
   Stop stop_;

@@ -16,26 +16,26 @@
 namespace millrace::cpu {
 namespace {
 
-// Kernels must not starve the JavaScript thread of the machine they share (measured: the loop's p99 delay fell from
+// Kernels must not starve the JavaScript thread of the same machine (measured: the event loop's p99 delay fell from
 // 4.85 to 1.43 ms).
 constexpr int kNice = 10;
 
-// Spinning pays only while another core runs the submitter; on fewer cores it takes the submitter's own.
+// Spinning pays only if the submitter has another core; with fewer cores it would take the submitter's.
 constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
 constexpr std::chrono::microseconds kSpinTime{50};
 
-// For the variables of kernels (src/toolchain/compilers/stack-usage.ts counts on it), whatever the process's own limit
-// is. Memory is taken as it is touched.
+// For the variables of kernels (src/toolchain/compilers/stack-usage.ts relies on it), independent of the process's
+// limit. Pages are allocated when touched.
 constexpr size_t kStackBytes = size_t{8} << 20;
-// Larger than any frame that is let through (src/toolchain/compilers/stack-usage.ts), so that no function of a kernel
-// steps over it. Address space, of which no page is ever made.
+// Larger than any frame that src/toolchain/compilers/stack-usage.ts accepts, so that no function can skip over the
+// guard. Costs address space only.
 constexpr size_t kGuardBytes = size_t{8} << 20;
 
 }  // namespace
 
 int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*), void* argument) {
-  // The process's signals belong to its main thread; new threads inherit the mask of their maker.
+  // The process's signals belong to its main thread; new threads inherit their creator's mask.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -54,7 +54,7 @@ int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*),
 
 void EnterPoolThread(const char* name) {
   pthread_setname_np(pthread_self(), name);
-  // On Linux "the calling process" of this call is the calling thread.
+  // On Linux, PRIO_PROCESS with a thread id applies to that thread.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
 }
 
@@ -97,7 +97,7 @@ void Pool::Schedule(std::shared_ptr<Runnable> runnable) {
     std::lock_guard lock(mutex_);
     MR_CHECK(!is_closing_);
     Push(std::move(runnable));
-    // Spinners and threads on their way look at the list, under the lock, before they sleep again.
+    // Spinning and woken threads check the list, under the lock, before they sleep again.
     count = ready_count_ > spinners_ + granted_ ? Grant(1) : 0;
   }
   Notify(count);
@@ -144,7 +144,7 @@ void Pool::ThreadMain() {
   bool has_worked = false;
   while (true) {
     if (std::shared_ptr<Runnable> runnable = Pick()) {
-      // What is left over needs a thread too, in case its own wake was spent on this one.
+      // Remaining work needs a thread too, since this thread may have taken the wake that was meant for it.
       const uint32_t count = ready_count_ > spinners_ + granted_ ? Grant(1) : 0;
       lock.unlock();
       Notify(count);
@@ -157,7 +157,7 @@ void Pool::ThreadMain() {
     } else if (!std::exchange(has_worked, false) || !Spin(lock)) {
       ++sleepers_;
       wake_.wait(lock, [this] { return granted_ > 0; });
-      // Closing leaves its tokens for all.
+      // After closing, the tokens stay for all threads.
       if (!is_closing_) --granted_;
     }
   }
@@ -169,7 +169,7 @@ std::shared_ptr<Runnable> Pool::Pick() {
   while (level < kLevels && ready_[level].empty()) ++level;
   auto shared = std::min_element(shared_.begin(), shared_.end(),
                                  [](const auto& a, const auto& b) { return a->priority() < b->priority(); });
-  // Between equals a stream goes first: streams are promised to run side by side, helpers are a gift.
+  // At equal priority a stream goes before a helper: streams must run concurrently, helpers are optional.
   if (shared != shared_.end() && Level((*shared)->priority()) < level) return *shared;
   if (level == kLevels) return nullptr;
   std::shared_ptr<Runnable> runnable = std::move(ready_[level].front());
@@ -179,7 +179,7 @@ std::shared_ptr<Runnable> Pool::Pick() {
   return runnable;
 }
 
-// Priorities are hints and arrival orders nothing. Streams still go before helpers, as they are promised to.
+// Ignores priorities, which are hints, and arrival order. Streams still go before helpers.
 std::shared_ptr<Runnable> Pool::PickAny() {
   uint32_t index = fuzzer_->Below(ready_count_);
   uint32_t level = 0;

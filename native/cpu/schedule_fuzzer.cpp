@@ -10,13 +10,13 @@ namespace millrace::cpu {
 namespace {
 
 constexpr char kSeedVariable[] = "MILLRACE_CPU_SEED";
-// Some times what waking a thread takes (7 to 60 us), so that whoever was woken overtakes.
+// Several times the cost of a wake (7 to 60 us), so that a woken thread can overtake.
 constexpr uint32_t kLongestPauseUs = 200;
-// A test of a million operations is about memory or speed: after so many chances its pauses become rare.
+// After this many pauses they become rare: a test with a million operations is about memory or speed.
 constexpr uint32_t kManyPauses = 20000;
 constexpr uint32_t kRarer = 32;
 
-// The steps of SplitMix64: any counter becomes a sequence without pattern, so threads share it through one addition.
+// SplitMix64 turns any counter into a random sequence, so threads share it through one addition.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t Mix(uint64_t value) {
@@ -28,7 +28,7 @@ uint64_t Mix(uint64_t value) {
 }  // namespace
 
 ScheduleFuzzer::ScheduleFuzzer(uint32_t seed, uint32_t ordinal) : state_(Mix(uint64_t{ordinal} << 32 | seed)) {
-  // Each from always, or nearly, to hardly ever.
+  // Each probability ranges from nearly always to hardly ever.
   helper_one_in_ = 1u << Below(4);
   turn_one_in_ = 1u << (1 + Below(5));
   pause_one_in_ = 4u << (2 * Below(4));
@@ -51,7 +51,7 @@ uint32_t ScheduleFuzzer::Below(uint32_t limit) {
 }
 
 void ScheduleFuzzer::Pause() {
-  // Wraps after four thousand million, where it no longer matters.
+  // Wraps after 2^32 calls, when the order no longer matters.
   const uint32_t chance = pauses_.fetch_add(1, std::memory_order_relaxed);
   if (Below(chance < kManyPauses ? pause_one_in_ : pause_one_in_ * kRarer) != 0) return;
   if (Below(4) == 0) {

@@ -1,11 +1,10 @@
-// Randomised scheduling, for tests: what the rules of order leave free is decided by dice.
+// Schedule fuzzer for tests: randomises everything that the ordering rules leave open.
 //
-// A CPU device that is opened while MILLRACE_CPU_SEED holds a number delays and reorders everything that no wait, no
-// stream and no completion orders: which ready stream a thread takes, whatever its priority, when a stream gives up its
-// turn, whether light work runs inside the call that submits it, in which order waiting streams go on, and how long
-// anything takes. A program that lacks a wait then gives different results from seed to seed, on any machine. The seed
-// also chooses how often each of these happens, so that different seeds look for different mistakes. The threads'
-// own timing comes on top: a seed names a set of schedules, not one.
+// A CPU device that is opened while MILLRACE_CPU_SEED holds a number delays and reorders everything that no wait,
+// stream or completion orders: which ready stream a thread takes, whatever its priority; when a stream ends its turn;
+// whether light work runs inside the submitting call; in which order waiting streams resume; and how long operations
+// take. Code that lacks a wait then gives different results from seed to seed, on any machine. The seed also chooses
+// how often each of these happens. The threads' own timing varies too, so a seed names a set of schedules, not one.
 #pragma once
 
 #include <atomic>
@@ -16,22 +15,22 @@
 
 namespace millrace::cpu {
 
-/// Dice of one device. Thread: any.
+/// The random numbers of one device. Thread: any.
 class ScheduleFuzzer {
  public:
   ScheduleFuzzer(uint32_t seed, uint32_t ordinal);
 
-  /// For device `ordinal`, as the environment says now: nothing when it names no seed. kUnavailable: it names something
-  /// else, which would make a test look as if it had passed.
+  /// For device `ordinal`, from the environment; null without a seed. kUnavailable: the variable holds something else;
+  /// ignoring it would let a test pass without fuzzing.
   [[nodiscard]] static Result<std::unique_ptr<ScheduleFuzzer>> FromEnvironment(uint32_t ordinal);
 
-  /// A number from 0 to `limit` - 1.
+  /// A random number from 0 to `limit` - 1.
   [[nodiscard]] uint32_t Below(uint32_t limit);
-  /// Whether a thread that might run something itself leaves it to the pool.
+  /// Whether a helper thread leaves work to the pool that it could run itself.
   [[nodiscard]] bool RefusesHelper() { return Below(helper_one_in_) == 0; }
-  /// Whether a stream that might go on lets others go first.
+  /// Whether a stream that could continue lets others go first.
   [[nodiscard]] bool EndsTurn() { return Below(turn_one_in_) == 0; }
-  /// Now and then takes up to 200 us, or lets another thread run.
+  /// Sometimes sleeps up to 200 us, or yields.
   void Pause();
 
  private:

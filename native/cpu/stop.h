@@ -1,4 +1,4 @@
-// How an item of a stream learns that its device was given up.
+// Tells an item of a stream that its device was cancelled.
 #pragma once
 
 #include <atomic>
@@ -6,9 +6,9 @@
 
 namespace millrace::cpu {
 
-/// An item's place in its stream, and the last one that is still to run. Thread: any.
+/// An item's ticket, and the stream's last ticket that still runs. Thread: any.
 struct Stop {
-  /// The stream's: above every ticket until the device is given up, and from then on only lowered. Null: never.
+  /// The stream's; above every ticket until the device is cancelled, then only lowered. Null: never stops.
   const std::atomic<uint64_t>* last_kept = nullptr;
   uint64_t ticket = 0;
 

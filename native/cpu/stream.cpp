@@ -13,11 +13,11 @@ namespace {
 
 using hal::Ticket;
 
-// What a helper thread runs itself: less work than the wake of a thread that would do it.
+// Work that a helper thread runs itself, since waking another thread would take longer.
 constexpr uint64_t kLightFreeBytes = 1 << 20;
-// A helper thread has something else to do, so it leaves a longer row of light items to the pool.
+// A helper thread has other work, so it leaves a longer run of light items to the pool.
 constexpr uint32_t kHelperItems = 32;
-// Light items between two looks for a rival; after anything else there is always a look.
+// Light items between two checks for a rival; after any other item there is always a check.
 constexpr uint32_t kTurnItems = 32;
 
 template <typename... Cases>
@@ -25,7 +25,7 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
-// The words are read by other threads, by JavaScript too.
+// Other threads and JavaScript read these words.
 std::atomic_ref<uint64_t> Word(uint64_t& word) {
   return std::atomic_ref<uint64_t>(word);
 }
@@ -45,7 +45,7 @@ StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> 
 void StreamCore::Submit(Ticket ticket, Work work) {
   {
     std::lock_guard lock(mutex_);
-    // Rule 3. The first ticket may be any: a slot's tickets go on when its next stream begins.
+    // Rule 3. The first ticket may have any value: a slot's next stream continues its tickets.
     MR_CHECK(accepted_ == 0 ? ticket > 0 : ticket == accepted_ + 1);
     accepted_ = ticket;
     items_.push_back({ticket, std::move(work)});
@@ -87,8 +87,8 @@ void StreamCore::Visit() {
   DriveReleased(released);
 }
 
-// Drives streams whose waits this thread ended. They may end the waits of more, which join the list: a chain of any
-// length costs no stack.
+// Drives the streams whose waits this thread completed. They may complete further waits, whose streams join the list: a
+// chain of any length costs no stack.
 void StreamCore::DriveReleased(Cores& released) const {
   while (!released.empty()) {
     if (fuzzer_) std::swap(released[fuzzer_->Below(static_cast<uint32_t>(released.size()))], released.back());
@@ -98,7 +98,7 @@ void StreamCore::DriveReleased(Cores& released) const {
   }
 }
 
-// The calling thread drives this stream, and does no more once this returns. `is_driven_` is true.
+// The calling thread drives this stream until this returns. `is_driven_` is true.
 void StreamCore::Drive(Driver driver, Cores& released) {
   if (fuzzer_ && driver == Driver::kHelper && fuzzer_->RefusesHelper()) return pool_->Schedule(shared_from_this());
   if (!has_current_ && !TakeNext(released)) return;
@@ -115,21 +115,21 @@ void StreamCore::Drive(Driver driver, Cores& released) {
     }
     if (fuzzer_) fuzzer_->Pause();
     if (!RunItem(driver)) return;
-    // What was stopped half-way is not over.
+    // An item that was stopped in the middle has not completed.
     if (IsDropped(current_.ticket)) {
       Drop();
     } else {
       Report();
     }
     const bool is_driven = TakeNext(released);
-    // Others go on before this stream's next item, which may take long. A helper thread's caller does it.
+    // Released streams go before this stream's next item, which may take long. A helper thread's caller drives them.
     if (driver == Driver::kPoolThread) DriveReleased(released);
     if (!is_driven) return;
     if (driver == Driver::kPoolThread && MustEndTurn(is_light, run)) return pool_->PutBack(shared_from_this());
   }
 }
 
-// After the item that was the `run`th of this turn.
+// After the `run`th item of this turn.
 bool StreamCore::MustEndTurn(bool is_light, uint32_t run) const {
   if (fuzzer_ && fuzzer_->EndsTurn()) return true;
   return (!is_light || run % kTurnItems == 0) && pool_->HasRival(priority());
@@ -141,7 +141,7 @@ bool StreamCore::IsLight() const {
                         [](const Fill& fill) { return fill.count * fill.element_bytes <= kLightBytes; },
                         [](const Copy& copy) { return copy.bytes <= kLightBytes; },
                         [](const OfHost& copy) { return copy->bytes() <= kLightBytes; },
-                        // Giving many pages back to the system takes a while.
+                        // Returning many pages to the system takes long.
                         [](const Free& free) { return free.memory->bytes() <= kLightFreeBytes; },
                         [](const Wait&) { return true; },
                         [](const Stamp&) { return true; },
@@ -151,7 +151,7 @@ bool StreamCore::IsLight() const {
                     current_.work);
 }
 
-// True: the item is over. False: another thread drives this stream now, or will.
+// True: the item has finished. False: another thread drives this stream now, or will.
 bool StreamCore::RunItem(Driver driver) {
   return std::visit(Overloaded{
                         [](Nop&) { return true; },
@@ -182,19 +182,19 @@ bool StreamCore::RunItem(Driver driver) {
                     current_.work);
 }
 
-// Once registered, another thread may drive this stream before the call returns and destroy `wait`.
+// Once registered, another thread may drive this stream before the call returns, and destroy `wait`.
 bool StreamCore::RunWait(const Wait& wait) {
   const std::shared_ptr<StreamCore> other = wait.other;
   const std::shared_ptr<StreamCore> self = shared_from_this();
   const Ticket ticket = current_.ticket;
   if (!other->WakeAt(wait.until, self)) return true;
-  // Who drops this item looks among the waiters once, and that may have been before.
+  // DropAfter checks the waiters once, possibly before this registration; so check again here.
   return IsDropped(ticket) && other->Leave(*this);
 }
 
 bool StreamCore::RunParts(Driver driver) {
   const Parts parts = std::get<Parts>(current_.work);
-  // The thread that finished a shared item comes here again.
+  // The thread that finishes a shared item calls this again.
   if (!parts->IsFinished()) {
     parts->SetStop({&last_kept_, current_.ticket});
     if (driver == Driver::kHelper) {
@@ -208,7 +208,7 @@ bool StreamCore::RunParts(Driver driver) {
   return true;
 }
 
-// The thread of the last block passes the stream on to the pool, which comes here again.
+// The thread of the last block schedules the stream on the pool, which calls this again.
 bool StreamCore::RunTogether() {
   const Together together = std::get<Together>(current_.work);
   if (together.grid->IsFinished()) {
@@ -225,14 +225,14 @@ void StreamCore::TellFailure(const std::optional<hal::KernelFailure>& failure) {
   if (failure) sink_->Failed(current_.ticket, *failure);
 }
 
-// The current item is over, and nobody is told: its ticket never completes.
+// Ends the current item without a report: its ticket never completes.
 void StreamCore::Drop() {
   std::lock_guard lock(mutex_);
   dropped_.push_back(std::exchange(current_, Item{}));
   has_current_ = false;
 }
 
-// The item's effects are published by the word, before anybody is told.
+// The store to the completion word publishes the item's effects before the sink is notified.
 void StreamCore::Report() {
   const Ticket ticket = current_.ticket;
   current_.work = Nop{};
@@ -244,9 +244,9 @@ void StreamCore::Report() {
   sink_->Progress(ticket);
 }
 
-// Collects the streams whose points are reached, and takes the next item. False: there is none, and the stream is no
-// longer driven. `completed_` is stored before the lock is taken and WakeAt reads it under the lock, so that no waiter
-// falls between.
+// Collects the streams whose waits are complete, and takes the next item. False: there is none, and no thread drives
+// the stream. `completed_` is stored before the lock is taken, and WakeAt reads it under the lock, so that no waiter is
+// missed.
 bool StreamCore::TakeNext(Cores& released) {
   const Ticket completed = completed_.load(std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
@@ -269,7 +269,7 @@ bool StreamCore::TakeNext(Cores& released) {
   return true;
 }
 
-// Passes the driving of `stream` to the thread that completes `until` here. False: it is completed already.
+// Registers `stream`: the thread that completes `until` here will drive it. False: it is already complete.
 bool StreamCore::WakeAt(Ticket until, std::shared_ptr<StreamCore> stream) {
   std::lock_guard lock(mutex_);
   if (completed_.load(std::memory_order_acquire) >= until) return false;
@@ -279,11 +279,11 @@ bool StreamCore::WakeAt(Ticket until, std::shared_ptr<StreamCore> stream) {
 }
 
 Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
-  // The declared parameters are the user's word; the image knows what its text takes.
+  // The user declares the parameters, but the image has the actual number.
   const auto* kernel = static_cast<const CpuKernel*>(request.kernel);
   const size_t count = kernel->param_bytes().size();
   if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
-    return {StatusCode::kLaunchFailed, "launching a kernel whose text takes another number of parameters"};
+    return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};
   }
   if (request.is_cooperative) return LaunchTogether(ticket, request);
   core_->Submit(ticket, MakeGrid(request));

@@ -1,16 +1,15 @@
-// A stream of a CPU device: one FIFO of items, each with its ticket.
+// A stream of a CPU device: a FIFO of items, each with its ticket.
 //
-// At any time at most one thread *drives* a stream: it takes the first item, runs it, reports its ticket, and takes the
-// next. Driving is passed on and never shared: to the pool (Schedule), to the thread that finishes its last part, or,
-// at a wait whose point is not reached, to whoever completes that point. So a wait holds no thread, however many
-// streams wait for each other, and everything that belongs to the driver needs no lock.
+// At most one thread *drives* a stream at a time: it takes the first item, runs it, reports its ticket, and takes the
+// next. Driving passes on but is never shared: to the pool (Schedule), to the thread that finishes an item's last part,
+// or, at a wait that is not complete, to the thread that completes it. So a wait blocks no thread, however many streams
+// wait for each other, and the driver's data need no lock.
 //
-// Who may drive how far:
-//  - a pool thread runs anything, and gives up its turn between items when something as urgent waits for a thread;
-//  - a helper thread runs a few light items and passes the rest to the pool. Helper threads are the channel's thread,
-//  inside the
-//    call that submits to an idle stream (a lone no-op answers in 12 to 15 us so, against 34 through a sleeping pool),
-//    and a thread of any device that has just completed what the stream waited for.
+// How far each kind of thread drives:
+//  - a pool thread runs anything, and ends its turn between items when something as urgent waits for a thread;
+//  - a helper thread runs a few light items and leaves the rest to the pool. Helper threads are the channel's thread,
+//    inside the call that submits to an idle stream (a single no-op then takes 12 to 15 us instead of 34 through a
+//    sleeping pool), and a thread of any device that has just completed the awaited ticket.
 #pragma once
 
 #include <atomic>
@@ -35,10 +34,10 @@
 
 namespace millrace::cpu {
 
-/// What a stream is made of, kept alive by its work and by who waits for it, also after the stream was destroyed.
+/// The state of a stream. Its work and waiting streams keep it alive, also after the stream is destroyed.
 ///
 /// Lock rule: no thread holds two of these locks, or one of them and the pool's. A wait registers with the other stream
-/// under the other's lock alone. The sink is called under none.
+/// under the other's lock alone. The sink is called without a lock.
 class StreamCore final : public Runnable, public std::enable_shared_from_this<StreamCore> {
  public:
   struct Nop {};
@@ -50,14 +49,14 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
     hal::Ticket until;
   };
   using Stamp = std::shared_ptr<Timestamp>;
-  /// A launch, and copies and fills that are large or strided.
+  /// A launch, or a large or strided copy or fill.
   using Parts = std::shared_ptr<ParallelTask>;
   /// A cooperative launch, and the threads of its blocks.
   struct Together {
     std::shared_ptr<CooperativeGrid> grid;
     std::shared_ptr<BlockThreads> threads;
   };
-  /// Apart from other copies, since few have so much to say.
+  /// Separate from other copies, because few copies need this much data.
   using OfHost = std::unique_ptr<const HostCopy>;
   using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, Together>;
 
@@ -68,27 +67,27 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
   [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_; }
   [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
-  /// Waits until nobody drives this stream. Thread: channel.
+  /// Waits until no thread drives this stream. Thread: channel.
   void WaitUntilIdle();
-  /// Whether `ticket` was accepted already. Thread: any.
+  /// Whether `ticket` has been accepted. Thread: any.
   [[nodiscard]] bool HasAccepted(hal::Ticket ticket);
   [[nodiscard]] hal::Ticket Completed() const;
-  /// Whether somebody drives this stream, or it waits for another. Thread: any.
+  /// Whether a thread drives this stream, or it waits for another stream. Thread: any.
   [[nodiscard]] bool IsDriven();
 
-  // Of a device that is given up: cancel.cpp.
-  /// `to`, of another device, will wait here for `until` with its item `by`. False: it would wait for ever.
+  // For a cancelled device: see cancel.cpp.
+  /// `to`, of another device, will wait here for `until` in its item `by`. False: the ticket would never complete.
   [[nodiscard]] bool Promise(hal::Ticket until, const std::shared_ptr<StreamCore>& to, hal::Ticket by);
-  /// Promises nothing any more.
+  /// Rejects further promises.
   void Refuse();
   [[nodiscard]] hal::Ticket Promised();
-  /// The waits among the items up to `last` that are not over.
+  /// The incomplete waits among the items up to `last`.
   [[nodiscard]] std::vector<Wait> WaitsUntil(hal::Ticket last);
-  /// Items after `last` do not begin, and stop where they run. Again with a smaller one: fewer run.
+  /// Items after `last` do not begin, and running ones stop. A later call can only lower `last`.
   void DropAfter(hal::Ticket last);
-  /// Destroys what was dropped.
+  /// Destroys the dropped items.
   void Clear();
-  /// Drives on a pool thread.
+  /// Drives the stream on a pool thread.
   void Run() override;
 
  private:
@@ -98,13 +97,13 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
     hal::Ticket ticket = 0;
     Work work;
   };
-  /// Of a stream of another device.
+  /// A wait of a stream of another device.
   struct PromiseMade {
     hal::Ticket until;
     std::weak_ptr<StreamCore> to;
     hal::Ticket by;
   };
-  /// The wait that was begun last, which may be over.
+  /// The wait that began last; it may have completed.
   struct Waiting {
     hal::Ticket ticket = 0;
     std::weak_ptr<StreamCore> other;
@@ -113,7 +112,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   struct Waiter {
     hal::Ticket until;
     std::shared_ptr<StreamCore> stream;
-    friend bool operator<(const Waiter& a, const Waiter& b) { return a.until > b.until; }  // The earliest on top.
+    friend bool operator<(const Waiter& a, const Waiter& b) { return a.until > b.until; }  // Earliest first.
   };
 
   void Visit();
@@ -134,17 +133,17 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   void Drop();
 
   const std::shared_ptr<Pool> pool_;
-  ScheduleFuzzer* const fuzzer_;  // The pool's; null but in tests.
+  ScheduleFuzzer* const fuzzer_;  // The pool's; null except in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;
 
-  // The driver's own.
+  // Only the driver uses these.
   Item current_;
   bool has_current_ = false;
 
-  // The same number as the slot's device word. Waits read this one: the slot may serve another stream by then.
+  // Equals the slot's device word. Waits read this copy, because the slot may already serve another stream.
   std::atomic<hal::Ticket> completed_{0};
-  // What comes after it is dropped. Lowered with mutex_ held.
+  // Later items are dropped. Lowered with mutex_ held.
   std::atomic<hal::Ticket> last_kept_{UINT64_MAX};
 
   std::mutex mutex_;
@@ -165,7 +164,7 @@ class CpuStream final : public hal::Stream {
   CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap, std::shared_ptr<BlockThreads> threads,
             const GridLimits& grid_limits)
       : core_(std::move(core)), heap_(std::move(heap)), threads_(std::move(threads)), grid_limits_(grid_limits) {}
-  /// The stream was drained. Its last driver may still be telling the sink, which ends with the stream.
+  /// The stream was drained, but its last driver may still be calling the sink, which ends with the stream.
   ~CpuStream() override {
     core_->WaitUntilIdle();
     threads_->Shrink(most_together_);
@@ -185,7 +184,7 @@ class CpuStream final : public hal::Stream {
   Status Check() override { return {}; }
   [[nodiscard]] bool IsBusy(hal::Ticket) const override { return core_->IsDriven(); }
 
-  /// Every CPU device reaches the memory of every other one: they are one process.
+  /// CPU devices of one process can access each other's memory.
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
   Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override;
@@ -194,7 +193,7 @@ class CpuStream final : public hal::Stream {
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;
   Status Record(hal::Ticket ticket, hal::EventHandle& event_handle) override;
   Status WaitEvent(hal::Ticket ticket, hal::EventHandle& event_handle) override;
-  /// An address, as a driver's handle is one, so that no stream of another backend has it either.
+  /// An address, like a driver's handle, so that no stream of another backend has the same value.
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(core_.get()); }
 
  private:
@@ -204,7 +203,7 @@ class CpuStream final : public hal::Stream {
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;
   const std::shared_ptr<BlockThreads> threads_;
-  const GridLimits grid_limits_;  // Of what kernels launch.
+  const GridLimits grid_limits_;  // Limits of child launches.
   uint32_t most_together_ = 0;    // Blocks of the largest cooperative launch. Thread: channel.
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 // About 10 us of work.
 constexpr uint64_t kTileElements = 16 << 10;
-// Sides of a transposition's tile, which fits into half of the first cache.
+// Side of a transposition's tile, which fills half of the L1 cache.
 constexpr uint64_t TransposedTile(uint32_t element_bytes) {
   return element_bytes == 8 ? 32 : 64;
 }
@@ -19,16 +19,16 @@ struct Tile {
   const std::byte* src;
   uint64_t rows;
   uint64_t columns;
-  hal::StridedAxis row;  // Of the whole shape.
+  hal::StridedAxis row;  // Axes of the whole shape.
   hal::StridedAxis column;
 };
 
-// The source is denser down the rows than along the columns. A single row is none.
+// Whether the source is denser along the rows' axis than along the columns'. A single row is not transposed.
 bool IsTransposed(const hal::StridedAxis& row, const hal::StridedAxis& column) {
   return row.extent > 1 && std::abs(row.src_stride) < std::abs(column.src_stride);
 }
 
-// A step that the compiler knows makes the loop twice as fast.
+// With a compile-time step the loop is twice as fast.
 template <typename T>
 inline void CopyRow(std::byte* dst, const std::byte* src, uint64_t count, int64_t dst_step, int64_t src_step) {
   for (uint64_t i = 0; i < count; ++i, dst += dst_step, src += src_step) std::memcpy(dst, src, sizeof(T));
@@ -52,8 +52,8 @@ void CopyTile(const Tile& tile) {
   }
 }
 
-// Through a place of its own, because columns of a large array often lie a power of two apart, where the cache keeps
-// only a few lines of them. The source is read along its rows, the destination written along its own.
+// Uses a local buffer, because the columns of a large array are often a power of two apart, which the cache maps to few
+// lines. Reads the source along its rows, and writes the destination along its own.
 template <typename T>
 void TransposeTile(const Tile& tile) {
   constexpr uint64_t kSide = TransposedTile(sizeof(T));
@@ -145,7 +145,7 @@ void StridedShape::Take(hal::StridedAxis axis) {
   axes_[rank_++] = axis;
 }
 
-// Where a step of one axis is as long as the whole of the next, they are one axis.
+// Merges two axes if a step of one is as long as the whole other axis.
 void StridedShape::Merge() {
   if (rank_ == 0) return;
   uint32_t kept = 0;
@@ -162,7 +162,7 @@ void StridedShape::Merge() {
   rank_ = kept + 1;
 }
 
-// The last axis is the columns, the one before it the rows: the densest axis of the source, when that is another.
+// The last axis is the columns. The rows are the source's densest axis if that is another one, else the axis before.
 void StridedShape::ChooseRows() {
   if (rank_ < 3) return;
   const auto columns = axes_.begin() + rank_ - 1;

@@ -1,10 +1,10 @@
 // Strided copies and fills.
 //
-// Axes are first brought into one form: those of one element are dropped, destinations run upwards, the longest
-// destination stride comes first, and axes that continue each other become one. So a transposed copy of a transposed
-// array is one run again. What is left is cut into tiles over two axes, the one along which the destination is densest
-// (columns) and, in a transposition, the one along which the source is (rows); a tile of a transposition stays in
-// the first cache, and any number of tiles may run at the same time.
+// Axes are normalised first: axes of one element are dropped, destination strides become positive, the longest
+// destination stride comes first, and contiguous axes are merged. So a transposed copy of a transposed array becomes
+// one range again. The rest is split into tiles over two axes: the destination's densest (columns) and, for a
+// transposition, the source's densest (rows). A transposition's tile fits in the L1 cache, and any number of tiles may
+// run concurrently.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace millrace::cpu {
 
-/// Where elements are and come from, in the form that is described above. A fill has no source.
+/// Positions and strides of the elements in normalised form. A fill has no source.
 class StridedShape {
  public:
   StridedShape(std::byte* dst, const std::byte* src, uint32_t element_bytes, std::span<const hal::StridedAxis> axes);
@@ -29,7 +29,7 @@ class StridedShape {
   [[nodiscard]] uint32_t element_bytes() const { return element_bytes_; }
   [[nodiscard]] std::span<const hal::StridedAxis> axes() const { return {axes_.data(), rank_}; }
   [[nodiscard]] uint64_t element_count() const;
-  /// Both sides are one run of elements without gaps; a fill looks at its destination alone.
+  /// Whether both sides are contiguous; a fill checks only its destination.
   [[nodiscard]] bool IsRun() const;
 
  private:
@@ -46,7 +46,7 @@ class StridedShape {
 
 class StridedSweep final : public ParallelTask {
  public:
-  /// A copy, or, with a pattern, a fill.
+  /// A copy or, with a pattern, a fill.
   StridedSweep(const StridedShape& shape, std::optional<uint64_t> pattern, int32_t priority);
   [[nodiscard]] bool IsLight() const override;
 
@@ -56,7 +56,7 @@ class StridedSweep final : public ParallelTask {
     uint64_t columns;
     uint64_t tile_rows;
     uint64_t tile_columns;
-    uint64_t outer;  // Elements of the other axes.
+    uint64_t outer;  // Number of elements along the other axes.
     [[nodiscard]] uint64_t down() const { return (rows + tile_rows - 1) / tile_rows; }
     [[nodiscard]] uint64_t across() const { return (columns + tile_columns - 1) / tile_columns; }
   };

@@ -18,10 +18,10 @@ bool ReadAt(std::ifstream& file, uint64_t offset, T* into, size_t count) {
   return file.good();
 }
 
-/// The names of sections take some hundred bytes. A damaged file may declare any size.
+/// Section names take a few hundred bytes, but a damaged file may declare any size.
 constexpr uint64_t kMaxNameBytes = 1 << 20;
 
-/// Written by the loader, before anybody else may look, and by nobody after that.
+/// Sections that only the loader writes, before other code runs.
 bool IsOfLoader(std::string_view name) {
   return name.starts_with(".got") || name.starts_with(".data.rel.ro");
 }

@@ -1,11 +1,11 @@
-// Whether a shared object has variables: then each load of it needs a copy of its own.
+// Tells whether a shared object has variables; if so, each load needs its own copy.
 #pragma once
 
 #include <string>
 
 namespace millrace::cpu {
 
-/// True also of what cannot be read. Memory of threads is no variable here, nor is what only the loader writes.
+/// Also true for a file that cannot be read. Thread-local memory and data that only the loader writes do not count.
 [[nodiscard]] bool HasOwnData(const std::string& path);
 
 }  // namespace millrace::cpu

@@ -15,7 +15,7 @@ namespace millrace {
 namespace cuda {
 namespace {
 
-/// Reads one device without a context. The range of priorities needs one: it is known once the device is open.
+/// Reads a device's properties without a context. The priority range needs a context and is read when the device opens.
 Result<hal::DeviceInfo> Describe(uint32_t ordinal) {
   CUdevice device = 0;
   MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the device"));
@@ -107,19 +107,19 @@ class Backend final : public hal::Backend {
   }
 
   std::mutex mutex_;
-  std::optional<hal::BackendReport> report_;  // Guarded by mutex_. Devices do not come and go within a process.
+  std::optional<hal::BackendReport> report_;  // Guarded by mutex_. The set of devices is fixed within a process.
 };
 
 }  // namespace
 }  // namespace cuda
 
 std::unique_ptr<hal::Backend> MakeCudaBackend() {
-  // The driver reads its variables once, in cuInit, and a user's own choice stands. They are set here, while the
-  // process has no thread of ours: changing the environment under one that reads it is not safe. A module that loads
-  // lazily at its first launch takes a lock that may hold its stream behind another.
+  // The driver reads these variables once, in cuInit, and the user's own values win. They are set here, before this
+  // library starts threads, because setenv is not safe while another thread reads the environment. A module that loads
+  // lazily at its first launch takes a lock, which may block its stream behind another.
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
-  // Streams share so many hardware queues, and one that waits in a queue holds back the others of it. The driver's own
-  // choice is 8; this is the most there are.
+  // Streams share this many hardware queues, and a waiting stream blocks the others of its queue. The driver's default
+  // is 8; this is the maximum.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   return std::make_unique<cuda::Backend>();
 }

@@ -1,4 +1,4 @@
-// The CUDA backend: finds the driver and its devices, and opens them. Needs no toolkit, and no driver to be linked.
+// The CUDA backend: finds and opens the driver and its devices. Needs no toolkit, and does not link against the driver.
 #pragma once
 
 #include <memory>

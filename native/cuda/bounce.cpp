@@ -13,8 +13,8 @@ namespace millrace::cuda {
 
 namespace {
 
-/// A block holds a chunk. Larger ones for larger copies, so that a copy takes few driver calls: a stream that waits for
-/// another holds about a thousand of them before a call would block.
+/// A block holds a chunk. Larger copies use larger chunks, so that a copy takes few driver calls: about a thousand can
+/// be queued on a waiting stream before a call blocks.
 constexpr uint64_t kSmallestBlock = 4 << 20;
 constexpr uint64_t kLargestBlock = 64 << 20;
 constexpr uint64_t kChunksPerCopy = 64;
@@ -29,7 +29,7 @@ constexpr Status kLostEnd(StatusCode::kUpstream, "copying from or to a lost devi
 
 Status CheckAmong(Context& own, std::initializer_list<Context*> others, CUresult code, const char* note) {
   if (!IsSticky(code)) return own.Check(code, note);
-  // It may be anybody's: each is asked. A device that answers is well.
+  // The error may come from any of the contexts, so each one is asked. A device that answers is intact.
   if (!own.Ask().ok()) return own.Alive();
   for (Context* other : others) {
     if (other != &own && !other->Ask().ok()) return kLostEnd;
@@ -83,7 +83,7 @@ bool Bounce::HasRoom(uint64_t bytes) const {
 
 Status Bounce::MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes) {
   if (HasRoom(bytes)) return {};
-  // An earlier copy may still use the block there is.
+  // Earlier copies may still use the existing blocks.
   Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(own, BlockFor(bytes));
   MR_TRY(block.status());
   blocks_.push_back(std::move(block).value());

@@ -1,8 +1,8 @@
-// Copies between two devices through host memory, for pairs whose direct route gives wrong bytes.
+// Copies between two devices through host memory, for pairs whose direct route corrupts data.
 //
-// A copy goes chunk by chunk through one page-locked block: down from the source, up to the destination. It is ordered
-// on the stream that asked for it alone. A leg of another device runs on a hidden stream there, between two events:
-// memory of a pool is copied safely only by its own device, or by one that was let in.
+// A copy goes in chunks through one page-locked block: device to host, then host to device. The requesting stream
+// orders it. The part on another device runs on a hidden stream there, between two events: only a pool's own device, or
+// a peer with access, can copy its memory safely.
 #pragma once
 
 #include <initializer_list>
@@ -14,8 +14,8 @@
 
 namespace millrace::cuda {
 
-/// One stream's. Thread: channel, with the stream's context current, or the pump while the channel gives the stream
-/// nothing. Destroyed after the stream's last work.
+/// Belongs to one stream. Thread: channel, with the stream's context current, or the pump while the channel submits
+/// nothing to the stream. Destroyed after the stream's last work.
 class Bounce {
  public:
   Bounce() = default;
@@ -33,21 +33,21 @@ class Bounce {
   Status CopyThere(const std::shared_ptr<Context>& own, CUstream stream, const std::shared_ptr<Context>& there,
                    CUdeviceptr dst, CUdeviceptr src, uint64_t bytes);
 
-  /// Whether there is a block that a copy of so many bytes can go through.
+  /// Whether a block exists that is large enough for the copy.
   [[nodiscard]] bool HasRoom(uint64_t bytes) const;
-  /// Makes it: some 0.3 ms a MiB, of 4 to 64 MiB. Thread: pump.
+  /// Allocates the block, of 4 to 64 MiB: about 0.3 ms per MiB. Thread: pump.
   Status MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes);
 
-  /// Queues a copy on `stream` of `own`, for which there is room. What was queued before a failure is part of the
-  /// stream. kUpstream: the other device is lost.
+  /// Queues a copy on `stream` of `own`; call only if HasRoom. Parts queued before a failure stay in the stream.
+  /// kUpstream: the other device is lost.
   Status Copy(const std::shared_ptr<Context>& own, CUstream stream, End dst, End src, uint64_t bytes);
 
  private:
   struct Leg {
     std::shared_ptr<Context> context;
     CUstream stream;
-    CUevent turn;  // On the stream that asked: the leg may go.
-    CUevent done;  // On the leg's stream.
+    CUevent turn;  // Recorded on the requesting stream before the leg.
+    CUevent done;  // Recorded on the leg's stream after it.
   };
 
   Result<Leg*> LegOf(Context& own, const std::shared_ptr<Context>& context);
@@ -56,11 +56,11 @@ class Bounce {
 
   std::shared_ptr<Context> own_;
   std::vector<std::unique_ptr<Leg>> legs_;
-  std::vector<std::unique_ptr<LockedBlock>> blocks_;  // The last is in use, those before it were too small.
+  std::vector<std::unique_ptr<LockedBlock>> blocks_;  // The last is in use; the others were too small.
 };
 
-/// What a call in `own`, which other devices have a part in, came to. A fault is blamed on the device that has it; that
-/// of another is kUpstream here. With `own` current.
+/// The Status of a call in `own` that involves other devices. A fault is attributed to the device that has it; another
+/// device's fault is kUpstream here. With `own` current.
 Status CheckAmong(Context& own, std::initializer_list<Context*> others, CUresult code, const char* note);
 
 }  // namespace millrace::cuda

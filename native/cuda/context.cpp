@@ -23,7 +23,7 @@ Result<std::shared_ptr<Context>> Context::OwnerOf(const std::byte* address) {
   const auto at = reinterpret_cast<CUdeviceptr>(address);
   CUmemorytype type = CU_MEMORYTYPE_HOST;
   const CUresult code = Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
-  // The driver knows nothing of host memory that is not page-locked.
+  // The driver does not know pageable host memory.
   if (code == CUDA_ERROR_INVALID_VALUE) return std::shared_ptr<Context>();
   MR_TRY(FromDriver(code, "finding whose memory it is"));
   if (type != CU_MEMORYTYPE_DEVICE) return std::shared_ptr<Context>();
@@ -35,7 +35,7 @@ Result<std::shared_ptr<Context>> Context::OwnerOf(const std::byte* address) {
 
 Result<std::shared_ptr<Context>> Context::Retain(uint32_t ordinal) {
   if (ordinal >= kMaxDevices || !LoadDriver().is_loaded) return Status(StatusCode::kUnavailable, "finding the device");
-  // Never destroyed: native threads may outlive every static object.
+  // Never destroyed, because native threads may outlive static objects.
   static auto* mutex = new std::mutex;
   static auto* kept = new std::array<std::shared_ptr<Context>, kMaxDevices>;
   const std::lock_guard lock(*mutex);
@@ -84,7 +84,7 @@ Status Context::CheckOpening(CUresult code, const char* note) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return {StatusCode::kOutOfMemory, note, driver_code};
     default:
-      // Which code a bad handle gives depends on the driver, and on how far the driver got with it.
+      // The code for a bad handle depends on the driver and on how far it parsed the handle.
       return {StatusCode::kArgument, note, driver_code};
   }
 }
@@ -99,7 +99,7 @@ Status Context::Ask() {
 }
 
 Status Context::Lose(CUresult code, const char* note) {
-  // The first code says what happened; those after it are echoes.
+  // Only the first code tells the cause; later ones follow from it.
   int32_t none = 0;
   LostCode(ordinal_).compare_exchange_strong(none, static_cast<int32_t>(code), std::memory_order_acq_rel);
   return {StatusCode::kDeviceLost, note, static_cast<int32_t>(code)};

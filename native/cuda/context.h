@@ -1,8 +1,8 @@
-// A device's primary context, and the memory of its loss.
+// A device's primary context, and whether the device is lost.
 //
-// Everything that lives in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared
-// pointer. The process keeps it too, until it ends: opened, closed and opened again, a device was seen to hang for
-// minutes inside cuDevicePrimaryCtxRelease (docs/decisions/0005). Once the device is lost nothing of it is given back:
+// Everything in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared pointer. The
+// process keeps it too until it exits, because cuDevicePrimaryCtxRelease was seen to hang for minutes when a device was
+// reopened (docs/decisions/0005). Nothing of a lost device is released, because every call would fail.
 // every call would fail, and the driver's state is not to be trusted.
 #pragma once
 
@@ -17,18 +17,18 @@
 
 namespace millrace::cuda {
 
-/// Devices beyond it are not shown. Sized so that the loss of each can be remembered without a table that grows.
+/// Further devices are not listed. A fixed number, so that a static table can record the loss of each one.
 inline constexpr uint32_t kMaxDevices = 64;
 
 class Context {
  public:
-  /// The primary context of a device. Thread: any. Takes about a tenth of a second the first time.
+  /// The primary context of a device. Thread: any. The first call takes about 0.1 s.
   static Result<std::shared_ptr<Context>> Retain(uint32_t ordinal);
 
-  /// Whether the process made contexts of several devices, so that an address may be another one's. Thread: any.
+  /// Whether the process has contexts of several devices, so that an address may be another one's. Thread: any.
   [[nodiscard]] static bool HasSeveral();
 
-  /// The context whose device has this memory; null for host memory. With any context current. Thread: any.
+  /// The context whose device owns this memory; null for host memory. With any context current. Thread: any.
   static Result<std::shared_ptr<Context>> OwnerOf(const std::byte* address);
 
   Context(const Context&) = delete;
@@ -38,34 +38,34 @@ class Context {
   [[nodiscard]] CUdevice device() const { return device_; }
   [[nodiscard]] uint32_t ordinal() const { return ordinal_; }
 
-  /// The Status of a driver call, remembering a loss. Every result of a call in this context passes here. Thread: any.
+  /// The Status of a driver call; records a loss. Every result of a call in this context passes here. Thread: any.
   Status Check(CUresult code, const char* note);
 
-  /// As Check, for exports to other processes: kUnsupported where there are none (a missing function), kArgument for
-  /// what cannot be exported. Thread: any.
+  /// Like Check, for exports to other processes: kUnsupported if the driver function is missing, kArgument for an
+  /// object that cannot be exported. Thread: any.
   Status CheckExport(CUresult code, const char* note);
 
-  /// As Check, for opening what another process exported: kUnsupported also for a handle that this very process made,
-  /// kArgument for one that names nothing. Thread: any.
+  /// Like Check, for opening another process's export: kUnsupported also for a handle from this process, kArgument for
+  /// an invalid handle. Thread: any.
   Status CheckOpening(CUresult code, const char* note);
 
-  /// Asks the driver whether the context still works, without waiting for it. Thread: any.
+  /// Asks the driver without blocking whether the context still works. Thread: any.
   Status Ask();
 
-  /// Gives the device up for a code that would not mean a loss by itself. Thread: any.
+  /// Marks the device as lost, for a code that does not mean a loss by itself. Thread: any.
   Status Lose(CUresult code, const char* note);
 
-  /// Held shared by whoever submits work that may last, and exclusively by who gives back what the driver gives back
-  /// only after waiting for the device, which has nothing to do then. That one only tries, so nobody waits for him but
-  /// while an idle device is called. Thread: any.
+  /// Held shared while work is submitted, and exclusively by releases that make the driver wait for the device, so that
+  /// the device is idle then. Releases use try_lock, so submission waits only for a release on an idle device. Thread:
+  /// any.
   [[nodiscard]] Submissions& submissions() { return submissions_; }
 
   /// Ok, or kDeviceLost. Thread: any.
   [[nodiscard]] Status Alive() const;
   [[nodiscard]] bool is_lost() const { return LostCode(ordinal_).load(std::memory_order_acquire) != 0; }
 
-  /// The code a device was lost with in this process, or 0. A faulted context cannot be made again, so this outlives
-  /// it.
+  /// The code with which this process lost a device, or 0. It outlives the context, because a faulted context cannot be
+  /// recreated.
   static std::atomic<int32_t>& LostCode(uint32_t ordinal);
 
  private:

@@ -1,5 +1,5 @@
-// Makes a context current for a block of code that may run on any thread. On the channel thread, whose context stays
-// current for good, it costs one cheap call.
+// Makes a context current for a scope on any thread. On the channel thread, whose context is always current, this costs
+// one cheap call.
 #pragma once
 
 #include "cuda/driver.h"
@@ -23,7 +23,7 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  /// Why the context could not be made current; nothing of it may be used then.
+  /// The error if the context could not be made current; it must not be used then.
   [[nodiscard]] CUresult code() const { return code_; }
 
  private:

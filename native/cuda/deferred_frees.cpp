@@ -41,7 +41,7 @@ void DeferredFrees::GiveBack(uint64_t keep_bytes) {
 void DeferredFrees::GiveBackWhileIdle() {
   const std::lock_guard giving(giving_mutex_);
   while (!context_->is_lost()) {
-    // For one at a time: who submits meanwhile waits for this very call.
+    // One at a time: a thread that submits work meanwhile waits for this call.
     const std::unique_lock alone(context_->submissions(), std::try_to_lock);
     if (!alone.owns_lock() || !OwnStreams().AreIdle(*context_)) return;
     const std::unique_ptr<Memory> memory = TakeOut(0);

@@ -1,8 +1,8 @@
-// Freed memory that nobody uses and the driver does not have back yet: memory that processes share.
+// Memory that was shared between processes and freed, but not yet returned to the driver.
 //
-// cuMemFree and cuIpcCloseMemHandle wait for everything that the device has to do, and the process's other driver calls
-// wait for them meanwhile. So what was freed is kept: for an allocation of about its size, and until giving it back
-// waits for nothing, or somebody needs the memory more than the time.
+// cuMemFree and cuIpcCloseMemHandle wait for all of the device's work, and other driver calls of the process wait
+// behind them. So freed memory is kept until an allocation of about its size reuses it, until returning it does not
+// wait, or until memory is short.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace millrace::cuda {
 
-/// Thread: any. Calls that give back come with the context current.
+/// Thread: any. Calls that release memory need the context current.
 class DeferredFrees {
  public:
   explicit DeferredFrees(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -24,31 +24,31 @@ class DeferredFrees {
   DeferredFrees& operator=(const DeferredFrees&) = delete;
 
   void Keep(std::unique_ptr<Memory> memory);
-  /// One that suits so many bytes, the smallest; null when there is none.
+  /// The smallest memory that suits `bytes`; null when there is none.
   [[nodiscard]] std::unique_ptr<Memory> Take(uint64_t bytes);
 
-  /// Gives back until at most `keep_bytes` of this process's own memory are left, and other processes' in any case.
-  /// Waits for the device if there is any.
+  /// Releases until at most `keep_bytes` of this process's own memory remain, and all of other processes' memory. Waits
+  /// for the device if there is any.
   void GiveBack(uint64_t keep_bytes);
-  /// Gives back as long as the device has nothing to do.
+  /// Releases as long as the device is idle.
   void GiveBackWhileIdle();
 
-  /// This process's own.
+  /// Bytes of this process's own memory.
   [[nodiscard]] uint64_t own_bytes() const { return own_bytes_.load(std::memory_order_relaxed); }
-  /// Other processes' too: those cannot have it back while it is mapped here.
+  /// Includes other processes' memory, which they cannot free while it is mapped here.
   [[nodiscard]] uint64_t all_bytes() const { return all_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  /// The next to be given back, null when no more than `keep_bytes` are left. Other processes' first, then the oldest.
+  /// The next to release; null when at most `keep_bytes` remain. Other processes' memory first, then the oldest.
   [[nodiscard]] std::unique_ptr<Memory> TakeOut(uint64_t keep_bytes);
-  /// Call with `mutex_` held.
+  /// Needs `mutex_`.
   [[nodiscard]] std::unique_ptr<Memory> TakeOut(std::vector<std::unique_ptr<Memory>>::iterator found);
 
   const std::shared_ptr<Context> context_;
 
-  std::mutex giving_mutex_;  // Held while some is given back, so that after it none is about to be. Before mutex_.
+  std::mutex giving_mutex_;  // Held during a release, so that none is in progress afterwards. Locked before mutex_.
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Memory>> kept_;  // Guarded by mutex_. The oldest first.
+  std::vector<std::unique_ptr<Memory>> kept_;  // Guarded by mutex_. Oldest first.
   std::atomic<uint64_t> own_bytes_{0};
   std::atomic<uint64_t> all_bytes_{0};
 };

@@ -24,7 +24,7 @@ Result<std::unique_ptr<hal::Device>> Device::Open(hal::DeviceInfo info, std::spa
 Status Device::Prepare() {
   MR_TRY(context_->Check(Cuda().cuCtxGetStreamPriorityRange(&info_.least_priority, &info_.greatest_priority),
                          "reading the range of stream priorities"));
-  // Kernels and copies are given the host's addresses of page-locked memory.
+  // Kernels and copies use the host addresses of page-locked memory.
   for (const CUdevice_attribute needed :
        {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM}) {
     Result<int> has = Attribute(needed);
@@ -45,7 +45,7 @@ Status Device::Prepare() {
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
-  // Loaded before anything runs. PTX that a device is too old for leaves it everything but these.
+  // Loaded before anything runs. If the device is too old for their PTX, only these kernels are missing.
   support_.built_ins = BuiltIns::Load(context_);
   return context_->Alive();
 }
@@ -102,7 +102,7 @@ uint64_t Device::FreeBytes() const {
   size_t free = 0;
   size_t total = 0;
   if (context_->is_lost() || Cuda().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return 0;
-  // What the pool and the reaper keep from the driver without using it is free for us.
+  // Unused memory that the pool and the reaper hold is also available.
   return free + pool_.UnusedBytes() + support_.reaper->UnusedBytes();
 }
 
@@ -128,7 +128,7 @@ Result<std::unique_ptr<hal::Memory>> Device::AllocateInterprocess(uint64_t bytes
     return std::unique_ptr<hal::Memory>(std::move(kept));
   Result<std::unique_ptr<Memory>> memory = Memory::AllocateInterprocess(context_, bytes);
   if (memory.status().code() == StatusCode::kOutOfMemory && support_.has_pools) {
-    // The pool may keep some that nobody uses.
+    // The pool may hold unused memory.
     MR_TRY(pool_.Trim(0));
     memory = Memory::AllocateInterprocess(context_, bytes);
   }
@@ -146,7 +146,7 @@ Result<hal::IpcHandle> Device::ExportMemory(const hal::Memory& memory) {
 
 Result<std::unique_ptr<hal::Memory>> Device::OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) {
   Result<std::unique_ptr<Memory>> memory = Memory::Open(context_, handle, bytes);
-  // The other process may have put this where it had something else, which is mapped here though nobody uses it.
+  // The other process may have reused an address whose old memory is still mapped here, unused.
   if (memory.status().driver_code() == CUDA_ERROR_ALREADY_MAPPED ||
       memory.status().code() == StatusCode::kOutOfMemory) {
     support_.reaper->GiveBack(UINT64_MAX);
@@ -198,17 +198,17 @@ void Device::Close() {
     const ContextScope scope(context_->handle());
     if (scope.code() == CUDA_SUCCESS) {
       std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the device's last work");
-      // There is none where opening failed half way.
+      // Absent if opening failed halfway.
       if (support_.reaper != nullptr) support_.reaper->GiveBack(0);
-      // The context stays, but what the pool kept goes back to the device.
+      // The context stays, but the pool's unused memory goes back to the device.
       if (support_.has_pools) {
         std::ignore = pool_.Trim(0);
-        // Whoever opens the device next finds events of its own time.
+        // The next user of the device then sees high-water marks of its own time.
         std::ignore = pool_.ResetHighWater();
       }
     }
   }
-  // The timeline and whatever else is still page-locked, before anybody releases that memory.
+  // Unlocks the timeline and all other page-locked ranges before their memory is freed.
   std::vector<std::span<std::byte>> ranges;
   {
     const std::lock_guard lock(mutex_);
@@ -219,7 +219,7 @@ void Device::Close() {
   CUcontext current = nullptr;
   if (Cuda().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context_->handle())
     Cuda().cuCtxSetCurrent(nullptr);
-  // Streams, memory and kernels that outlive this call keep the context until they go.
+  // Streams, memory and kernels that outlive this call keep the context alive.
   support_ = {};
   timed_events_.reset();
   pool_ = {};

@@ -1,4 +1,4 @@
-// A CUDA device that was opened: its context, the timeline it writes, and what its streams share.
+// An open CUDA device: its context, the timeline that it writes, and what its streams share.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace millrace::cuda {
 
 class Device final : public hal::Device {
  public:
-  /// Thread: control. Takes about a tenth of a second a device, most of it in the driver.
+  /// Thread: control. Takes about 0.1 s per device, mostly in the driver.
   static Result<std::unique_ptr<hal::Device>> Open(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline);
   ~Device() override { Close(); }
 
@@ -51,14 +51,14 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override;
   void Close() override;
 
-  /// Of an open device. Thread: any.
+  /// Null after Close. Thread: any.
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
 
  private:
   Device(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline, std::shared_ptr<Context> context)
       : info_(std::move(info)), timeline_(timeline), context_(std::move(context)) {}
 
-  /// Reads what needs a context and makes the timeline visible to the device. With the context current.
+  /// Reads properties that need a context, and maps the timeline for the device. With the context current.
   Status Prepare();
   [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
   [[nodiscard]] PeerEnd End() const { return {context_, pool_.handle()}; }
@@ -72,7 +72,7 @@ class Device final : public hal::Device {
   CUdeviceptr timeline_address_ = 0;
 
   std::mutex mutex_;
-  std::vector<std::span<std::byte>> host_ranges_;  // Guarded by mutex_. The timeline is the first.
+  std::vector<std::span<std::byte>> host_ranges_;  // Guarded by mutex_. The timeline is first.
 };
 
 }  // namespace millrace::cuda

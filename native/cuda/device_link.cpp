@@ -56,7 +56,7 @@ Result<DeviceLinkResult> WithDriver(const DeviceLinkRequest& request) {
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   CUlinkState state = nullptr;
   MR_TRY(context.Check(Cuda().cuLinkCreate(2, options, values, &state), "linking with the device runtime"));
-  // The driver does not write into the cubin, whatever its types say.
+  // The driver does not write to the cubin, although the parameter is not const.
   CUresult code = Cuda().cuLinkAddData(state, CU_JIT_INPUT_CUBIN, const_cast<std::byte*>(request.cubin.data()),
                                        request.cubin.size(), kName, 0, nullptr, nullptr);
   if (code == CUDA_SUCCESS) {
@@ -68,7 +68,7 @@ Result<DeviceLinkResult> WithDriver(const DeviceLinkRequest& request) {
   DeviceLinkResult result;
   result.ok = code == CUDA_SUCCESS;
   if (result.ok) {
-    // The image is the link's own memory.
+    // The link state owns the image's memory.
     const auto* from = static_cast<const std::byte*>(image);
     result.image.assign(from, from + bytes);
   }

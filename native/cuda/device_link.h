@@ -1,5 +1,5 @@
-// Links relocatable code, whose kernels launch kernels, with CUDA's device runtime (libcudadevrt.a), which comes with
-// toolkits and with Python packages and not with the driver. Thread: any. Takes some 40 ms.
+// Links relocatable device code, whose kernels launch kernels, with CUDA's device runtime (libcudadevrt.a), which ships
+// with toolkits and Python packages but not with the driver. Thread: any. Takes about 40 ms.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 namespace millrace {
 
 struct DeviceLinkRequest {
-  /// Where the driver links, if it has to.
+  /// The device whose context links, if the driver has to.
   uint32_t ordinal = 0;
   std::span<const std::byte> cubin;
-  /// The device runtime's file.
+  /// Path of the device runtime.
   std::string library;
   /// sm_90
   std::string architecture;
@@ -28,8 +28,8 @@ struct DeviceLinkResult {
   std::string log;
 };
 
-/// With nvJitLink where it can be opened and is as new as the code, else with the driver, which may be older than
-/// the compiler and know less. A refusal is a result with its log; a Status means that nothing could be tried.
+/// Links with nvJitLink if it is installed and not older than the code, else with the driver, which may be older than
+/// the compiler. A rejection is a result with its log; an error Status means that no linker could run.
 Result<DeviceLinkResult> LinkDeviceRuntime(const DeviceLinkRequest& request);
 
 }  // namespace millrace

@@ -11,7 +11,7 @@ namespace {
 template <typename Function>
 struct Missing;
 
-/// What stands in for a function that this driver does not have, in its own signature.
+/// A function that replaces one missing from this driver, with the same signature.
 template <typename... Params>
 struct Missing<CUresult (*)(Params...)> {
   static CUresult Call(Params...) { return CUDA_ERROR_NOT_FOUND; }
@@ -58,7 +58,7 @@ DriverReport RefuseTooOld(int version) {
                 {"Update the NVIDIA driver to version 525 or newer."});
 }
 
-/// What cuInit's refusal means for a user. Having no device is not a defect of the driver, but leaves as little to use.
+/// Translates cuInit's error. A machine without a device is not defective, but CUDA cannot be used on it.
 DriverReport RefuseInit(int version, CUresult code) {
   const std::string number = " (driver error " + std::to_string(code) + ").";
   switch (code) {
@@ -86,7 +86,7 @@ DriverReport RefuseInit(int version, CUresult code) {
 DriverReport Load() {
   const char* chosen = std::getenv("MILLRACE_CUDA_DRIVER");
   const bool is_chosen = chosen != nullptr && chosen[0] != '\0';
-  // Never closed: the driver's threads outlive whoever opened it.
+  // Never closed, because the driver's threads outlive its users.
   void* library = dlopen(is_chosen ? chosen : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
@@ -101,7 +101,7 @@ DriverReport Load() {
   if (get_version == nullptr || get_version(&version) != CUDA_SUCCESS) {
     return Refuse(0, "The CUDA driver does not tell its version.", {"Reinstall the NVIDIA driver."});
   }
-  // The name with _v2 appeared together with the first driver we take.
+  // The first supported driver introduced the _v2 name.
   auto get_address = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (version < kOldestDriver || get_address == nullptr) return RefuseTooOld(version);
 

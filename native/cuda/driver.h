@@ -1,7 +1,7 @@
-// The CUDA driver, opened at run time: a table of functions that is filled once and never unloaded.
+// The CUDA driver, loaded at run time: a function table that is filled once and never unloaded.
 //
-// The table is usable before and without a driver: every entry starts as a trampoline that returns
-// CUDA_ERROR_NOT_FOUND, so that no call ever goes through a null pointer. Thread: any.
+// The table can be used without a driver: every entry starts as a stub that returns CUDA_ERROR_NOT_FOUND, so no call
+// goes through a null pointer. Thread: any.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace millrace::cuda {
 
-/// The oldest driver taken, as the driver itself writes versions: 1000 times major plus 10 times minor.
+/// The oldest supported driver version, in the driver's format: 1000 * major + 10 * minor.
 inline constexpr int kOldestDriver = 12000;
 
 struct DriverTable {
@@ -22,25 +22,25 @@ struct DriverTable {
 
 struct DriverReport {
   bool is_loaded = false;
-  int version = 0;                // 0: no driver answered.
+  int version = 0;                // 0: no driver was found.
   std::string reason;             // Empty when loaded.
-  std::vector<std::string> help;  // What the user can do about it.
+  std::vector<std::string> help;  // What the user can do.
 };
 
 namespace internal {
 extern DriverTable driver_table;
 }
 
-/// Opens the driver the first time it is called and remembers how that went. MILLRACE_CUDA_DRIVER names another
+/// Loads the driver at the first call, and returns that result from then on. MILLRACE_CUDA_DRIVER names another
 /// library.
 const DriverReport& LoadDriver();
 
-/// How every driver call is written: `Cuda().cuLaunchKernel(...)`.
+/// The function table: `Cuda().cuLaunchKernel(...)`.
 inline const DriverTable& Cuda() {
   return internal::driver_table;
 }
 
-/// "12.4" of 12040.
+/// "12.4" for 12040.
 std::string DriverVersionText(int version);
 
 }  // namespace millrace::cuda

@@ -4,7 +4,7 @@ namespace millrace::cuda {
 
 bool IsSticky(CUresult code) {
   switch (code) {
-    case CUDA_ERROR_DEINITIALIZED:  // The process is ending: no call will succeed any more.
+    case CUDA_ERROR_DEINITIALIZED:  // The process is exiting: no call succeeds any more.
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_CONTAINED:

@@ -1,4 +1,4 @@
-// What a driver code means for us: unforeseen by the caller, out of memory, or the end of the device.
+// Translates driver error codes to Status codes.
 #pragma once
 
 #include "cuda/driver_types.h"
@@ -6,10 +6,10 @@
 
 namespace millrace::cuda {
 
-/// The context is gone with this code, and with it the device for the rest of the process.
+/// Whether the code means that the context is corrupted, which loses the device for the rest of the process.
 [[nodiscard]] bool IsSticky(CUresult code);
 
-/// `note` says what was tried. Success is an ok Status.
+/// `note` describes the failed operation. CUDA_SUCCESS gives an ok Status.
 Status FromDriver(CUresult code, const char* note);
 
 }  // namespace millrace::cuda

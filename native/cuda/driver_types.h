@@ -1,4 +1,4 @@
-// The part of the CUDA driver's interface that we use, declared by hand, so that building needs no toolkit.
+// The used part of the CUDA driver API, declared here so that building needs no toolkit.
 // test/native/driver_abi_test.cpp compares every line with NVIDIA's header where one is installed.
 #pragma once
 
@@ -155,7 +155,7 @@ struct CUipcMemHandle {
   char reserved[64];
 };
 
-/// Why cuGetProcAddress found nothing.
+/// Why cuGetProcAddress found no function.
 enum CUdriverProcAddressQueryResult : unsigned int {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,

@@ -14,7 +14,7 @@ TimedEvents::~TimedEvents() {
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
   for (const CUevent event : events_)
-    std::ignore = context_->Check(Cuda().cuEventDestroy(event), "destroying a event_handle");
+    std::ignore = context_->Check(Cuda().cuEventDestroy(event), "destroying an event");
 }
 
 Result<CUevent> TimedEvents::Take() {
@@ -74,7 +74,7 @@ EventHandle::~EventHandle() {
   if (context.is_lost()) return;
   const ContextScope scope(context.handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  std::ignore = context.Check(Cuda().cuEventDestroy(event_), "destroying a event_handle");
+  std::ignore = context.Check(Cuda().cuEventDestroy(event_), "destroying an event");
 }
 
 Result<hal::IpcHandle> EventHandle::Export() const {

@@ -1,4 +1,4 @@
-// Events: driver events that a user sees, apart from those that follow every record (event_table.h).
+// Driver events behind the user's timing and interprocess events. The events after every record are in event_table.h.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace millrace::cuda {
 
-/// A device's timed events that no event uses now. Each record of a timing event takes one from here.
+/// A device's unused timed events. Each record of a timing event takes one.
 class TimedEvents {
  public:
   explicit TimedEvents(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -21,7 +21,7 @@ class TimedEvents {
 
   /// With the context current. Thread: any.
   Result<CUevent> Take();
-  /// Its record must be complete, or nobody may ask for it again. Thread: any.
+  /// The event's record must be complete, or its time must never be queried again. Thread: any.
   void Return(CUevent event);
 
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
@@ -36,7 +36,7 @@ class EventHandle final : public hal::EventHandle {
  public:
   static Result<std::unique_ptr<hal::EventHandle>> Create(std::shared_ptr<TimedEvents> events,
                                                           protocol::EventKind kind);
-  /// An event of another process. kArgument when the handle is no good, kUnsupported when it is this process's own.
+  /// Opens another process's event. kArgument for an invalid handle, kUnsupported for a handle from this process.
   static Result<std::unique_ptr<hal::EventHandle>> Open(std::shared_ptr<TimedEvents> events,
                                                         const hal::IpcHandle& handle);
   ~EventHandle() override;
@@ -45,7 +45,7 @@ class EventHandle final : public hal::EventHandle {
   EventHandle& operator=(const EventHandle&) = delete;
 
   [[nodiscard]] Result<hal::IpcHandle> Export() const;
-  /// Milliseconds since `start`, negative when this came first. kState unless both are recorded and complete.
+  /// Milliseconds since `start`; negative if this event came first. kState unless both are recorded and complete.
   [[nodiscard]] Result<double> Since(const EventHandle& start) const;
 
   [[nodiscard]] CUevent event() const { return event_; }

@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> Candidates() {
   if (const char* chosen = std::getenv("MILLRACE_NVJITLINK"); chosen != nullptr && *chosen != '\0') return {chosen};
   std::vector<std::string> paths;
-  // Of the compiler's own release, which a linker must not be older than: beside it, or beside its Python package.
+  // From the compiler's release, as the linker must not be older: next to the compiler or next to its Python package.
   if (const NvrtcInfo* nvrtc = NvrtcFind(); nvrtc != nullptr) {
     const std::string folder = nvrtc->path.substr(0, nvrtc->path.rfind('/') + 1);
     const std::string name = "libnvJitLink.so." + std::to_string(nvrtc->major);

@@ -1,4 +1,4 @@
-// nvJitLink, NVIDIA's linker of device code, where it is installed. Thread: any; looked for once.
+// Loads nvJitLink, NVIDIA's linker for device code, if it is installed. Thread: any; searched for once.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct JitLinkTable {
 #undef MR_JIT_LINK
 };
 
-/// Null when there is none. MILLRACE_NVJITLINK names one; then no other is looked for.
+/// Null when there is none. If MILLRACE_NVJITLINK names one, no other is searched for.
 const JitLinkTable* OpenJitLink();
 
 }  // namespace millrace::cuda

@@ -1,4 +1,4 @@
-// When whoever asks about a stream has waited so long that it is worth finding out how far the stream came meanwhile.
+// Detects long waits for a stream, after which it is worth querying how far the stream has progressed.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,11 @@
 
 namespace millrace::cuda {
 
-/// Thread: any. Two who ask at once about different tickets put each other off, and lose nothing but time.
+/// Thread: any. Two threads that ask about different tickets at once delay each other's result, without further harm.
 class LongWait {
  public:
-  /// Whether `ticket`, which is not complete, has been asked about for a while, since the first question or the last
-  /// time that this was true.
+  /// Whether the incomplete `ticket` has been asked about for kWhile, since the first query or since this last returned
+  /// true.
   bool IsOver(uint64_t ticket) {
     const Clock::duration now = Clock::now().time_since_epoch();
     if (ticket_.exchange(ticket, std::memory_order_relaxed) == ticket) {
@@ -26,7 +26,7 @@ class LongWait {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Far longer than the work whose end is waited for without sleeping, far shorter than a person notices.
+  /// Much longer than work that threads wait for without sleeping, much shorter than a person notices.
   static constexpr auto kWhile = std::chrono::milliseconds(5);
 
   std::atomic<uint64_t> ticket_{0};

@@ -11,12 +11,12 @@ namespace millrace::cuda {
 
 namespace {
 
-/// A handle opens the driver's whole block, of which small allocations are parts: whole blocks share nothing else.
+/// A handle exports the driver's whole block, which several small allocations may share; whole blocks hold one.
 constexpr uint64_t kBlock = 2 << 20;
-/// Of memory that is used again, the part that may lie idle: 1 in so many bytes.
+/// Reused memory may leave at most 1 in this many bytes unused.
 constexpr uint64_t kIdlePart = 8;
 
-/// 0 where the number of bytes is beyond any memory.
+/// 0 if the size exceeds any memory.
 constexpr uint64_t WholeBlocks(uint64_t bytes) {
   return (std::max<uint64_t>(bytes, 1) + kBlock - 1) / kBlock * kBlock;
 }
@@ -25,7 +25,7 @@ constexpr uint64_t WholeBlocks(uint64_t bytes) {
 
 Result<std::unique_ptr<Memory>> Memory::Allocate(std::shared_ptr<Context> context, CUstream stream, uint64_t bytes,
                                                  bool has_pools) {
-  // The driver refuses an empty allocation; an array of no elements still has an address here.
+  // The driver rejects an empty allocation, but an array without elements has an address here.
   const uint64_t wanted = std::max<uint64_t>(bytes, 1);
   CUdeviceptr address = 0;
   const CUresult code =
@@ -82,7 +82,7 @@ Memory::~Memory() {
   if (is_freed_ || context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (scope.code() != CUDA_SUCCESS) return;
-  // A loss met here is remembered; nobody is left to tell.
+  // A loss detected here is recorded; no caller can receive it.
   std::ignore = context_->Check(Cuda().cuCtxSynchronize(), "waiting for the last use of device memory");
   if (!context_->is_lost()) std::ignore = Release();
 }
@@ -94,7 +94,7 @@ Status Memory::Release() {
     case Origin::kOpened:
       return context_->Check(Cuda().cuIpcCloseMemHandle(address_), "freeing device memory");
     case Origin::kPool:
-      // cuMemFree takes it too, but the pool then counts it as used for as long as the process lives.
+      // cuMemFree works too, but the pool would count the memory as used for the rest of the process.
       return context_->Check(Cuda().cuMemFreeAsync(address_, nullptr), "freeing device memory");
     default:
       return context_->Check(Cuda().cuMemFree(address_), "freeing device memory");
@@ -104,7 +104,7 @@ Status Memory::Release() {
 Status Memory::Free(CUstream stream) {
   MR_CHECK(!is_freed_ && !IsFreedLate());
   if (origin_ == Origin::kPlain) {
-    // Without pools there is no ordered way to free, and reusing memory under running work would be worse than waiting.
+    // Without pools there is no ordered free, and reusing memory of running work would be worse than waiting.
     MR_TRY(context_->Check(Cuda().cuStreamSynchronize(stream), "waiting for the last use of device memory"));
     return Release();
   }
@@ -146,7 +146,7 @@ struct HostRange {
 };
 
 struct HostRanges {
-  std::mutex mutex;  // Held across the driver's call: a second user must find the range locked, not nearly locked.
+  std::mutex mutex;  // Held across the driver call: a second user must find the range fully locked.
   std::vector<HostRange> entries;
 
   std::vector<HostRange>::iterator Find(std::span<std::byte> range) {
@@ -182,7 +182,7 @@ Status RegisterHostRange(const std::shared_ptr<Context>& context, std::span<std:
 
 Status UnregisterHostRange(std::span<std::byte> range) {
   HostRanges& ranges = Ranges();
-  std::shared_ptr<Context> registrar;  // Outlives the lock: the last holder of a context releases it.
+  std::shared_ptr<Context> registrar;  // Destroyed after the lock, because it may release the context.
   const std::lock_guard lock(ranges.mutex);
   const auto entry = ranges.Find(range);
   MR_CHECK(entry != ranges.entries.end());

@@ -1,4 +1,4 @@
-// Device memory, memory both sides see, and page-locked ranges of memory that belongs to others.
+// Device memory, memory that both sides access, and page-locked ranges of the caller's memory.
 #pragma once
 
 #include <cstddef>
@@ -12,44 +12,44 @@
 namespace millrace::cuda {
 
 /// Device memory: stream-ordered memory from the device's pool, plain memory on a device without pools, memory that
-/// other processes can open, or theirs that this one opened.
+/// other processes can open, or another process's memory opened here.
 class Memory final : public hal::Memory {
  public:
-  /// Valid for work of `stream` that follows. `has_pools`: take it from the device's default pool. Thread: channel.
+  /// Valid for later work of `stream`. `has_pools`: allocates from the device's default pool. Thread: channel.
   static Result<std::unique_ptr<Memory>> Allocate(std::shared_ptr<Context> context, CUstream stream, uint64_t bytes,
                                                   bool has_pools);
-  /// An allocation of its own. May block. Thread: control.
+  /// A separate allocation. May block. Thread: control.
   static Result<std::unique_ptr<Memory>> AllocateInterprocess(std::shared_ptr<Context> context, uint64_t bytes);
-  /// Memory of another process, at least `bytes` of it. Thread: control.
+  /// Opens at least `bytes` of another process's memory. Thread: control.
   static Result<std::unique_ptr<Memory>> Open(std::shared_ptr<Context> context, const hal::IpcHandle& handle,
                                               uint64_t bytes);
-  /// Memory that nobody freed goes with the device: this waits for it. Thread: any.
+  /// Waits for the device if the memory was not freed before. Thread: any.
   ~Memory() override;
 
   [[nodiscard]] std::byte* address() const override { return reinterpret_cast<std::byte*>(address_); }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
 
-  /// Bytes that the driver gave for it.
+  /// The allocation's actual size in bytes.
   [[nodiscard]] uint64_t capacity() const { return capacity_; }
 
   /// Thread: channel.
   [[nodiscard]] Result<hal::IpcHandle> Export() const;
 
-  /// Gives it back after earlier work of `stream`. Thread: channel. Not for memory that is freed late.
+  /// Frees it after earlier work of `stream`. Thread: channel. Not if IsFreedLate.
   Status Free(CUstream stream);
 
-  /// The driver frees it only at once and after waiting for the device: its owner is then the reaper (reaper.h).
+  /// Whether the driver can free it only by waiting for the device: then the reaper owns it (reaper.h).
   [[nodiscard]] bool IsFreedLate() const { return origin_ == Origin::kInterprocess || origin_ == Origin::kOpened; }
-  /// It is another process's.
+  /// Whether it belongs to another process.
   [[nodiscard]] bool IsOpened() const { return origin_ == Origin::kOpened; }
-  /// Nobody else was ever let in, so that an allocation may have it when nobody here uses it any more. Whoever was
-  /// handed its handle may have it mapped still, and would see what is written there later.
+  /// Whether a new allocation may reuse it once it is unused here: only if its handle was never exported. Otherwise
+  /// another process may still have it mapped, and would see later contents.
   [[nodiscard]] bool IsReusable() const { return origin_ == Origin::kInterprocess && !is_exported_; }
-  /// Whether so many bytes fit without leaving more than a little of it unused.
+  /// Whether `bytes` fit and leave only a small part unused.
   [[nodiscard]] bool Suits(uint64_t bytes) const;
-  /// It is an allocation of so many bytes now, which it suits.
+  /// Makes it an allocation of `bytes`, which it suits.
   void Reuse(uint64_t bytes) { bytes_ = bytes; }
-  /// Gives back what nobody uses any more. May wait for the device. Thread: any, with the context current.
+  /// Frees memory that is no longer used. May wait for the device. Thread: any, with the context current.
   Status Release();
 
  private:
@@ -67,10 +67,10 @@ class Memory final : public hal::Memory {
   bool is_freed_ = false;
 };
 
-/// Page-locked host memory that every device reaches at the same address. Its content is whatever was there.
+/// Page-locked host memory, uninitialised, at the same address for every device.
 class LockedBlock {
  public:
-  /// May take long: some 0.3 ms a MiB. Thread: any.
+  /// Takes about 0.3 ms per MiB. Thread: any.
   static Result<std::unique_ptr<LockedBlock>> Allocate(std::shared_ptr<Context> context, uint64_t bytes);
   ~LockedBlock();
 
@@ -89,7 +89,7 @@ class LockedBlock {
   const uint64_t bytes_;
 };
 
-/// Zeroed host memory that kernels reach at the same address.
+/// Zeroed host memory that kernels access at the same address.
 class SharedMemory final : public hal::Memory {
  public:
   static Result<std::unique_ptr<hal::Memory>> Allocate(std::shared_ptr<Context> context, uint64_t bytes);
@@ -103,8 +103,8 @@ class SharedMemory final : public hal::Memory {
   const std::unique_ptr<LockedBlock> block_;
 };
 
-/// Page-locks a range for every device of the process. The driver takes a range once, however many devices want it, so
-/// ranges are counted here; the context that registered one lives until its last user let go. Thread: any.
+/// Page-locks a range for every device of the process. The driver registers a range only once, so this counts users per
+/// range; the context that registered it lives until the last user unregisters. Thread: any.
 Status RegisterHostRange(const std::shared_ptr<Context>& context, std::span<std::byte> range);
 Status UnregisterHostRange(std::span<std::byte> range);
 

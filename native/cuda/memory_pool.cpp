@@ -19,10 +19,10 @@ Status MemoryPool::Find(std::shared_ptr<Context> context) {
 }
 
 Status MemoryPool::ForbidHiddenOrder() const {
-  // Where memory is short, the driver would make a stream wait for another one's free by itself: an order that nobody
-  // asked for and nothing shows, behind which a stream may even wait for what is to follow it. Without, the call finds
-  // no memory, and the channel parks the stream until a free ends. The driver's other two ways of using memory again
-  // are left on: behind a wait that a program made, and once a free was reached. Neither adds any order.
+  // When memory is short, the driver would make a stream wait for another stream's free: an implicit order that could
+  // deadlock with work that is submitted later. With this disabled, the allocation fails, and the channel parks the
+  // stream until a free completes. The driver's other two kinds of reuse stay enabled, since they add no order: after a
+  // wait that the caller made, and after a completed free.
   int is_allowed = 0;
   return context_->Check(
       Cuda().cuMemPoolSetAttribute(handle_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &is_allowed),
@@ -86,7 +86,7 @@ Status MemoryPool::Trim(uint64_t keep_bytes) const {
 
 Status MemoryPool::ResetHighWater() const {
   MR_TRY(Ready());
-  // The driver takes no other value: it begins again from what is used and reserved now.
+  // The driver accepts only 0, and restarts from the current use and reservation.
   MR_TRY(Write(CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0));
   return Write(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0);
 }

@@ -1,8 +1,8 @@
-// The device's default pool: where arrays come from.
+// The device's default pool, from which arrays are allocated.
 //
-// Other users of the process's context (CuPy, PyTorch, an addon of its own) may take from the same pool and set its
-// threshold. What is told here is the whole pool's, theirs included. The release threshold stays what the driver makes
-// it, 0, until somebody sets it. That streams never wait for each other behind the program's back is set for them too.
+// Other users of the process's context (CuPy, PyTorch, another addon) may allocate from the same pool and set its
+// threshold. The numbers here cover the whole pool. The release threshold stays at the driver's default, 0, until it is
+// set. The attribute that disables implicit waits between streams applies to those users too.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace millrace::cuda {
 
-/// Thread: any; the driver guards its pools. Every call answers kUnsupported on a device without pools.
+/// Thread: any; the driver locks its pools. Every call returns kUnsupported on a device without pools.
 class MemoryPool {
  public:
-  /// Finds the pool; `handle` stays null on a device or a driver that has none. With the context current.
+  /// Finds the pool; `handle` stays null if the device or driver has none. With the context current.
   Status Find(std::shared_ptr<Context> context);
   [[nodiscard]] CUmemoryPool handle() const { return handle_; }
 
   [[nodiscard]] Result<hal::PoolStats> Use() const;
-  /// What it keeps from the driver without using it; 0 where that cannot be told.
+  /// Unused bytes that the pool holds; 0 when unknown.
   [[nodiscard]] uint64_t UnusedBytes() const;
   [[nodiscard]] Result<uint64_t> ReleaseThreshold() const;
   Status SetReleaseThreshold(uint64_t bytes) const;

@@ -12,10 +12,10 @@ namespace millrace::cuda {
 
 namespace {
 
-constexpr uint32_t kWarpThreads = 32;  // Of every device there is.
+constexpr uint32_t kWarpThreads = 32;  // On every CUDA device.
 constexpr size_t kPendingLaunches = 32768;
 
-/// Cubins are ELF files and fat binaries have a number of their own; anything else is PTX, which is text.
+/// Cubins are ELF files, and fat binaries have a magic number; anything else is PTX.
 bool IsBinary(std::span<const std::byte> image) {
   constexpr unsigned char kElf[] = {0x7f, 'E', 'L', 'F'};
   constexpr unsigned char kFatBinary[] = {0x50, 0xed, 0x55, 0xba};
@@ -23,7 +23,7 @@ bool IsBinary(std::span<const std::byte> image) {
          (std::memcmp(image.data(), kElf, 4) == 0 || std::memcmp(image.data(), kFatBinary, 4) == 0);
 }
 
-/// What compilers call a variable: of the outermost scope by its name, of a namespace as the C++ ABI has it.
+/// The symbol of a variable: its name at global scope, or its mangled name (C++ ABI) in a namespace.
 std::string SymbolOf(const std::string& name) {
   constexpr std::string_view kBetween = "::";
   if (name.find(kBetween) == std::string::npos) return name;
@@ -36,7 +36,7 @@ std::string SymbolOf(const std::string& name) {
   return symbol + 'E';
 }
 
-/// A part of a loaded image, which it keeps loaded.
+/// A variable of a loaded image, which it keeps loaded.
 class Variable final : public hal::Memory {
  public:
   Variable(std::shared_ptr<Module> module, CUdeviceptr address, uint64_t bytes)
@@ -64,7 +64,7 @@ void Kernel::RaisePendingLaunches(Context& context) {
   size_t count = 0;
   constexpr CUlimit kLimit = CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
   if (scope.code() != CUDA_SUCCESS || Cuda().cuCtxGetLimit(&count, kLimit) != CUDA_SUCCESS) return;
-  // The driver may have reasons not to; what is launched beyond its limit fails then, as it would have.
+  // The driver may refuse; launches beyond its limit then fail, as without this call.
   if (count < kPendingLaunches) std::ignore = Cuda().cuCtxSetLimit(kLimit, kPendingLaunches);
 }
 
@@ -76,7 +76,7 @@ Result<std::shared_ptr<Module>> Module::Load(std::shared_ptr<Context> context, s
   if (IsBinary(image)) {
     MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, image.data()), "loading a module"));
   } else {
-    // The driver finds the end of PTX by its terminating zero, which a file's bytes do not have.
+    // The driver requires a terminating zero after PTX.
     const std::string text(reinterpret_cast<const char*>(image.data()), image.size());
     MR_TRY(context->Check(Cuda().cuModuleLoadData(&handle, text.c_str()), "loading a module from PTX"));
   }
@@ -140,7 +140,7 @@ Status Kernel::Prepare(const std::string& entry) {
   MR_TRY(threads.status());
   Result<uint32_t> own_shared = Attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   MR_TRY(own_shared.status());
-  // What is left of the default limit after the function's own, static shared memory.
+  // The default limit minus the function's static shared memory.
   Result<uint32_t> allowed = Attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   MR_TRY(allowed.status());
   allowed_shared_ = allowed.value();
@@ -156,7 +156,7 @@ Status Kernel::Prepare(const std::string& entry) {
   const auto most = static_cast<uint32_t>(most_shared.value());
   limits_.max_threads_per_block = threads.value();
   limits_.max_dynamic_shared_bytes = most - std::min(most, own_shared.value());
-  // The last warp may be of fewer threads.
+  // The last warp may be partial.
   for (uint32_t size = kWarpThreads; size < threads.value() + kWarpThreads; size += kWarpThreads) {
     Result<uint32_t> blocks = BlocksAtOnce(std::min(size, threads.value()), 0);
     MR_TRY(blocks.status());
@@ -170,7 +170,7 @@ Status Kernel::Prepare(const std::string& entry) {
 Result<uint64_t> Kernel::BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) {
   const ContextScope scope(module_->context().handle());
   MR_TRY(module_->context().Check(scope.code(), "making the context current"));
-  // None has room before.
+  // The occupancy query returns 0 unless the limit is raised first.
   MR_TRY(AllowShared(shared_bytes));
   Result<uint32_t> blocks = BlocksAtOnce(block_threads, shared_bytes);
   MR_TRY(blocks.status());

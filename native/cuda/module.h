@@ -1,4 +1,4 @@
-// Loaded images and the functions in them.
+// Loaded images and their functions.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace millrace::cuda {
 
-/// An image in the driver. Unloaded with the last of what was found in it, and left alone after a loss.
+/// A loaded image. Unloaded when its last kernel or variable is gone; after a loss it is not unloaded.
 class Module final : public hal::Module, public std::enable_shared_from_this<Module> {
  public:
-  /// `image` is a cubin or a fat binary, or PTX, which the driver then compiles. Thread: any. May take long.
+  /// `image` is a cubin, a fat binary, or PTX, which the driver then compiles. Thread: any. May take long.
   static Result<std::shared_ptr<Module>> Load(std::shared_ptr<Context> context, std::span<const std::byte> image);
   Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
   ~Module() override;
@@ -40,8 +40,8 @@ class Kernel final : public hal::Kernel {
  public:
   /// Thread: any.
   static Result<std::shared_ptr<Kernel>> Find(std::shared_ptr<Module> module, const std::string& entry);
-  /// Before the first launch of a kernel that launches kernels: as many may be pending as on the CPU device. CUDA has
-  /// 2048 unasked.
+  /// Called before the first launch of a kernel that launches kernels: raises the limit of pending launches, CUDA's
+  /// default of 2048, to the CPU device's.
   static void RaisePendingLaunches(Context& context);
   /// Several functions of one image, in the order of their names.
   static Result<std::vector<std::shared_ptr<Kernel>>> LoadAll(std::shared_ptr<Context> context,
@@ -56,7 +56,7 @@ class Kernel final : public hal::Kernel {
   [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override;
   [[nodiscard]] Context* context() const { return &module_->context(); }
 
-  /// More dynamic shared memory than a function may use by default has to be asked for. Thread: channel.
+  /// Dynamic shared memory above the default limit must be enabled. Thread: channel.
   Status AllowShared(uint32_t bytes);
 
  private:
@@ -64,14 +64,14 @@ class Kernel final : public hal::Kernel {
   Status Prepare(const std::string& entry);
   Result<uint32_t> Attribute(CUfunction_attribute attribute) const;
   Result<int> DeviceAttribute(CUdevice_attribute attribute) const;
-  /// Of one multiprocessor.
+  /// Resident blocks on one multiprocessor.
   Result<uint32_t> BlocksAtOnce(uint32_t threads, uint32_t shared_bytes) const;
 
   const std::shared_ptr<Module> module_;
   CUfunction function_ = nullptr;
-  hal::KernelLimits limits_;  // Set while it is loaded.
+  hal::KernelLimits limits_;  // Set during loading.
   uint32_t multiprocessors_ = 0;
-  uint32_t allowed_shared_ = 0;  // Bytes. Thread: channel, once it is loaded.
+  uint32_t allowed_shared_ = 0;  // Bytes. Thread: channel, after loading.
 };
 
 }  // namespace millrace::cuda

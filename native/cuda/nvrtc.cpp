@@ -17,12 +17,12 @@ Status Failed(NvrtcCode code, const char* note) {
   return code == cuda::NVRTC_SUCCESS ? Status() : Status(StatusCode::kCompile, note, static_cast<int32_t>(code));
 }
 
-/// NVRTC writes machine code for a real architecture only, and takes both spellings.
+/// NVRTC generates machine code only for a real architecture, and accepts both spellings.
 bool NamesRealArchitecture(const std::string& option) {
   return option.starts_with("-arch=sm_") || option.starts_with("--gpu-architecture=sm_");
 }
 
-/// The log without the terminating zero that its size counts.
+/// The log, without the terminating zero that its size includes.
 std::string ReadLog(const NvrtcTable& nvrtc, NvrtcProgram program) {
   size_t bytes = 0;
   if (nvrtc.nvrtcGetProgramLogSize(program, &bytes) != cuda::NVRTC_SUCCESS || bytes <= 1) return "";
@@ -54,7 +54,7 @@ Result<NvrtcResult> NvrtcCompile(const std::string& source, const std::string& n
   if (library == nullptr) return Status(StatusCode::kUnavailable, "looking for NVRTC");
   const NvrtcTable& nvrtc = library->functions;
 
-  // NVRTC promises little about threads across its releases, and builds are short.
+  // Releases of NVRTC differ in thread safety, and builds are short.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
 
@@ -73,7 +73,7 @@ Result<NvrtcResult> NvrtcCompile(const std::string& source, const std::string& n
     status = ReadImage(nvrtc, program, is_cubin, &result.image);
     result.ok = status.ok();
   } else if (code != cuda::NVRTC_ERROR_COMPILATION && result.log.empty()) {
-    // A bad option comes with a log; without one there is nothing that the user's text could answer for.
+    // An invalid option has a log; without a log, the error is not in the user's source.
     status = Failed(code, "compiling a program");
   }
   nvrtc.nvrtcDestroyProgram(&program);

@@ -18,8 +18,8 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Where toolkits and Python packages put the library, as patterns for glob(). Listing a handful of folders costs less
-/// than a millisecond; asking a Python interpreter for its own would cost fifty.
+/// Library paths of toolkits and Python packages, as patterns for glob(). Listing these folders takes less than a
+/// millisecond; starting a Python interpreter would take fifty.
 std::vector<std::string> Patterns() {
   std::vector<std::string> patterns;
   const auto add_toolkit = [&](const std::string& root) {
@@ -28,7 +28,7 @@ std::vector<std::string> Patterns() {
     patterns.push_back(root + "/targets/x86_64-linux/lib/libnvrtc.so*");
   };
   const auto add_python = [&](const std::string& root, const char* packages) {
-    // CUDA 13's package is called cu13, those of CUDA 12 cuda_nvrtc.
+    // The Python package is called cu13 for CUDA 13 and cuda_nvrtc for CUDA 12.
     if (!root.empty()) patterns.push_back(root + "/lib/python3*/" + packages + "/nvidia/*/lib/libnvrtc.so*");
   };
   add_toolkit(Environment("CUDA_HOME"));
@@ -55,7 +55,7 @@ std::vector<std::string> Candidates() {
   for (const std::string& pattern : Patterns()) {
     glob_t found = {};
     if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-      // Backwards: of several versions in one folder the newest is asked first.
+      // In reverse order: of several versions in one folder, the newest is tried first.
       for (size_t i = found.gl_pathc; i > 0; --i) paths.emplace_back(found.gl_pathv[i - 1]);
     }
     globfree(&found);
@@ -63,8 +63,8 @@ std::vector<std::string> Candidates() {
   return paths;
 }
 
-/// NVRTC opens a second library by its bare name, which the loader finds only in the folders it searches anyway. One
-/// that is loaded already is found by that name too, so it is loaded here, from beside the first.
+/// NVRTC opens a second library by its file name, which the loader searches only in its own folders. A library that is
+/// already loaded is also found by name, so this loads it from NVRTC's folder.
 void OpenBuiltins(const NvrtcInfo& info) {
   const size_t slash = info.path.rfind('/');
   if (slash == std::string::npos) return;
@@ -90,7 +90,7 @@ std::optional<NvrtcLibrary> TryOpen(const std::string& path) {
     dlclose(library);
     return std::nullopt;
   }
-  // A driver does not load what the next major release compiled.
+  // A driver cannot load code from a compiler of the next major release.
   if (const DriverReport& driver = LoadDriver(); driver.is_loaded && info.major > driver.version / 1000) {
     dlclose(library);
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Finds and opens NVRTC, NVIDIA's run-time compiler, which comes with toolkits and with Python packages and not with
-// the driver. Thread: any; looked for once.
+// Finds and opens NVRTC, NVIDIA's run-time compiler, which ships with toolkits and Python packages but not with the
+// driver. Thread: any; searched for once.
 #pragma once
 
 #include <cstddef>

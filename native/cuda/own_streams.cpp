@@ -6,7 +6,7 @@
 namespace millrace::cuda {
 
 StreamSet& OwnStreams() {
-  static auto* streams = new StreamSet;  // Never destroyed: native threads may outlive every static object.
+  static auto* streams = new StreamSet;  // Never destroyed, because native threads may outlive static objects.
   return *streams;
 }
 
@@ -36,7 +36,7 @@ Result<CUstream> StreamSet::TakeKept(Context& context, int32_t priority) {
 }
 
 void StreamSet::GiveBack(Context& context, CUstream stream) {
-  if (context.is_lost()) return;  // Nothing of it is given back or used again.
+  if (context.is_lost()) return;  // A lost device's streams are neither destroyed nor reused.
   CUstream surplus = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ void StreamSet::Unwrap(Context& context, CUstream stream) {
 }
 
 bool StreamSet::AreIdle(Context& context) {
-  // Held over the questions, so that no stream is destroyed under one.
+  // Held during the queries, so that no stream is destroyed meanwhile.
   const std::lock_guard lock(mutex_);
   const auto is_idle = [&context](CUstream stream) {
     const CUresult code = Cuda().cuStreamQuery(stream);
@@ -84,9 +84,9 @@ bool StreamSet::AreIdle(Context& context) {
 }
 
 Status CheckForeign(Context& context, CUstream handle) {
-  // Two streams of ours over one of the driver's would each believe that its work alone is in there.
+  // Two wrappers of one of this library's streams would each assume that only their own work is in it.
   if (OwnStreams().Has(handle)) return {StatusCode::kArgument, "wrapping a stream of this library's own"};
-  // The default stream of a thread would be that of the channel's thread.
+  // The per-thread default stream would be that of the channel's thread.
   constexpr uintptr_t kPerThread = 2;
   if (reinterpret_cast<uintptr_t>(handle) == kPerThread) {
     return {StatusCode::kUnsupported, "wrapping a default stream that each thread has of its own"};

@@ -1,11 +1,10 @@
-// The driver streams that this library made, those that are closed included, and which of somebody else's may be
-// wrapped.
+// The driver streams that this library created, including closed ones, and the check of streams that callers may wrap.
 //
-// The driver deals its hardware queues to streams in turn, in the order in which they are made, and destroying one
-// gives none back: a program that makes and destroys streams would soon have two open ones in one queue, where the
-// second does not run while the first waits. So a stream that was closed is kept, and the next one to be made is that
-// of the lowest number again: as long as no more streams were open at once than there are queues, each has one to
-// itself. Streams that nobody sees (of a probe, of a leg of a copy) come from here too.
+// The driver assigns hardware queues to streams round-robin at creation, and destroying a stream does not free its
+// place: after some creations and destructions, two open streams could share a queue, where the second does not run
+// while the first waits. So closed streams are kept, and the next request reuses the one with the lowest number: while
+// no more streams are open than there are queues, each has its own queue. Hidden streams (of a probe, or of a copy's
+// leg) come from here too.
 #pragma once
 
 #include <array>
@@ -21,27 +20,27 @@ namespace millrace::cuda {
 /// Thread: any.
 class StreamSet {
  public:
-  /// A stream that nobody has. One that was closed is used again unless it still has work, which can only be that of
-  /// somebody who knew its handle. With the context current.
+  /// An unused stream. Reuses a closed one unless it has work, which only foreign code that knows its handle could have
+  /// submitted. With the context current.
   [[nodiscard]] Result<CUstream> Take(Context& context, int32_t priority);
-  /// Its owner is done with it. With the context current.
+  /// The owner no longer uses the stream. With the context current.
   void GiveBack(Context& context, CUstream stream);
-  /// Whether it is one of them, open or closed.
+  /// Whether this library created the stream, open or closed.
   [[nodiscard]] bool Has(CUstream stream);
 
-  /// Somebody else's stream is wrapped, and is not any more. Between the two it exists. As often as one likes.
+  /// Registers and unregisters the wrapping of a foreign stream, which must exist in between. May be nested.
   void Wrap(Context& context, CUstream stream);
   void Unwrap(Context& context, CUstream stream);
-  /// Whether no stream of the device that is known here has anything to do: ours and those that are wrapped. Who holds
-  /// the context's `submissions` knows that this stays so. With the context current.
+  /// Whether all known streams of the device are idle: this library's and the wrapped ones. This stays true while the
+  /// caller holds the context's `submissions`. With the context current.
   [[nodiscard]] bool AreIdle(Context& context);
 
  private:
-  /// Closed ones that a device keeps: twice the queues there are, for the streams of more than one priority.
+  /// Closed streams kept per device: twice the number of queues, for streams of several priorities.
   static constexpr size_t kMostKept = 64;
 
   struct Made {
-    uint64_t number;  // In the order of their making.
+    uint64_t number;  // In creation order.
     int32_t priority;
     uint32_t ordinal;
   };
@@ -54,15 +53,15 @@ class StreamSet {
 
   std::mutex mutex_;
   std::unordered_map<CUstream, Made> made_;            // Guarded by mutex_, like those below.
-  std::array<std::vector<Kept>, kMaxDevices> closed_;  // Of each device, by number.
+  std::array<std::vector<Kept>, kMaxDevices> closed_;  // By device, ordered by number.
   std::array<std::vector<CUstream>, kMaxDevices> wrapped_;
   uint64_t next_number_ = 0;
 };
 
-/// The one of the process.
+/// The process's stream set.
 StreamSet& OwnStreams();
 
-/// That a handle somebody gave us is a stream of this device, as far as the driver tells: kArgument if not.
+/// Checks that a caller's handle is a stream of this device, as far as the driver tells: kArgument if not.
 Status CheckForeign(Context& context, CUstream handle);
 
 }  // namespace millrace::cuda

@@ -14,7 +14,7 @@ Pageable::Pageable(std::shared_ptr<Context> context)
     : Pageable(std::move(context), HelpersFor(std::thread::hardware_concurrency())) {}
 
 std::shared_ptr<Pageable> Pageable::Of(const std::shared_ptr<Context>& context) {
-  // Never destroyed: native threads may outlive every static object.
+  // Never destroyed, because native threads may outlive static objects.
   static auto* mutex = new std::mutex;
   static auto* known = new std::array<std::weak_ptr<Pageable>, kMaxDevices>;
   const std::lock_guard lock(*mutex);
@@ -50,7 +50,7 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
   call.dst = dst;
   call.src = src;
   call.bytes = bytes;
-  // Small copies are spread over the lanes too.
+  // Small copies are divided among the lanes too.
   constexpr uint64_t kPage = 4096;
   const uint64_t share = bytes / (2 * lanes_.size()) / kPage * kPage;
   call.chunk_bytes = std::clamp(share, kSmallestChunk, kSlotBytes);
@@ -63,7 +63,7 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
       hidden_ = hidden.value();
     }
     call.stream = stream.value_or(hidden_);
-    // The driver knows nothing of memory that is not page-locked.
+    // The driver does not know pageable memory.
     CUmemorytype type = CU_MEMORYTYPE_HOST;
     const CUresult code =
         Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(dst));
@@ -92,7 +92,7 @@ void Pageable::StartHelpers() {
   while (threads_.size() < helpers_) {
     Lane& lane = lanes_[threads_.size() + 1];
     Thread thread;
-    // With fewer threads a copy is slower: the one that asks moves what nobody else takes.
+    // With fewer threads the copy is slower: the calling thread moves the remaining chunks.
     if (!thread.Start("mr-pageable", [this, &lane] { Help(lane); }).ok()) return;
     threads_.push_back(std::move(thread));
   }
@@ -110,13 +110,13 @@ void Pageable::Help(Lane& lane) {
     lock.unlock();
     const Status status = RunLane(lane, call);
     lock.lock();
-    // A helper that finds no memory for its slots has taken no chunk: the others do its share.
+    // A helper without memory for its slots has taken no chunk: the others move its share.
     if (!status.ok() && lane.slots.back().event != nullptr) Fail(call, status);
     if (--busy_ == 0) changed_.notify_all();
   }
 }
 
-/// Call with `mutex_` held.
+/// Needs `mutex_`.
 void Pageable::Fail(Call& call, Status status) {
   call.has_failed.store(true, std::memory_order_relaxed);
   if (status_.ok()) status_ = status;
@@ -142,7 +142,7 @@ Status Pageable::RunLane(Lane& lane, Call& call) {
   const Status status = MoveChunks(lane, call);
   if (status.ok()) return {};
   call.has_failed.store(true, std::memory_order_relaxed);
-  // The engine lets go of the slots before anybody takes them again.
+  // The copy engine must have finished with the slots before they are reused.
   for (Slot& slot : lane.slots) {
     if (slot.is_busy && !context_->is_lost()) {
       std::ignore = context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy");
@@ -162,7 +162,7 @@ Status Pageable::MoveChunks(Lane& lane, Call& call) {
     MR_TRY(Start(slot, call, offset));
     turn = 1 - turn;
   }
-  // The older one first.
+  // The older slot first.
   MR_TRY(Settle(lane.slots[turn], call));
   return Settle(lane.slots[1 - turn], call);
 }
@@ -179,7 +179,7 @@ Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {
   }
   MR_TRY(context_->Check(Cuda().cuMemcpyAsync(to, from, bytes, call.stream), "copying through page-locked memory"));
   const CUresult code = Cuda().cuEventRecord(slot.event, call.stream);
-  // A copy is queued whose end nobody could see: the slot would never be safe to use again.
+  // The queued copy's completion could not be observed, so the slot would never be safe to reuse.
   if (code != CUDA_SUCCESS) return context_->Lose(code, "recording an event");
   slot.is_busy = true;
   slot.offset = offset;

@@ -1,9 +1,9 @@
-// Copies between device memory and host memory that is not page-locked, through page-locked slots.
+// Copies between device memory and pageable host memory, through page-locked slots.
 //
-// One thread moves about 10 GB/s between two places of host memory, a copy engine five times that, so a few threads
-// share the work: each has a lane of two slots, takes the next chunk, moves it into or out of a slot, and leaves the
-// other slot to the copy engine meanwhile. Lanes need not agree on anything but who takes which chunk. The engine never
-// touches the caller's memory.
+// One thread moves about 10 GB/s within host memory, and a copy engine five times that, so a few threads share the
+// work: each has a lane of two slots, takes the next chunk, moves it into or out of one slot, and leaves the other slot
+// to the copy engine meanwhile. Lanes share only the counter of chunks. The copy engine never accesses the caller's
+// memory.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@
 
 namespace millrace::cuda {
 
-/// A device's. Slots and threads are made by the first copy that needs them and stay until the device closes.
+/// One per device. The first copy creates the slots and threads, which stay until the device closes.
 class Pageable {
  public:
   explicit Pageable(std::shared_ptr<Context> context);
-  /// With so many threads beside the one that asks.
+  /// `helpers`: number of threads besides the calling one.
   Pageable(std::shared_ptr<Context> context, unsigned helpers)
       : context_(std::move(context)), helpers_(helpers), lanes_(helpers + 1) {}
   ~Pageable();
@@ -32,14 +32,14 @@ class Pageable {
   Pageable(const Pageable&) = delete;
   Pageable& operator=(const Pageable&) = delete;
 
-  /// The one of a device, which everybody who opened it shares. Thread: any.
+  /// The object of a device, which all users of the device share. Thread: any.
   static std::shared_ptr<Pageable> Of(const std::shared_ptr<Context>& context);
 
-  /// One end is device memory of this device; without a stream, on a hidden one. Returns when the bytes are there, or
-  /// when nothing is under way any more. Copies of one device follow one another. Thread: pump. Blocks.
+  /// Copies between host memory and memory of this device; without a stream, on a hidden one. Returns when the copy is
+  /// complete, or failed and no part is in flight. Copies of one device run one after the other. Thread: pump. Blocks.
   Status Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes);
 
-  /// Threads beside the one that asks, on a machine of so many cores.
+  /// Threads besides the calling one, for a machine with this many cores.
   static constexpr unsigned HelpersFor(unsigned cores) { return cores / 4 < 4 ? cores / 4 : 4; }
 
  private:
@@ -53,18 +53,18 @@ class Pageable {
     uint64_t bytes = 0;
     uint64_t chunk_bytes = 0;
     bool is_upload = false;
-    std::atomic<uint64_t> next{0};  // Offset of the next chunk that nobody took.
+    std::atomic<uint64_t> next{0};  // Offset of the next free chunk.
     std::atomic<bool> has_failed{false};
   };
 
   struct Slot {
     std::unique_ptr<LockedBlock> block;
-    CUevent event = nullptr;  // Behind the last use of the block.
+    CUevent event = nullptr;  // Recorded after the block's last use.
     bool is_busy = false;
-    uint64_t offset = 0;  // Of the chunk that is in it.
+    uint64_t offset = 0;  // Offset of the chunk in the block.
   };
 
-  /// One thread's.
+  /// One thread's slots.
   struct Lane {
     std::array<Slot, 2> slots;
   };
@@ -81,18 +81,18 @@ class Pageable {
   const std::shared_ptr<Context> context_;
   const unsigned helpers_;
 
-  std::mutex call_mutex_;        // Held by the copy that is under way, and around what only it touches.
-  std::vector<Lane> lanes_;      // The first is the caller's. Each is its thread's alone while a call runs.
-  std::vector<Thread> threads_;  // As many as the system gave, at most `helpers_`.
-  CUstream hidden_ = nullptr;    // Made when a copy brings no stream.
+  std::mutex call_mutex_;        // Held by the running copy; guards what only it uses.
+  std::vector<Lane> lanes_;      // The first is the caller's. During a call, each belongs to its thread.
+  std::vector<Thread> threads_;  // As many as the system started, at most `helpers_`.
+  CUstream hidden_ = nullptr;    // Created for the first copy without a stream.
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Call* call_ = nullptr;     // Guarded by mutex_, like those below. What helpers may join.
-  uint64_t generation_ = 0;  // Of `call_`, so that none joins it twice.
+  Call* call_ = nullptr;     // The call that helpers may join. Guarded by mutex_, like those below.
+  uint64_t generation_ = 0;  // Number of `call_`, so that no helper joins it twice.
   unsigned busy_ = 0;        // Helpers in the call.
   bool is_ending_ = false;
-  Status status_;  // Of the call: the first failure.
+  Status status_;  // The call's first failure.
 };
 
 }  // namespace millrace::cuda

@@ -1,4 +1,4 @@
-// Data sent between two devices and looked at: broken peer transfers report success.
+// Sends data between two devices and compares it, because broken peer transfers report success.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -16,10 +16,10 @@ using protocol::PeerRoute;
 
 namespace {
 
-/// Enough for more than one packet, page and channel of whatever is between the devices.
+/// More than one packet, page and channel of any interconnect.
 constexpr uint64_t kProbeBytes = 2 << 20;
 
-/// Memory and a stream on one device, for the time of a probe.
+/// Memory and a stream on one device, for the duration of a probe.
 class Place {
  public:
   Place(const PeerEnd& end, bool is_pooled) : end_(end), is_pooled_(is_pooled) {}
@@ -46,7 +46,7 @@ class Place {
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  /// Copies between this place and page-locked memory, and waits for it.
+  /// Copies between this place and page-locked memory, and waits.
   Status Copy(CUdeviceptr dst, CUdeviceptr src) {
     const ContextScope scope(context().handle());
     MR_TRY(context().Check(scope.code(), "making the context current"));
@@ -54,7 +54,7 @@ class Place {
     return Finish();
   }
 
-  /// Sends what is here to the other place, on this one's stream, and waits for it.
+  /// Sends this place's data to the other place, on this one's stream, and waits.
   Status SendTo(Place& other) {
     const ContextScope scope(context().handle());
     MR_TRY(context().Check(scope.code(), "making the context current"));
@@ -76,7 +76,7 @@ class Place {
   std::unique_ptr<Memory> memory_;
 };
 
-/// Numbers in which no two places hold the same, so that bytes at wrong places show as well.
+/// All numbers differ, so that misplaced bytes are detected too.
 void Write(std::byte* data, uint64_t seed) {
   for (uint64_t i = 0; i < kProbeBytes / 8; ++i) {
     uint64_t word = (i + 1) * 0x9e3779b97f4a7c15 + seed;
@@ -85,13 +85,13 @@ void Write(std::byte* data, uint64_t seed) {
   }
 }
 
-/// Whether what leaves one place arrives at the other.
+/// Whether data sent from one place arrives intact at the other.
 Result<bool> Arrives(Place& from, Place& to, LockedBlock& host, uint64_t seed) {
   std::byte* const sent = host.data();
   std::byte* const seen = host.data() + kProbeBytes;
   Write(sent, seed);
   std::memset(seen, 0x3c, kProbeBytes);
-  MR_TRY(to.Copy(to.address(), reinterpret_cast<CUdeviceptr>(seen)));  // Nothing right is there from before.
+  MR_TRY(to.Copy(to.address(), reinterpret_cast<CUdeviceptr>(seen)));  // Overwrites earlier correct data.
   MR_TRY(from.Copy(from.address(), reinterpret_cast<CUdeviceptr>(sent)));
   MR_TRY(from.SendTo(to));
   MR_TRY(to.Copy(reinterpret_cast<CUdeviceptr>(seen), to.address()));
@@ -120,7 +120,7 @@ Result<PeerRoute> ProbePeers(const PeerEnd& one, const PeerEnd& other) {
     Result<bool> is_right = IsRight(one, other, *host.value(), is_pooled);
     if (one.context->is_lost()) return one.context->Alive();
     if (other.context->is_lost()) return Status(StatusCode::kUpstream, "probing a lost peer");
-    // A route that fails without a fault is no route either.
+    // A route that fails without a fault counts as broken too.
     if (!is_right.ok() || !is_right.value()) return PeerRoute::kStaged;
   }
   return PeerRoute::kDirect;

@@ -15,13 +15,13 @@ using protocol::PeerWhat;
 namespace {
 
 struct Grants {
-  std::mutex mutex;  // Held across the driver's calls: a second caller must find permissions as remembered.
-  /// [owner][peer]: the peer's context may reach the owner's allocations.
+  std::mutex mutex;  // Held across the driver calls, so that the table always matches the driver's state.
+  /// [owner][peer]: whether the peer's context may access the owner's allocations.
   std::array<std::array<bool, kMaxDevices>, kMaxDevices> memory = {};
 };
 
 Grants& GetGrants() {
-  static auto* grants = new Grants;  // Never destroyed: native threads may outlive every static object.
+  static auto* grants = new Grants;  // Never destroyed, because native threads may outlive static objects.
   return *grants;
 }
 
@@ -36,7 +36,7 @@ Result<bool> CanReach(const PeerEnd& owner, uint32_t peer, PeerWhat what) {
   return can != 0;
 }
 
-/// Whether the peer may reach the owner's pool.
+/// Whether the peer may access the owner's pool.
 Result<bool> IsPoolOpen(const PeerEnd& owner, uint32_t peer) {
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(peer)};
   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -52,13 +52,13 @@ Status SetPoolAccess(const PeerEnd& owner, uint32_t peer, bool is_granted) {
   return owner.context->Check(Cuda().cuMemPoolSetAccess(owner.pool, &access, 1), "setting the pool's access");
 }
 
-/// In the peer's context, which is the one that reaches.
+/// Runs in the peer's context, which is the accessing one.
 Status SetMemoryAccess(const PeerEnd& owner, Context& peer, bool is_granted) {
   const ContextScope scope(peer.handle());
   MR_TRY(peer.Check(scope.code(), "making the peer's context current"));
   const CUresult code = is_granted ? Cuda().cuCtxEnablePeerAccess(owner.context->handle(), 0)
                                    : Cuda().cuCtxDisablePeerAccess(owner.context->handle());
-  // Another user of the contexts was there before.
+  // Another user of the contexts made the change before.
   if (code == (is_granted ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED)) return {};
   return CheckAmong(peer, {owner.context.get()}, code, "setting peer access");
 }
@@ -75,7 +75,7 @@ Result<PeerEnd> FindPeer(uint32_t ordinal) {
   return peer;
 }
 
-/// Whether the process has made the peer's context: without one there is nothing to take back.
+/// Whether the process has the peer's context; without one there is no access to revoke.
 Result<bool> IsActive(uint32_t ordinal) {
   CUdevice device = 0;
   MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(ordinal)), "finding the peer"));
@@ -85,7 +85,7 @@ Result<bool> IsActive(uint32_t ordinal) {
   return is_active != 0;
 }
 
-/// Sets one permission and, when it is new, sees whether data still arrives. Call with the mutex held.
+/// Sets one permission; if it is new, checks that data arrives intact. Needs the mutex.
 Status Set(Grants& grants, const PeerEnd& owner, uint32_t ordinal, PeerWhat what, bool is_granted) {
   bool& remembered = grants.memory[owner.context->ordinal()][ordinal];
   if (what == PeerWhat::kPool) {

@@ -12,15 +12,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long the thread sleeps between two looks at the events: at first, and when nothing was reached for a while.
+/// Interval between checks of the events: initially, and after a while without a completed one.
 constexpr milliseconds kShortestPause(1);
 constexpr milliseconds kLongestPause(16);
-/// So long nothing more was freed when the thread looks whether the device is idle: a loop that frees and allocates
-/// finds its memory again, and a process that is done soon holds none.
+/// Time without a new free before the thread checks whether the device is idle: a loop of frees and allocations reuses
+/// its memory, and a process that is finished soon holds none.
 constexpr milliseconds kQuiet(50);
-/// Kept is 1 in so many bytes of the device at most. An allocation of this process gets them back; those of other
-/// processes do not, and may need the rest. Beyond it all is given back at once, waiting or not, so that the next wait
-/// is as far off as can be.
+/// At most 1 in this many of the device's bytes is kept. An allocation of this process can reuse them, but other
+/// processes cannot and may need the rest. Above the limit, everything is returned at once, even if that waits, so that
+/// the next wait comes as late as possible.
 constexpr uint64_t kKeptPart = 4;
 
 uint64_t OwnBytes(const Memory& memory) {
@@ -121,7 +121,7 @@ void Reaper::Run() {
   while (!is_ending_) {
     if (AwaitsEvents()) {
       lock.unlock();
-      // Something was reached: there may be more. Else it asks ever less often.
+      // After a completed event there may be more; otherwise the interval grows.
       pause = Sweep() ? kShortestPause : std::min(2 * pause, kLongestPause);
       GiveBackTooMuch();
       lock.lock();
@@ -154,7 +154,7 @@ bool Reaper::Sweep() {
   const std::lock_guard sweeping(sweep_mutex_);
   std::vector<Entry> entries;
   {
-    // The driver is asked without the lock, which a channel takes.
+    // The driver is queried without the lock, which a channel takes.
     const std::lock_guard lock(mutex_);
     entries.swap(entries_);
   }
@@ -171,7 +171,7 @@ bool Reaper::Sweep() {
   }
   const std::lock_guard lock(mutex_);
   entries_.insert(entries_.begin(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-  changed_.notify_one();  // The thread may have seen none while they were being asked about.
+  changed_.notify_one();  // The thread may have seen an empty list during the queries.
   return has_reached;
 }
 

@@ -49,8 +49,8 @@ Stream::~Stream() {
   const ContextScope scope(context_.handle());
   if (scope.code() != CUDA_SUCCESS) return;
   if (std::atomic_ref(slot_->device_word).load(std::memory_order_acquire) < signalled_.load()) {
-    // The events were faster than the word. The slot may go to another stream now, whose word this write must not
-    // follow.
+    // The events completed before the word was written. The slot may go to another stream now, so this write must
+    // complete first.
     std::ignore =
         context_.Check(is_foreign_ ? Cuda().cuEventSynchronize(word_event_) : Cuda().cuStreamSynchronize(handle_),
                        "waiting for the timeline word");
@@ -64,7 +64,7 @@ template <typename Call>
 Status Stream::Submit(Ticket ticket, Call&& call) {
   MR_TRY(context_.Alive());
   const std::shared_lock submitting(context_.submissions());
-  // The event comes first: once the work is queued, nothing may fail any more.
+  // The event is acquired first: once the work is queued, nothing may fail.
   CUevent event = nullptr;
   MR_TRY(Prepare(ticket, &event));
   if (const Status status = call(); !status.ok()) {
@@ -89,7 +89,7 @@ Status Stream::Accept(Ticket ticket, CUevent event) {
   const std::lock_guard lock(mutex_);
   const CUresult code = Cuda().cuEventRecord(event, handle_);
   if (code != CUDA_SUCCESS) {
-    // Work is queued whose end nobody could see: that it may still succeed is no use to anyone.
+    // The queued work's completion could not be observed, so its success would be useless.
     return context_.Lose(code, "recording an event");
   }
   events_.Add(ticket, event);
@@ -124,7 +124,7 @@ Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_
       return bounce_.CopyThere(support_.context, handle_, other.value(), ToDevice(dst), ToDevice(src), bytes);
     });
   }
-  // Addresses are unified: the driver knows the direction, and both sides are page-locked or on a device.
+  // Unified addressing tells the driver the direction; both sides are page-locked or device memory.
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
   });
@@ -162,7 +162,7 @@ Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
   if (support_.built_ins.fill64 == nullptr) {
     return {StatusCode::kUnsupported, "filling with 8-byte elements on a device older than compute capability 7.5"};
   }
-  // Enough blocks to occupy any device; the kernel strides over the rest.
+  // Enough blocks for any device; the kernel loops over the rest.
   constexpr uint64_t kBlock = 256;
   constexpr uint64_t kMostBlocks = 16384;
   const auto blocks = static_cast<unsigned int>(std::min((count + kBlock - 1) / kBlock, kMostBlocks));
@@ -181,7 +181,7 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
     if (copy.route == protocol::PeerRoute::kStaged) {
       return bounce_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from}, copy.bytes);
     }
-    // The driver finds the route by the contexts: directly where one reaches the other, else through the host.
+    // The driver chooses the route by the contexts: direct with peer access, else through the host.
     const CUresult code = Cuda().cuMemcpyPeerAsync(ToDevice(copy.dst), to->handle(), ToDevice(copy.src), from->handle(),
                                                    copy.bytes, handle_);
     return CheckAmong(context_, {to.get(), from.get()}, code, "copying between devices");
@@ -198,7 +198,7 @@ Status Stream::CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes
     MR_TRY(other.status());
   }
   if (other.value() == nullptr) return support_.pageable->Copy(handle_, dst, src, bytes);
-  // This stream has nothing to do with it: it is idle, and stays so until the bytes are there.
+  // This stream is not involved: it is idle, and stays idle until the copy is complete.
   const Status status = Pageable::Of(other.value())->Copy(std::nullopt, dst, src, bytes);
   return status.code() == StatusCode::kDeviceLost
              ? Status(StatusCode::kUpstream, "copying from or to a lost device", status.driver_code())
@@ -233,7 +233,7 @@ Status Stream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes
                            std::span<const hal::StridedAxis> axes) {
   StridedPlan plan = PlanStrided(dst, nullptr, element_bytes, pattern, axes);
   if (IsRun(plan)) {
-    // In the elements that were asked for: those of the plan may be 8 bytes wide, which takes a kernel.
+    // Uses the requested element size, because elements of the plan may be 8 bytes, which would need a kernel.
     return Fill(ticket, reinterpret_cast<std::byte*>(plan.dst), element_bytes, pattern,
                 plan.count * plan.element_bytes / element_bytes);
   }
@@ -245,19 +245,19 @@ Status Stream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
 }
 
 Status Stream::WaitFor(Stream& other, Ticket until) {
-  // A stream waits for its own past anyway.
+  // A stream is ordered after its own earlier work anyway.
   if (&other == this) return {};
-  // That the other's device is lost is no loss of this one.
+  // The loss of the other device does not affect this one.
   const Status lost(StatusCode::kUpstream, "waiting for a stream of a lost device");
   if (other.context_.is_lost() && !context_.is_lost()) return lost;
   const std::lock_guard lock(other.mutex_);
   if (other.Completed() >= until) return {};
-  // Never accepted: the other device was given up with this record still queued.
+  // Never accepted: the other device was cancelled while this record was queued.
   if (until > other.events_.last()) return lost;
   const CUevent event = other.events_.Find(until);
   if (event == nullptr) return {};
   const CUresult code = Cuda().cuStreamWaitEvent(handle_, event, 0);
-  // A fault of either device may show here. Ours is asked about itself before it is given up for the other's.
+  // The fault may be either device's. This device's stream is queried before the other device is blamed.
   if (&other.context_ != &context_ && IsSticky(code) && Cuda().cuStreamQuery(handle_) != code) {
     std::ignore = other.context_.Check(code, "waiting for a stream of another device");
     return lost;
@@ -268,14 +268,14 @@ Status Stream::WaitFor(Stream& other, Ticket until) {
 Status Stream::Record(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuEventRecord(static_cast<EventHandle&>(event_handle).event(), handle_),
-                          "recording a event_handle");
+                          "recording an event");
   });
 }
 
 Status Stream::WaitEvent(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<EventHandle&>(event_handle).event(), 0),
-                          "waiting for a event_handle");
+                          "waiting for an event");
   });
 }
 
@@ -300,7 +300,7 @@ Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
     support_.reaper->FreeAfter(handle_, std::move(own));
     return Status();
   });
-  // Destroyed here it would hold up the channel.
+  // Destroying it here would block the channel.
   if (own != nullptr) support_.reaper->FreeAtEnd(std::move(own));
   return status;
 }
@@ -314,11 +314,11 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
-  // Behind work that takes long, words fill the driver's launch queue as launches do, and a full one blocks the
-  // channel. Who waits has the events; the channel signals again when it looks how the stream is.
+  // After long work, words fill the driver's launch queue like launches, and a full queue blocks the channel. Waiting
+  // threads can use the events; the channel signals again when it next checks the stream.
   Ticket& word = words_[words_written_ % words_.size()];
   if (word > Completed()) return {};
-  // The event comes first: once the word is on its way, its end must be seen.
+  // The event is created first, because the word's completion must be observable.
   if (is_foreign_ && word_event_ == nullptr) {
     MR_TRY(context_.Check(Cuda().cuEventCreate(&word_event_, CU_EVENT_DISABLE_TIMING), "creating an event"));
   }
@@ -341,10 +341,10 @@ Ticket Stream::Completed() const noexcept {
 Result<Ticket> Stream::Resolve(Ticket wanted) {
   MR_TRY(context_.Alive());
   if (const Ticket completed = Completed(); completed >= wanted) return completed;
-  // Words are far apart, so that once somebody has waited for a while, the events tell how far the stream came.
+  // Words are far apart, so after a long wait the events tell the stream's progress.
   const bool is_long = long_wait_.IsOver(wanted);
-  // The word for this very ticket comes by itself: a question costs more than looking again, and holds up the channel.
-  // A word for a later ticket may come much later.
+  // The word for this ticket arrives by itself: a query costs more than another check, and blocks the channel. A word
+  // for a later ticket may arrive much later.
   if (!is_long && signalled_.load(std::memory_order_acquire) == wanted) return Completed();
   const ContextScope scope(context_.handle());
   MR_TRY(context_.Check(scope.code(), "making the context current"));
@@ -362,7 +362,7 @@ Result<Ticket> Stream::Resolve(Ticket wanted) {
 Status Stream::LookBelow(Ticket ticket) {
   Ticket low = Completed();  // Complete.
   Ticket high = ticket;      // Not complete.
-  // The next one first: a stream that is held answers with that alone.
+  // Checks the next ticket first: for a blocked stream, that one query suffices.
   for (Ticket next = low + 1; next < high; next = low + (high - low + 1) / 2) {
     bool is_complete = false;
     MR_TRY(Ask(next, &is_complete));

@@ -1,11 +1,11 @@
-// One CUDA stream and how far it came: one of ours, or one that somebody else made and wrapped.
+// A CUDA stream and its progress: created by this library, or wrapped.
 //
 // Every record is a driver call followed by an untimed event (event_table.h). `Signal` makes the stream itself write
-// the timeline word; between two such writes `Resolve` asks the events and raises the host's word. What has completed
-// is the larger of the two words, which is all that anybody reads.
+// the timeline word; between two such writes, `Resolve` queries the events and raises the host's word. The stream's
+// progress is the larger of the two words.
 //
 // Threads: submitting calls come from the device's channel. `Resolve` may run on the watcher at the same time, and a
-// `Wait` of another channel reads this stream's table; both take `mutex_`. No call here holds two streams' mutexes.
+// `Wait` of another channel reads this stream's table; both lock `mutex_`. No call here holds two streams' mutexes.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 
 namespace millrace::cuda {
 
-/// What the streams of one device share.
+/// Objects that the streams of one device share.
 struct StreamSupport {
   std::shared_ptr<Context> context;
   BuiltIns built_ins;
@@ -37,7 +37,7 @@ struct StreamSupport {
 
 class Stream final : public hal::Stream {
  public:
-  /// `word` is the device's address of the slot's device_word. Thread: channel.
+  /// `word` is the device address of the slot's device_word. Thread: channel.
   static Result<std::unique_ptr<hal::Stream>> Create(StreamSupport support, const hal::StreamRequest& request,
                                                      CUdeviceptr word);
   ~Stream() override;
@@ -79,38 +79,38 @@ class Stream final : public hal::Stream {
         slot_(slot),
         word_(word) {}
 
-  /// Queues one record: `call` submits its work and returns a Status, then its event follows.
+  /// Queues one record: `call` submits the work and returns a Status, then the event follows.
   template <typename Call>
   Status Submit(hal::Ticket ticket, Call&& call);
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
 
-  /// The other device whose memory an end of a copy is; null when there is none. With the context current.
+  /// The other device that owns one end of a copy; null when none does. With the context current.
   [[nodiscard]] Result<std::shared_ptr<Context>> OtherOwner(const std::byte* dst, const std::byte* src);
   Status Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count);
-  /// Queues the wait alone. Takes the lock of `other`.
+  /// Queues only the wait. Locks `other`.
   Status WaitFor(Stream& other, hal::Ticket until);
-  /// Whether a ticket's event has happened. Call with `mutex_` held and the context current.
+  /// Whether a ticket's event has completed. Needs `mutex_` and the current context.
   Status Ask(hal::Ticket ticket, bool* is_complete);
-  /// Finds the last complete ticket below one that is not. Call with `mutex_` held and the context current.
+  /// Finds the last complete ticket below an incomplete one. Needs `mutex_` and the current context.
   Status LookBelow(hal::Ticket ticket);
   void RaiseHostWord(hal::Ticket completed) noexcept;
 
   const StreamSupport support_;
   Context& context_;
   const CUstream handle_;
-  const bool is_foreign_;  // Somebody else's: never destroyed, and never waited for to its end.
+  const bool is_foreign_;  // Wrapped: never destroyed, and never drained.
   protocol::TimelineSlot* const slot_;
   const CUdeviceptr word_;
 
-  LongWait long_wait_;  // Of those who call Resolve.
-  // Thread: channel. Words that may be on their way at once, by their tickets; the oldest is overwritten.
+  LongWait long_wait_;  // For the callers of Resolve.
+  // Thread: channel. Tickets of the words that may be in flight; the oldest is overwritten.
   std::array<hal::Ticket, 64> words_ = {};
   uint64_t words_written_ = 0;
-  std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: up to here the stream writes the word by itself.
+  std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: the last ticket whose word the stream writes.
 
-  CUevent word_event_ = nullptr;  // Channel only. Of a foreign stream: behind the last write of the word.
-  Bounce bounce_;                 // Channel, and the pump while the stream is given nothing.
+  CUevent word_event_ = nullptr;  // Thread: channel. For a wrapped stream: follows the last write of the word.
+  Bounce bounce_;                 // Thread: channel, or the pump while the stream has no work.
 
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.

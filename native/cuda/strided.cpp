@@ -15,7 +15,7 @@ namespace {
 
 static_assert(kStridedAxes == protocol::kMaxRank);
 
-/// The axes of a plan while they are merged, fastest first.
+/// The axes of a plan during merging, fastest first.
 struct Axes {
   std::array<hal::StridedAxis, kStridedAxes> list;
   unsigned rank = 0;
@@ -31,9 +31,9 @@ Axes Order(StridedPlan& plan, std::span<const hal::StridedAxis> axes) {
   Axes ordered;
   for (hal::StridedAxis axis : axes) {
     if (axis.extent == 1) continue;
-    if (plan.src == 0) axis.src_stride = 0;  // A fill reads nothing.
+    if (plan.src == 0) axis.src_stride = 0;  // A fill has no source.
     if (axis.dst_stride < 0) {
-      // From its other end, so that it may merge with one that runs forwards.
+      // Reverses the axis, so that it may merge with a forward one.
       plan.dst += static_cast<uint64_t>(axis.dst_stride) * (axis.extent - 1);
       plan.src += static_cast<uint64_t>(axis.src_stride) * (axis.extent - 1);
       axis.dst_stride = -axis.dst_stride;
@@ -48,7 +48,7 @@ Axes Order(StridedPlan& plan, std::span<const hal::StridedAxis> axes) {
   return ordered;
 }
 
-/// Puts each axis onto the one before it that it continues.
+/// Merges each axis into the one before it where they are contiguous.
 void Merge(Axes& axes, bool is_copy) {
   unsigned kept = 0;
   for (const hal::StridedAxis& axis : axes.span()) {
@@ -65,13 +65,13 @@ void Merge(Axes& axes, bool is_copy) {
   axes.rank = kept;
 }
 
-/// Wider elements for the innermost axis, where its bytes follow one another on both sides.
+/// Widens the elements if the innermost axis is contiguous on both sides.
 void Widen(StridedPlan& plan, Axes& axes, bool is_copy) {
   if (axes.rank == 0) return;
   hal::StridedAxis& run = axes.list[0];
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
   if (run.dst_stride != bytes || (is_copy && run.src_stride != bytes)) return;
-  // Whatever the address and every step are multiples of.
+  // The common alignment of the addresses and all strides.
   uint64_t steps = plan.dst | run.extent * plan.element_bytes | (is_copy ? plan.src : 0);
   for (unsigned i = 1; i < axes.rank; ++i) {
     steps |= Magnitude(axes.list[i].dst_stride) | (is_copy ? Magnitude(axes.list[i].src_stride) : 0);
@@ -152,7 +152,7 @@ Status LaunchStrided(const BuiltIns& kernels, Context& context, CUstream stream,
   if (kernel == nullptr) {
     return {StatusCode::kUnsupported, "strided copies and fills on a device older than compute capability 7.5"};
   }
-  // Enough blocks to occupy any device; the kernel strides over the rest.
+  // Enough blocks for any device; the kernel loops over the rest.
   constexpr uint64_t kBlock = 256;
   constexpr uint64_t kMostBlocks = 16384;
   const auto blocks = static_cast<unsigned int>(std::min<uint64_t>((plan.count + kBlock - 1) / kBlock, kMostBlocks));

@@ -1,4 +1,4 @@
-// Strided copies and fills: what is left of the axes once they are merged, and the kernels that do the rest.
+// Strided copies and fills: merges the axes, and launches kernels for the rest.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace millrace::cuda {
 
-/// Our own device code, loaded when a device opens. Its kernels are null on a device too old for the PTX.
+/// The library's own kernels, loaded when a device opens. Null on a device too old for their PTX.
 struct BuiltIns {
   std::shared_ptr<Kernel> fill64;
   std::shared_ptr<Kernel> copy_narrow;
@@ -24,15 +24,15 @@ struct BuiltIns {
   static BuiltIns Load(const std::shared_ptr<Context>& context);
 };
 
-/// Merges axes that follow one another in memory, turns those round that run backwards, puts the fastest first, and
-/// takes wider elements where a run allows it. `src` is null for a fill, whose pattern is repeated over 8 bytes.
+/// Merges contiguous axes, reverses those with a negative destination stride, puts the fastest first, and widens
+/// elements where a contiguous run allows it. `src` is null for a fill, whose pattern is repeated over 8 bytes.
 StridedPlan PlanStrided(std::byte* dst, const std::byte* src, uint32_t element_bytes, uint64_t pattern,
                         std::span<const hal::StridedAxis> axes);
 
-/// Whether a plan comes to `count` elements in a row at its addresses.
+/// Whether a plan is `count` contiguous elements at its addresses.
 bool IsRun(const StridedPlan& plan);
 
-/// Queues a plan that is no run. Thread: channel.
+/// Queues a plan that is not contiguous. Thread: channel.
 Status LaunchStrided(const BuiltIns& kernels, Context& context, CUstream stream, StridedPlan& plan);
 
 }  // namespace millrace::cuda

@@ -1,14 +1,14 @@
-// Who gives a device work, at any number, and who wants it to get none for a moment.
+// A lock that any number of threads hold while they submit work to a device, and one exclusively while none may.
 //
-// Not a shared_mutex: a copy between two devices passes both of theirs, in either order. That is right here, because
-// whoever has one alone waits for nobody else's.
+// Not a shared_mutex, because a copy between two devices locks both of theirs in any order. That cannot deadlock: a
+// thread that holds one exclusively never waits for another.
 #pragma once
 
 #include <atomic>
 
 namespace millrace::cuda {
 
-/// For std::shared_lock, and std::unique_lock that only tries. Thread: any.
+/// For std::shared_lock, and for std::unique_lock with try_to_lock. Thread: any.
 class Submissions {
  public:
   void lock_shared() {
@@ -36,7 +36,7 @@ class Submissions {
  private:
   static constexpr int kAlone = -1;
 
-  std::atomic<int> state_{0};  // How many submit, or kAlone.
+  std::atomic<int> state_{0};  // Number of shared holders, or kAlone.
 };
 
 }  // namespace millrace::cuda

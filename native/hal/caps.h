@@ -1,4 +1,4 @@
-// What a device is and can do: plain data, filled by a backend when it enumerates.
+// Properties of a device: plain data that a backend fills during enumeration.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct DeviceInfo {
   uint32_t max_threads_per_block = 0;
   uint32_t max_block[3] = {0, 0, 0};
   uint32_t max_grid[3] = {0, 0, 0};
-  uint32_t max_shared_bytes = 0;  // Per block, static and dynamic; a backend opts in to it where the driver asks.
+  uint32_t max_shared_bytes = 0;  // Per block, static plus dynamic; a backend opts in where the driver requires it.
   uint32_t warp_size = 0;
   int32_t least_priority = 0;
   int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.
 };
 
-/// One backend's answer to "what is here": its devices, or why there are none.
+/// A backend's devices, or the reason why it has none.
 struct BackendReport {
   std::string name;
   std::vector<DeviceInfo> devices;
   std::string reason;             // Empty when there are devices.
-  std::vector<std::string> help;  // What the user can do about `reason`.
+  std::vector<std::string> help;  // What the user can do.
   std::string driver_version;     // Empty on the CPU device.
 };
 

@@ -1,5 +1,4 @@
-// The text that the system gave for a failure, such as dlerror(). A Status has no room for it, because it never
-// allocates.
+// The system's message for a failure, such as dlerror()'s. It is kept outside the Status, which never allocates.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace millrace {
 
-/// The text of the thread's latest failure that had one, with the note of its Status.
+/// The message of the thread's latest failure with one, and the note of its Status.
 struct Explanation {
   const char* note = nullptr;
   std::string text;
@@ -19,13 +18,13 @@ struct Explanation {
     return latest;
   }
 
-  /// Makes a Status with this note and keeps the system's text for it.
+  /// Makes a Status with this note and stores the system's message for it.
   [[nodiscard]] static Status Fail(StatusCode code, const char* note, std::string text) {
     Latest() = {note, std::move(text)};
     return Status(code, note);
   }
 
-  /// The text for this Status, empty when there is none. Removes it.
+  /// Returns and removes the message for this Status; empty when there is none.
   [[nodiscard]] static std::string Take(const Status& status) {
     Explanation& latest = Latest();
     if (latest.note != status.note()) return {};

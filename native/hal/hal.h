@@ -1,10 +1,9 @@
-// The contract between the runtime and a backend. Two implementations stand beside it, cuda/ and cpu/, with the same
-// file names; the runtime knows neither.
+// The contract between the runtime and a backend. The two implementations, cuda/ and cpu/, have the same file names;
+// the runtime knows neither.
 //
-// A device's work reaches its backend from one native thread, the channel. The channel reads records, resolves handles,
-// decides what may run, and calls the functions below; the backend makes the work happen in stream order and says how
-// far each stream has come. Progress is one number a stream, the ticket of the last completed record, and it only
-// grows.
+// One native thread per device, the channel, gives work to the backend. It reads records, resolves handles, decides
+// what may run, and calls the functions below; the backend runs the work in stream order and reports each stream's
+// progress: one number, the ticket of the last completed record, which only grows.
 //
 // Rules. Tests cite them by number.
 //  1. Callers validate, backends trust. A backend returns only what the caller could not foresee: out of memory,
@@ -49,27 +48,27 @@ namespace millrace::hal {
 
 using Ticket = uint64_t;
 
-/// A launch whose kernel could not go on.
+/// A launch whose kernel had to stop.
 struct KernelFailure {
-  Status status;  // kLaunchFailed; or kDeviceLost, when the device is not to be trusted any more.
+  Status status;  // kLaunchFailed; kDeviceLost if the device may be corrupted.
   uint32_t kernel = 0;
   protocol::FaultSlot report{};
-  /// As the LaunchRequest had them. Valid during the call only.
+  /// As in the LaunchRequest. Valid during the call only.
   std::span<const uint64_t> outputs;
 };
 
-/// Told when a stream advanced. Thread: any. Must not block and must not call back into the stream's device.
+/// Receives the progress of streams. Thread: any. Must not block or call back into the stream's device.
 class ProgressSink {
  public:
   virtual void Progress(Ticket completed) noexcept = 0;
-  /// Before `ticket` counts as completed.
+  /// Called before `ticket` counts as completed.
   virtual void Failed(Ticket ticket, const KernelFailure& failure) noexcept = 0;
 
  protected:
   ~ProgressSink() = default;
 };
 
-/// Device memory. Destroyed by the channel after `Stream::Free`, or with the device.
+/// Device memory. The channel destroys it after `Stream::Free`, or with the device.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -77,16 +76,16 @@ class Memory {
   [[nodiscard]] virtual uint64_t bytes() const = 0;
 };
 
-/// What a launch of a built kernel may ask for.
+/// Limits of a kernel's launches.
 struct KernelLimits {
-  /// Threads of a block: fewer than the device's where each takes many registers, or where the text says so.
+  /// Threads per block: below the device's limit if registers or launch bounds require it.
   uint32_t max_threads_per_block = 0;
-  /// Dynamic shared memory of a block: what the kernel's own leaves of the device's.
+  /// Dynamic shared memory per block: the device's limit minus the kernel's static shared memory.
   uint32_t max_dynamic_shared_bytes = 0;
-  /// Blocks of a cooperative launch, however small they are. 0: the device makes none.
+  /// Most blocks of a cooperative launch, for the smallest blocks. 0: the device supports none.
   uint32_t max_blocks_together = 0;
-  /// Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty
-  /// where a block's size decides nothing.
+  /// Resident blocks per multiprocessor for blocks of one warp, two warps, and so on, without dynamic shared memory.
+  /// Empty if the block size does not matter.
   std::vector<uint32_t> blocks_at_once;
 };
 
@@ -96,23 +95,22 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Thread: any.
   [[nodiscard]] virtual const KernelLimits& limits() const = 0;
-  /// Blocks of a cooperative launch of this shape, at most: cuOccupancyMaxActiveBlocksPerMultiprocessor times the
+  /// Most blocks of a cooperative launch of this shape: cuOccupancyMaxActiveBlocksPerMultiprocessor times the number of
   /// multiprocessors. Thread: channel.
   [[nodiscard]] virtual Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) = 0;
 };
 
-/// A loaded image: kernels, and the variables that they share. However often an image is loaded, and on however many
-/// devices, each module has variables of its own, which begin as the text says. Thread: control.
+/// A loaded image: kernels, and the variables that they share. Each module has its own variables, initialised as in the
+/// source, even if an image is loaded several times or on several devices. Thread: control.
 class Module {
  public:
   virtual ~Module() = default;
-  /// `is_bounded`: the text has no loop and waits for nothing, so a small grid of it may run on the channel's thread.
-  /// `is_launching`: kernels of the text launch kernels. On the CPU device launches are checked then: what they refuse
-  /// is reported.
+  /// `is_bounded`: the source has no loop and no wait, so a small grid may run on the channel's thread. `is_launching`:
+  /// its kernels launch kernels. The CPU device then checks those launches, and reports the ones that it refuses.
   [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> FindKernel(const std::string& entry, bool is_bounded,
                                                                    bool is_launching) = 0;
-  /// A variable by its name in the text (`scale`, `physics::gravity`), as memory that goes with the module, which it
-  /// keeps loaded. kArgument when there is none; kUnsupported when it is const, where the backend knows that.
+  /// A variable by its name in the source (`scale`, `physics::gravity`). The memory keeps the module loaded. kArgument
+  /// if there is none; kUnsupported if it is const, as far as the backend knows.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> FindVariable(const std::string& name) = 0;
 };
 
@@ -127,57 +125,58 @@ struct LaunchRequest {
   Dim3 grid;
   Dim3 block;
   uint32_t shared_bytes = 0;
-  /// One pointer to each parameter's value, as cuLaunchKernel takes them. Valid during the call only.
+  /// Pointers to the parameter values, as for cuLaunchKernel. Valid during the call only.
   std::span<void* const> params;
-  /// All blocks run at once and may wait for each other. There are no more than Kernel::BlocksTogether.
+  /// All blocks are resident and may wait for each other. At most Kernel::BlocksTogether.
   bool is_cooperative = false;
-  /// The runtime's names of the kernel and of what it writes, for ProgressSink::Failed. Valid during the call only.
+  /// The runtime's numbers of the kernel and its outputs, for ProgressSink::Failed. Valid during the call only.
   uint32_t kernel_id = 0;
   std::span<const uint64_t> outputs;
 };
 
 struct StreamRequest {
   int32_t priority = 0;  // Within the device's range.
-  /// A driver stream that somebody else made: used and never destroyed. 0 names the driver's own default stream.
+  /// A driver stream that the caller wraps: it is never destroyed. 0 is the driver's default stream.
   std::optional<uint64_t> foreign;
   protocol::TimelineSlot* slot = nullptr;
   ProgressSink* sink = nullptr;  // Outlives the stream.
 };
 
-/// A kernel, by its image and its name there.
+/// A kernel, by its image and its name in it.
 struct KernelRequest {
   std::span<const std::byte> image;
   std::string entry;
   bool is_bounded = false;
-  /// Kernels of the image launch kernels. On the CPU device launches are checked then: what they refuse is reported.
+  /// Kernels of the image launch kernels. The CPU device then checks those launches, and reports the ones that it
+  /// refuses.
   bool is_launching = false;
 };
 
-/// One axis of a strided copy or fill, in bytes; the fastest axis comes last. At most kMaxRank axes, none of extent 0.
+/// One axis of a strided copy or fill, in bytes; the fastest axis is last. At most kMaxRank axes, none of extent 0.
 struct StridedAxis {
   uint64_t extent = 0;
   int64_t dst_stride = 0;
   int64_t src_stride = 0;
 };
 
-/// A place in a stream that the device stamps with its clock, or that other processes can wait for.
-/// Made and destroyed by the channel; recorded on streams of its own device.
+/// An event with a timestamp, or one that other processes can wait for. The channel creates and destroys it, and
+/// records it on streams of its device.
 class EventHandle {
  public:
   virtual ~EventHandle() = default;
 };
 
-/// What another process opens an event or an allocation by: cuIpcGetEventHandle, cuIpcGetMemHandle.
+/// The handle by which another process opens an event or an allocation: cuIpcGetEventHandle, cuIpcGetMemHandle.
 using IpcHandle = std::array<std::byte, protocol::kIpcHandleBytes>;
 
-/// FaultSlot::state of a report that is complete.
+/// FaultSlot::state of a complete report.
 inline constexpr uint32_t kFaultWritten = 2;
 
-/// Whether registered host memory may still be touched. Its owner may end, and take it along, while work is queued that
-/// names it. Thread: any.
+/// Whether registered host memory may still be accessed. Its owner thread may end, and its memory with it, while queued
+/// work refers to it. Thread: any.
 class HostLease {
  public:
-  /// For good.
+  /// Permanent.
   void Withdraw() { is_withdrawn_.store(true, std::memory_order_release); }
   [[nodiscard]] bool IsWithdrawn() const { return is_withdrawn_.load(std::memory_order_acquire); }
 
@@ -185,13 +184,12 @@ class HostLease {
   std::atomic<bool> is_withdrawn_{false};
 };
 
-/// The ends of a copy that are host memory. Work that has not begun leaves withdrawn memory alone; of a copy that has,
-/// what is left. Pages that a driver locked stay with the driver, so only devices that reach host memory by themselves
-/// have something to look at.
+/// The host memory ends of a copy. A copy that has not begun skips withdrawn memory; a running copy skips the rest.
+/// Page-locked memory stays valid for the driver, so only devices that access host memory directly check this.
 struct HostEnds {
-  std::shared_ptr<const HostLease> dst;  // Null: memory of a device.
+  std::shared_ptr<const HostLease> dst;  // Null: device memory.
   std::shared_ptr<const HostLease> src;
-  /// Where rule 8 reports a copy that was not made; null where nobody would hear of it.
+  /// Receives the report of a skipped copy, as in rule 8; null if no report is needed.
   protocol::FaultSlot* report = nullptr;
 
   [[nodiscard]] bool HasAny() const { return dst != nullptr || src != nullptr; }
@@ -202,7 +200,7 @@ struct HostEnds {
 
 class Device;
 
-/// A copy one end of which, or both, belongs to another device of the same backend. Ranges do not overlap.
+/// A copy with one or both ends on another device of the same backend. The ranges do not overlap.
 struct PeerCopy {
   std::byte* dst = nullptr;
   Device* dst_device = nullptr;
@@ -217,66 +215,65 @@ class Stream {
   virtual ~Stream() = default;
 
   virtual Status Launch(Ticket ticket, const LaunchRequest& request) = 0;
-  /// Either side is device memory of this device or registered host memory; ranges of one call do not overlap. Where
-  /// one side is of the host, the other may be memory of another device of this backend, as in CopyPeer.
+  /// Either side is device memory of this device or registered host memory; the ranges do not overlap. If one side is
+  /// host memory, the other may belong to another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
                       const HostEnds& host = {}) = 0;
-  /// Between devices of this backend. The devices are open until the call returns, the memory until the ticket is
-  /// completed; the channel sees to both.
+  /// Between devices of this backend. The channel keeps the devices open until the call returns, and the memory until
+  /// the ticket completes.
   virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;
-  /// Whether the stream has the staging memory for a CopyPeer of so many bytes by the staged route. Thread: channel.
+  /// Whether the stream has enough staging memory for a staged CopyPeer of this size. Thread: channel.
   [[nodiscard]] virtual bool HasStaging(uint64_t) const { return true; }
-  /// Makes that memory, before the first such copy and before one that needs more. The stream is given nothing
+  /// Allocates that memory, before the first such copy and before one that needs more. The stream receives no work
   /// meanwhile. Thread: pump. Blocks.
   virtual Status MakeStaging(uint64_t) { return {}; }
-  /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory, which no element shares.
+  /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory that do not overlap.
   virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                              std::span<const StridedAxis> axes) = 0;
   /// `dst` is memory of this device.
   virtual Status FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                              std::span<const StridedAxis> axes) = 0;
-  /// One end is device memory, the other host memory that is not page-locked: through staging memory of the backend.
-  /// Returns when the bytes are there and takes no ticket. Everything the stream was given before is complete, and it
-  /// is given nothing meanwhile. Thread: pump. Blocks.
+  /// Copies between device memory and pageable host memory, through the backend's staging memory. Returns when the copy
+  /// is complete and takes no ticket. The stream's earlier work is complete, and it receives no work meanwhile. Thread:
+  /// pump. Blocks.
   virtual Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
   /// `dst` is memory of this device, aligned to `element_bytes`: 1, 2, 4 or 8.
   virtual Status Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) = 0;
-  /// Later work runs after `other`, a stream of this backend that has already accepted `until`, completed it. `other`
-  /// may belong to another device and another channel thread, so its bookkeeping for this call is locked. kUpstream:
-  /// that other device is lost.
+  /// Later work runs after `other`, a stream of this backend that has accepted `until`, completes it. `other` may
+  /// belong to another device and channel thread, so this call locks its tables. kUpstream: the other device is lost.
   virtual Status Wait(Ticket ticket, Stream& other, Ticket until) = 0;
-  /// Stamps or records `event` here. Of an interprocess event: again, any number of times.
+  /// Records `event_handle` on this stream. An interprocess event can be recorded any number of times.
   virtual Status Record(Ticket ticket, EventHandle& event_handle) = 0;
-  /// Later work runs after the last record of an interprocess event, this process's or another's.
+  /// Later work runs after the last record of an interprocess event, by this process or another.
   virtual Status WaitEvent(Ticket ticket, EventHandle& event_handle) = 0;
   virtual Status Nop(Ticket ticket) = 0;
-  /// Memory that is valid for work of this stream after `ticket`. kOutOfMemory when there is none now.
+  /// Memory that is valid for work of this stream after `ticket`. kOutOfMemory when none is free now.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> Allocate(Ticket ticket, uint64_t bytes) = 0;
-  /// Gives memory back after earlier work of this stream.
+  /// Frees memory after earlier work of this stream.
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
-  /// Makes the timeline word reach the last accepted ticket by itself. Called when the stream's backlog empties, every
-  /// kTimelineWriteEvery records, when somebody asks, and now and then while work is unfinished: a backend that has too
-  /// much on its way may do nothing this time, and one that reports each record anyway never does.
+  /// Makes the timeline word reach the last accepted ticket. Called when the stream's backlog empties, every
+  /// kTimelineWriteEvery records, when a thread asks, and periodically while work is unfinished. A backend with too
+  /// many writes in flight may skip a call, and one that reports every record ignores all.
   virtual Status Signal() = 0;
 
-  /// The last completed ticket known without asking the device. Thread: any.
+  /// The last completed ticket known without a query of the device. Thread: any.
   [[nodiscard]] virtual Ticket Completed() const noexcept = 0;
-  /// As Completed(), after asking the device about `wanted`, which it has accepted, unless it will write the word for
-  /// it by itself. Thread: the watcher, or the channel.
+  /// Like Completed(), after a query of the device about `wanted`, which it has accepted; without a query if the device
+  /// will write that word itself. Thread: the watcher, or the channel.
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
-  /// Asks the device whether the stream's work can still end: kDeviceLost when it faulted. Thread: channel.
+  /// Asks the device whether the stream can still make progress: kDeviceLost after a fault. Thread: channel.
   virtual Status Check() = 0;
-  /// Whether it has not come to the end of what it was given, `accepted` the last of it; on a device that was given up,
-  /// whether anything of it still runs. Asks no device. Thread: any.
+  /// Whether the stream has unfinished work up to `accepted`, its last ticket; on a cancelled device, whether any of it
+  /// still runs. Does not query the device. Thread: any.
   [[nodiscard]] virtual bool IsBusy(Ticket accepted) const { return Completed() < accepted; }
-  /// The driver's own handle, or a number that no other stream of the process has. Thread: any.
+  /// The driver's handle, or a number that is unique among the process's streams. Thread: any.
   [[nodiscard]] virtual uint64_t NativeHandle() const = 0;
 };
 
-/// Of a device's stream-ordered pool, in bytes. high-water values count from the last ResetHighWater. What is kept of
-/// freed interprocess memory counts as reserved; its own high-water value is added to the pool's, so that the sum is
-/// never too low.
+/// Use of a device's stream-ordered pool, in bytes. High-water values count from the last ResetHighWater. Kept memory
+/// that was freed by interprocess use counts as reserved; its high-water value is added to the pool's, so the sum may
+/// be too high.
 struct PoolStats {
   uint64_t total = 0;
   uint64_t free = 0;
@@ -303,68 +300,68 @@ class Device {
 
   /// `image` is a cubin, PTX, or, on the CPU device, the path of a shared object. Thread: control. May take long.
   [[nodiscard]] virtual Result<std::shared_ptr<Module>> LoadModule(std::span<const std::byte> image) = 0;
-  /// A kernel of a module that nobody else has.
+  /// A kernel of a module that is loaded for it alone.
   [[nodiscard]] Result<std::shared_ptr<Kernel>> LoadKernel(const KernelRequest& request) {
     Result<std::shared_ptr<Module>> module = LoadModule(request.image);
     MR_TRY(module.status());
     return module.value()->FindKernel(request.entry, request.is_bounded, request.is_launching);
   }
-  /// Page-locks host memory for this device, or lets go of it. Unregister before the memory is released, always.
-  /// Thread: control. May take long.
+  /// Page-locks host memory for this device, or unlocks it. Always unregister before the memory is freed. Thread:
+  /// control. May take long.
   virtual Status RegisterHost(std::span<std::byte> range) = 0;
   virtual Status UnregisterHost(std::span<std::byte> range) = 0;
-  /// Memory for fault reports, which kernels and the host both see at the same address. Thread: control or channel.
+  /// Memory for fault reports, which kernels and the host access at the same address. Thread: control or channel.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateFaultSlots(uint32_t count) = 0;
-  /// Bytes free now, for error messages. Thread: channel.
+  /// Free bytes now, for error messages. Thread: channel.
   [[nodiscard]] virtual uint64_t FreeBytes() const = 0;
 
-  /// False where copies reach all host memory at the same price, so that no pump is needed.
+  /// False if copies access all host memory at the same cost, so that no pump is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 
-  // Events. Thread: channel, or control where it says so.
+  // Events. Thread: channel, unless stated otherwise.
   [[nodiscard]] virtual Result<std::unique_ptr<EventHandle>> CreateEvent(protocol::EventKind kind) = 0;
-  /// Milliseconds from `start` to `end`, two timestamps that are complete; negative when `end` came first.
+  /// Milliseconds from `start` to `end`, two completed timestamps; negative when `end` came first.
   [[nodiscard]] virtual Result<double> Elapsed(const EventHandle& start, const EventHandle& end) = 0;
 
-  // Other processes. kUnsupported where the device has none of it. Thread: control.
+  // Sharing with other processes. kUnsupported if the device lacks it. Thread: control.
   [[nodiscard]] virtual Result<IpcHandle> ExportEvent(EventHandle& event_handle) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<EventHandle>> OpenEvent(const IpcHandle& handle) = 0;
-  /// Memory that ExportMemory takes: an allocation of its own, not of the pool, or a freed one that was never exported.
-  /// Thread: pump. May block.
+  /// Memory that ExportMemory accepts: a separate allocation, not from the pool, or a freed one that was never
+  /// exported. Thread: pump. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;
-  /// Thread: channel, which knows that nobody frees the memory meanwhile.
+  /// Thread: channel, which ensures that the memory is not freed meanwhile.
   [[nodiscard]] virtual Result<IpcHandle> ExportMemory(const Memory& memory) = 0;
-  /// Memory of another process; destroying it closes the mapping. `Stream::Free` takes it too.
+  /// Another process's memory; destroying it closes the mapping. `Stream::Free` accepts it too.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;
 
-  /// Bytes of such memory that were freed and are still with the device, because giving them back would wait for its
-  /// work. Thread: channel.
+  /// Bytes of such memory that were freed but are still held, because returning them would wait for the device. Thread:
+  /// channel.
   [[nodiscard]] virtual uint64_t KeptBytes() const { return 0; }
-  /// Gives them back as far as their last use is over, before an allocation fails. Thread: pump. Blocks.
+  /// Returns those whose last use is over, before an allocation fails. Thread: pump. Blocks.
   virtual void GiveBackKept() {}
 
   // The pool. Thread: control.
   [[nodiscard]] virtual Result<PoolStats> PoolUse() = 0;
-  /// Bytes the pool keeps for itself when nothing uses them; 0 gives them back at the next occasion.
+  /// Bytes that the pool keeps while unused; 0 returns them at the next synchronization.
   virtual Status SetReleaseThreshold(uint64_t bytes) = 0;
   [[nodiscard]] virtual Result<uint64_t> ReleaseThreshold() = 0;
-  /// Gives unused memory back at once, down to `keep_bytes`. May wait for the device where interprocess memory is kept.
+  /// Returns unused memory at once, down to `keep_bytes`. May wait for the device if interprocess memory is kept.
   virtual Status Trim(uint64_t keep_bytes) = 0;
   virtual Status ResetHighWater() = 0;
 
-  // Peers, by the ordinal of a device of this backend that may not be open. This device's memory, the peer reaches it.
-  // Itself: true, and nothing to set. Thread: control.
+  // Peers, by the ordinal of a device of this backend, which may be closed. The peer accesses this device's memory. For
+  // the device itself: true, and nothing to set. Thread: control.
   [[nodiscard]] virtual Result<PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) = 0;
   virtual Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) = 0;
-  /// Sends data both ways between this device and an open one and compares it: broken peer transfers report success.
-  /// Thread: control. Blocks.
+  /// Sends data both ways between this device and an open one and compares it, because broken peer transfers report
+  /// success. Thread: control. Blocks.
   [[nodiscard]] virtual Result<protocol::PeerRoute> ProbePeer(Device& other) = 0;
 
-  /// Nobody waits for its work any more: what has not begun is dropped where the backend can, what runs is stopped
-  /// where it can be. Tickets of dropped work never complete. Nothing is submitted afterwards. Called again, it looks
-  /// again: what another device was promised may be wanted no more. Thread: channel.
+  /// The device's work is no longer needed: work that has not begun is dropped if the backend can, and running work is
+  /// stopped if possible. Tickets of dropped work never complete. No work is submitted afterwards. A further call may
+  /// drop more, since other devices may no longer need their promised tickets. Thread: channel.
   virtual void Cancel() {}
-  /// Waits for what is queued and gives everything back. Thread: channel, after its last record. May take long.
+  /// Waits for queued work and frees everything. Thread: channel, after its last record. May take long.
   virtual void Close() = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a call can report, without exceptions. A Status is three words and is never allocated.
+// Results of calls, without exceptions. A Status is three words and never allocates.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace millrace {
 
 using StatusCode = protocol::Status;
 
-/// `driver_code` is the backend's own number (0 when there is none), `note` a string literal that says what was tried.
+/// `driver_code` is the backend's own code (0 for none), `note` a string literal that names the operation.
 class [[nodiscard]] Status {
  public:
   constexpr Status() = default;
@@ -31,7 +31,7 @@ class [[nodiscard]] Status {
   const char* note_ = "";
 };
 
-/// A value or the Status that explains why there is none.
+/// A value, or the Status that explains why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -58,8 +58,8 @@ class [[nodiscard]] Result {
     }                                                                     \
   } while (false)
 
-/// A rule that the layer above keeps. A broken one is a defect of this library, so it ends the process where it is
-/// seen.
+/// An invariant that the calling layer guarantees. A violation is a defect of this library, so it aborts the process at
+/// once.
 #define MR_CHECK(condition)                                                                               \
   do {                                                                                                    \
     if (!(condition)) {                                                                                   \

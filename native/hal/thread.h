@@ -1,5 +1,5 @@
-// Threads that the system may refuse. std::thread throws when no thread can be made (EAGAIN: a limit of the user, the
-// container or the memory), which ends a process that is compiled without exceptions; these return a Status.
+// Threads whose creation may fail. std::thread throws when the system refuses a thread (EAGAIN: a limit of the user,
+// the container or the memory), which ends a process compiled without exceptions; these return a Status.
 #pragma once
 
 #include <pthread.h>
@@ -14,11 +14,11 @@
 
 namespace millrace {
 
-/// Set by tests, to have the system refuse threads: called before each one is made, with its name. A result other than
-/// 0 is the error number that making the thread then fails with. Thread: any.
+/// Tests set this to make the system refuse threads: called before each creation with the thread's name. A nonzero
+/// result is the error number with which the creation then fails. Thread: any.
 inline std::atomic<int (*)(const char* name)> refuse_thread_for_test{nullptr};
 
-/// As pthread_create, for a thread that will be called `name`: 0 or an error number. Thread: any.
+/// Like pthread_create, for a thread named `name`: returns 0 or an error number. Thread: any.
 [[nodiscard]] inline int CreateThread(const char* name, pthread_t* thread, const pthread_attr_t* attributes,
                                       void* (*entry)(void*), void* argument) {
   if (const auto refuse = refuse_thread_for_test.load(std::memory_order_relaxed)) {
@@ -27,7 +27,7 @@ inline std::atomic<int (*)(const char* name)> refuse_thread_for_test{nullptr};
   return pthread_create(thread, attributes, entry, argument);
 }
 
-/// One thread. It is joined or detached before this object ends. Thread: the owner's.
+/// One thread. It must be joined or detached before this object is destroyed. Thread: the owner's.
 class Thread {
  public:
   Thread() = default;
@@ -35,25 +35,25 @@ class Thread {
   Thread& operator=(Thread&&) = delete;
   ~Thread() { MR_CHECK(!is_joinable_); }
 
-  /// Runs `body` on a thread called `name` (at most 15 characters). kUnavailable, with the system's error number, when
-  /// the thread cannot be made; `body` is then dropped.
+  /// Runs `body` on a thread named `name` (at most 15 characters). kUnavailable, with the system's error number, if the
+  /// thread cannot be created; `body` is then dropped.
   Status Start(const char* name, std::function<void()> body) {
     MR_CHECK(!is_joinable_);
     auto start = std::make_unique<Body>(name, std::move(body));
     const int error = CreateThread(name, &handle_, nullptr, &Entry, start.get());
     if (error != 0) return {StatusCode::kUnavailable, "starting a thread", error};
-    start.release();  // The thread's.
+    start.release();  // The thread owns it now.
     is_joinable_ = true;
     return {};
   }
 
   [[nodiscard]] bool joinable() const { return is_joinable_; }
-  /// Waits for the end of the thread.
+  /// Waits until the thread ends.
   void Join() {
     MR_CHECK(std::exchange(is_joinable_, false));
     pthread_join(handle_, nullptr);
   }
-  /// Leaves the thread to itself.
+  /// Lets the thread run on its own.
   void Detach() {
     MR_CHECK(std::exchange(is_joinable_, false));
     pthread_detach(handle_);

@@ -1,4 +1,4 @@
-// assert(), as NDEBUG has it wherever this is included: the text may include <assert.h> more than once.
+// assert(), according to NDEBUG at each inclusion: source may include <assert.h> more than once.
 #undef assert
 #if defined(NDEBUG)
 #define assert(condition) ((void)0)

@@ -1,19 +1,19 @@
-// assert() of a CUDA text: the first that fails describes itself in the launch's fault slot, as a TypeScript kernel's
-// does, and its thread ends there. The other threads go on, and barriers do not wait for it.
+// assert() in CUDA C++ source: the first failed assertion describes itself in the launch's fault slot, as in a
+// TypeScript kernel, and its thread ends. The other threads continue, and barriers do not wait for it.
 //
-// A thread may be deep in device functions, so it ends by a jump back to whoever began it, or went on with it. Nothing
-// in between has anything to tidy up: exceptions are off, and what a text owns it owns by value.
+// A thread may be deep in device functions, so it ends by a longjmp to the code that resumed it. No frame in between
+// needs cleanup: exceptions are disabled, and device code holds its data by value.
 #pragma once
 
 #include "index.h"
 
 struct MrFaultSlot;
-/// The launch's, for the blocks that this thread of the pool runs.
+/// The launch's fault slot and word, for the blocks that this pool thread runs.
 static thread_local MrFaultSlot* mr_fault;
 static thread_local unsigned* mr_fault_word;
 static thread_local void* mr_place_to_leave[5];
 
-/// The layout is the protocol's FaultSlot.
+/// Layout of the protocol's FaultSlot.
 struct MrFaultSlot {
   unsigned state, parameter, dimension, limit;
   long long index;
@@ -21,7 +21,7 @@ struct MrFaultSlot {
   unsigned long long reserved0, reserved1;
 };
 
-/// `line` stands where other reports have an index. All ones in place of a parameter: an assertion.
+/// `line` takes the place of the index in other reports. All ones as the parameter means an assertion.
 [[noreturn]] __attribute__((noinline, cold)) static void mr_assertion_failed(int line, uint3 block, uint3 thread) {
   unsigned free = 0;
   if (__atomic_compare_exchange_n(&mr_fault->state, &free, 1u, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -35,12 +35,12 @@ struct MrFaultSlot {
   }
   __builtin_longjmp(mr_place_to_leave, 1);
 }
-/// Behind the call that the jump may leave: clang would make it the last thing that its function does, and take down
-/// the frame to jump back to.
+/// Follows the call that the longjmp may leave: clang would otherwise make it a tail call and release the frame to jump
+/// back to.
 static MR_INLINE void mr_keep_frame() {
   asm volatile("");
 }
-/// A function of its own: it must not be the one that jumps.
+/// A separate function, because a function must not longjmp into itself.
 template <auto Kernel, class... Args>
 static __attribute__((noinline)) void mr_run_thread(Args... args) {
   if (__builtin_setjmp(mr_place_to_leave) == 0) {

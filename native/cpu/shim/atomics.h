@@ -1,5 +1,5 @@
-// Atomic functions. Relaxed, as CUDA's are: a text that needs an order writes a fence. The _system forms are
-// the device form, for blocks of one grid and the host are all threads of this process.
+// Atomic functions with relaxed order, like CUDA's: code that needs an order uses a fence. The _system forms equal the
+// device forms, since the blocks of a grid and the host are threads of one process.
 #pragma once
 
 #include "types.h"
@@ -24,7 +24,7 @@ struct mr_bits<8> {
   using type = unsigned long long;
 };
 
-/// Replaces *address by change(*address); the old value. For what the processor has no instruction for.
+/// Replaces *address by change(*address) and returns the old value, where the processor has no instruction for it.
 template <class T, class Change>
 MR_INLINE T mr_atomic_update(T* address, Change change) {
   using Bits = typename mr_bits<sizeof(T)>::type;
@@ -60,9 +60,9 @@ MR_ATOMIC_INTEGER(atomicOr, __atomic_fetch_or(address, value, __ATOMIC_RELAXED))
 MR_ATOMIC_INTEGER(atomicXor, __atomic_fetch_xor(address, value, __ATOMIC_RELAXED))
 MR_ATOMIC_INTEGER(atomicMin, mr_atomic_update(address, [=](T old) { return value < old ? value : old; }))
 MR_ATOMIC_INTEGER(atomicMax, mr_atomic_update(address, [=](T old) { return old < value ? value : old; }))
-/// Counts up to `value` and starts again at 0.
+/// Increments up to `value`, then restarts at 0.
 MR_ATOMIC_INTEGER(atomicInc, mr_atomic_update(address, [=](T old) { return old >= value ? T(0) : old + 1; }))
-/// Counts down to 0 and starts again at `value`.
+/// Decrements down to 0, then restarts at `value`.
 MR_ATOMIC_INTEGER(atomicDec,
                   mr_atomic_update(address, [=](T old) { return old == 0 || old > value ? value : old - 1; }))
 #undef MR_ATOMIC_INTEGER
@@ -106,7 +106,7 @@ MR_INLINE void __threadfence() {
 MR_INLINE void __threadfence_system() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
-/// The threads of a block are one thread here: only the compiler has to be stopped.
+/// The threads of a block run on one thread here, so only the compiler must not reorder accesses.
 MR_INLINE void __threadfence_block() {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }

@@ -1,5 +1,5 @@
-// Atomic functions of block scope. A block never leaves its pool thread, and its threads take turns there only where
-// they wait: a plain operation is as atomic as CUDA asks. An address that other blocks use too needs the device forms.
+// Atomic functions of block scope. A block never leaves its pool thread, and its threads switch only where they wait,
+// so a plain operation is atomic within the block. Addresses that other blocks use too need the device forms.
 #pragma once
 
 #include "atomics.h"

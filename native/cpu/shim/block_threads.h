@@ -1,15 +1,15 @@
-// Runs the blocks of a kernel whose threads wait: one coroutine a thread, gone on with in the order of the threads.
+// Runs the blocks of a kernel whose threads wait: one coroutine per thread, resumed in thread order.
 //
-// A warp runs until all of its lanes have returned or are at a barrier of the block, then the next one does; when all
-// threads that have not returned are at a barrier, they go on, where one of them is at a barrier of the grid when the
-// other blocks are there too. Threads that have returned are not waited for, and all barriers of a block are one.
+// A warp runs until each of its lanes has returned or is at a block barrier; then the next warp runs. When all
+// remaining threads are at a barrier, they continue; if one of them is at a grid barrier, the other blocks must arrive
+// first. Barriers do not wait for threads that have returned. All barriers of a block are one barrier.
 #pragma once
 
 #include "launch.h"
 #include "warp.h"
 
 #if defined(MR_ASSERTING)
-/// A thread whose assertion fails has returned; its frames are left to the end of the blocks.
+/// Resumes a thread. A thread whose assertion fails counts as returned; its frames are freed when the blocks end.
 static __attribute__((noinline)) void mr_go_on(mr_thread& thread) {
   if (__builtin_setjmp(mr_place_to_leave) == 0) {
     std::coroutine_handle<>::from_address(thread.frame).resume();
@@ -25,7 +25,7 @@ static MR_INLINE void mr_go_on(mr_thread& thread) {
 }
 #endif
 
-/// Goes on with the threads of a warp until each has returned or is at a barrier of the block. How many have not
+/// Resumes the threads of a warp until each has returned or is at a block barrier. Returns the number that have not
 /// returned.
 static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
   mr_warp_requests requests;

@@ -1,5 +1,5 @@
-// Conversions and bit casts. Where C++ leaves a float that does not fit undefined, these saturate and make NaN 0, as a
-// GPU does.
+// Conversions and bit casts. For a float out of range, where C++ leaves the result undefined, these saturate and
+// convert NaN to 0, like a GPU.
 #pragma once
 
 #include "math_functions.h"
@@ -11,18 +11,18 @@ MR_INLINE To mr_saturate(From x) {
   constexpr To highest =
       static_cast<To>(~static_cast<To>(0)) ^ (is_signed ? static_cast<To>(1ull << (bits & 63)) : To(0));
   constexpr To lowest = is_signed ? static_cast<To>(-highest - 1) : To(0);
-  // 2^bits, which every floating type holds exactly, unlike `highest`.
+  // 2^bits, which every floating-point type holds exactly, unlike `highest`.
   constexpr From limit = static_cast<From>(1ull << (bits - 1)) * 2;
   if (!(x < limit)) return x != x ? To(0) : highest;
-  // Without traps g++ makes of a number that goes there and back its truncation, which keeps the sign of a zero: so
-  // those that become zero are not converted.
+  // Without trapping math, g++ turns a conversion to an integer and back into a truncation, which keeps the sign of
+  // zero. So values that become zero are not converted.
   if (!is_signed) return x > From(0) ? static_cast<To>(x) : To(0);
   if (x < -limit) return lowest;
   if ((sizeof(From) == sizeof(float) ? __builtin_fabsf(x) : __builtin_fabs(x)) < From(1)) return To(0);
   return static_cast<To>(x);
 }
 
-/// One row per target and source: rz truncates, rn rounds to even, rd and ru go down and up.
+/// One row per target and source type: rz truncates, rn rounds to nearest even, rd rounds down, ru up.
 #define MR_FLOAT_TO(Type, name, To)                                        \
   MR_INLINE To __##name##_rz(Type x) { return mr_saturate<To>(x); }        \
   MR_INLINE To __##name##_rn(Type x) { return mr_saturate<To>(rint(x)); }  \

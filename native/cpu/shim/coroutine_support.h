@@ -1,5 +1,4 @@
-// The names of the standard library that a compiler looks for behind co_await: what <coroutine> would bring, without
-// the headers that come with it.
+// Declares the names of <coroutine> that compilers require for co_await, without the headers that it includes.
 #pragma once
 
 #include "types.h"

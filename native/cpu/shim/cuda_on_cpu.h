@@ -1,12 +1,11 @@
-// CUDA C++ for a plain C++ compiler: what a kernel text may use on the CPU device.
+// Makes CUDA C++ valid for a plain C++ compiler: the features that kernel source may use on the CPU device.
 //
-// The text is compiled behind this header and followed by one MR_KERNEL(name) per kernel (launch.h), which makes a
-// shared object that the CPU backend loads. A kernel here is one function; a block is a loop over its threads, run from
-// first to last by one thread of the device's pool. What a kernel needs whose threads wait for each other is in
-// waiting.h, and cooperative groups are in groups.h.
+// The source is compiled after this header, followed by one MR_KERNEL(name) per kernel (launch.h), into a shared object
+// that the CPU backend loads. A kernel is one function; a block is a loop over its threads, which one pool thread runs
+// in order. waiting.h adds what kernels need whose threads wait for each other, and groups.h adds cooperative groups.
 //
-// Freestanding: not one system header is read, because they cost ten times what the kernel costs (0.6 s against
-// 0.06 s). Names that a text may not expect begin with mr_ or Mr.
+// It includes no system header, because these take ten times as long to compile as the kernel (0.6 s instead of 0.06).
+// Names that user code does not expect begin with mr_ or Mr.
 #pragma once
 
 #include "atomics.h"

@@ -31,7 +31,7 @@ MR_INLINE unsigned long long __brevll(unsigned long long x) {
   return (static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32) |
          __brev(static_cast<unsigned>(x >> 32));
 }
-/// Four bytes of the eight in y:x, each chosen by the low three bits of a nibble; its high bit spreads the byte's sign.
+/// Four of the eight bytes of y:x, each selected by a nibble's low three bits; its high bit replicates the byte's sign.
 MR_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long bytes = (static_cast<unsigned long long>(y) << 32) | x;
   unsigned result = 0;
@@ -87,14 +87,14 @@ MR_INLINE int __rhadd(int x, int y) {
 MR_INLINE unsigned __urhadd(unsigned x, unsigned y) {
   return static_cast<unsigned>((static_cast<unsigned long long>(x) + y + 1) >> 1);
 }
-/// Shifts by 32 where the plain forms shift by 0.
+/// Like the plain forms, but a shift by 32 or more shifts by 32.
 MR_INLINE unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
   return shift >= 32u ? low : __funnelshift_l(low, high, shift);
 }
 MR_INLINE unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
   return shift >= 32u ? high : __funnelshift_r(low, high, shift);
 }
-/// Of four products of bytes, or of two of halfwords with the low or high pair of bytes; `sum` is added.
+/// The sum of four byte products (or of two halfword products with the low or high byte pair) and `sum`.
 template <class Byte, class T>
 MR_INLINE T mr_dot_bytes(T a, T b, T sum) {
   for (int i = 0; i < 32; i += 8) sum += static_cast<Byte>(a >> i) * static_cast<Byte>(b >> i);
@@ -123,7 +123,7 @@ MR_INLINE int __dp2a_hi(int a, int b, int sum) {
 MR_INLINE unsigned __dp2a_hi(unsigned a, unsigned b, unsigned sum) {
   return mr_dot_halves<unsigned short, unsigned char>(a, b, sum, 16);
 }
-/// The bit of `mask` that is the offset-th at or above `base`, or below it; all ones where there is none.
+/// The position of the offset-th set bit of `mask` at or above `base`, or below it; all ones if there is none.
 MR_INLINE unsigned __fns(unsigned mask, unsigned base, int offset) {
   if (offset == 0) return base < 32u && (mask >> base & 1u) ? base : 0xffffffffu;
   const int step = offset < 0 ? -1 : 1;
@@ -138,7 +138,7 @@ extern "C" void* memcpy(void*, const void*, size_t) noexcept;
 extern "C" void* memmove(void*, const void*, size_t) noexcept;
 extern "C" void* memset(void*, int, size_t) noexcept;
 
-// Cache hints have no counterpart.
+// Cache hints have no effect here.
 #define MR_LOAD(name)                  \
   template <class T>                   \
   MR_INLINE T name(const T* address) { \
@@ -172,7 +172,7 @@ MR_INLINE long long clock64() {
   return static_cast<long long>(__builtin_ia32_rdtsc());
 }
 #else
-/// Nanoseconds of CLOCK_MONOTONIC (1).
+/// Calls clock_gettime with CLOCK_MONOTONIC (1), in nanoseconds.
 extern "C" int mr_clock_gettime(int, long*) __asm__("clock_gettime");
 MR_INLINE long long clock64() {
   long time[2];
@@ -190,9 +190,9 @@ MR_INLINE void __nanosleep(unsigned ns) {
   mr_nanosleep(time, nullptr);
 }
 
-// One write per call: lines of different threads do not mix, and nothing waits in a buffer for the process to end.
+// A single write per call, so that lines of different threads do not interleave and nothing stays buffered.
 extern "C" int mr_dprintf(int file, const char* format, ...) __asm__("dprintf");
-/// What a variadic function may be given: the indices are class objects.
+/// Converts an index, which is a class object here, for a variadic function.
 template <class T>
 MR_INLINE T mr_printable(T value) {
   return value;
@@ -210,7 +210,7 @@ MR_INLINE int printf(const char* format, Values... values) {
 }
 
 extern "C" [[noreturn]] void mr_abort() __asm__("abort");
-/// Of a text that hides its assertions in files of its own (assertions.h is for the others): the end of the process.
+/// Fallback for source that hides its assertions in its own headers (others use assertions.h): ends the process.
 [[noreturn]] __attribute__((noinline, cold)) inline void mr_assertion_ends(const char* text, const char* file, int line,
                                                                            uint3 block, uint3 thread) {
   mr_dprintf(2, "%s:%d: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, block.x, block.y,

@@ -1,10 +1,10 @@
-// Kernels that launch kernels, and what a text may call of CUDA's device runtime: a header of its own, included where a
-// text launches.
+// Kernels that launch kernels, and the device runtime functions that they may call. The builder includes this header if
+// the source launches kernels.
 //
-// The builder writes `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
-// (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments become what the kernel's own type says, and the device,
-// which hears of it through the launcher of these blocks, copies them. What comes of a launch, and when it runs,
-// native/cpu/dynamic_parallelism.h says. Layouts are those of native/cpu/launcher.h.
+// It rewrites `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
+// (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments are converted to the kernel's parameter types; the
+// launcher of these blocks passes them to the device, which copies them. native/cpu/dynamic_parallelism.h defines when
+// a launch runs. Layouts are those of native/cpu/launcher.h.
 #pragma once
 
 #include "launch.h"
@@ -62,16 +62,16 @@ struct MrLauncher {
 MR_INLINE dim3 mr_extent(dim3 extent) {
   return extent;
 }
-/// Of an index, or of a product with one, and of nothing that would have to become one.
+/// The extent from an index or a product with one, and from no type that would need a conversion to one.
 template <class T>
 MR_INLINE mr_enable_if_t<mr_is_same<T, mr_index> || mr_is_same<T, mr_product>, dim3> mr_extent(T extent) {
   return dim3(static_cast<unsigned>(extent.value));
 }
 
-/// What CUDA takes, all parameters of a kernel together.
+/// CUDA's limit for all parameters of a kernel together.
 static constexpr unsigned mr_max_parameter_bytes = 4096;
 
-/// The call that stands behind the brackets of a launch.
+/// The callable that a rewritten launch invokes with its arguments.
 template <class Entry>
 struct mr_launcher {
   dim3 grid;
@@ -80,7 +80,7 @@ struct mr_launcher {
   cudaStream_t stream;
   unsigned max_threads;
 
-  /// Not inlined: kernels are, into loops over threads, and a launch costs more than a call.
+  /// Not inlined, because kernels are inlined into loops over threads and a launch costs more than a call.
   __attribute__((noinline)) void launch(const void* const* params, const unsigned* sizes, unsigned count) const {
     const MrChild child{&Entry::run,
                         params,
@@ -108,7 +108,7 @@ struct mr_launcher_of : mr_launcher<Entry> {
     const void* const params[] = {&args..., &mr_fault, &mr_fault_word};
     const unsigned sizes[] = {sizeof(Params)..., sizeof(mr_fault), sizeof(mr_fault_word)};
 #else
-    // With room for one, where there are none.
+    // One extra element, since an array cannot have zero elements.
     const void* const params[sizeof...(Params) + 1] = {&args...};
     const unsigned sizes[sizeof...(Params) + 1] = {sizeof(Params)...};
 #endif
@@ -130,7 +130,7 @@ struct mr_pointee<T*> {
   using type = T;
 };
 
-/// A kernel as MR_KERNEL has it, for whom no name is exported.
+/// The entry of MR_KERNEL, without an exported name.
 template <auto Kernel>
 struct mr_kernel_entry {
   using Signature = mr_signature<typename mr_pointee<decltype(Kernel)>::type>;
@@ -148,8 +148,8 @@ MR_INLINE auto mr_launch(Grid grid, Block block, unsigned long long shared_bytes
       {mr_extent(grid), mr_extent(block), shared_bytes, stream, MaxThreads}};
 }
 
-// A template that finds out its arguments by what it is called with: each call is a kernel of its own, with parameters
-// of the types of the arguments.
+// A kernel template whose arguments are deduced: each call is a separate kernel, with parameters of the arguments'
+// types.
 template <class Body, class... Args>
 struct mr_body_entry {
   static MR_INLINE auto call(Args... args) { return (*static_cast<Body*>(nullptr))(args...); }
@@ -176,7 +176,7 @@ MR_INLINE mr_body_launcher<Body> mr_launch_body(Body, Grid grid, Block block, un
                                                 cudaStream_t stream = nullptr) {
   return {mr_extent(grid), mr_extent(block), shared_bytes, stream};
 }
-// A macro, for the builder takes a lambda of the text for one of the user's.
+// A macro, because the builder would take a lambda in the source for one of the user's.
 #define MR_BODY(...) [](auto... mr_args) { return __VA_ARGS__(mr_args...); }
 
 MR_INLINE bool mr_is_mine() {
@@ -185,7 +185,7 @@ MR_INLINE bool mr_is_mine() {
          refused.block[2] == blockIdx.z && refused.thread[0] == threadIdx.x && refused.thread[1] == threadIdx.y &&
          refused.thread[2] == threadIdx.z;
 }
-/// The last launch of this thread that was refused. Whoever asks has heard of it: the host is not told any more.
+/// The thread's last refused launch. Once this has returned it, the host does not report it any more.
 static cudaError_t cudaGetLastError() {
   if (!mr_is_mine()) return cudaSuccess;
   const auto error = static_cast<cudaError_t>(mr_launch_of_block->launcher->refused.error);
@@ -202,7 +202,7 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flag
   *stream = reinterpret_cast<cudaStream_t>(launcher->make_stream(launcher));
   return cudaSuccess;
 }
-/// What was launched on it runs all the same.
+/// Grids that were launched on the stream still run.
 static cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return reinterpret_cast<unsigned long long>(stream) < 16 ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }

@@ -1,18 +1,18 @@
 // Memory for the coroutine frames of the blocks that one pool thread runs.
 //
-// Frames come and go by the million and have few sizes, so they are cut from chunks and kept in a list for each size
-// when they are done with: what is held is what was alive at once. The chunks are the device's, which gives them back
-// when the run of blocks ends, however it ends.
+// Millions of frames are allocated and freed, in few sizes, so they come from chunks, with a free list per size: the
+// memory held is the peak of live frames. The chunks belong to the device, which frees them when the run of blocks ends
+// for any reason.
 #pragma once
 
 #include "launch.h"
 
 struct mr_frames {
-  /// Frames start on a cache line, which also suits every alignment that a vector type asks for.
+  /// Frames are aligned to a cache line, which satisfies every vector type.
   static constexpr size_t granule = 64;
   static constexpr size_t first_chunk_bytes = size_t{64} << 10;
   static constexpr size_t last_chunk_bytes = size_t{4} << 20;
-  /// Frames above this many granules hold arrays of a thread's own. They are looked for one by one.
+  /// Larger frames, in granules, hold local arrays. One list has all of them, and a search finds the size.
   static constexpr unsigned listed = 64;
 
   struct Free {
@@ -30,7 +30,7 @@ struct mr_frames {
   void* take(size_t bytes) {
     const size_t granules = (bytes + granule - 1) / granule;
     Free** place = &free_lists[granules < listed ? granules : listed];
-    // In the last list sizes differ.
+    // The last list has frames of several sizes.
     while (*place != nullptr && (*place)->granules != granules) place = &(*place)->next;
     if (Free* found = *place) {
       *place = found->next;
@@ -64,5 +64,5 @@ struct mr_frames {
   }
 };
 
-/// Of the pool thread, while it runs blocks.
+/// The pool thread's, while it runs blocks.
 static thread_local mr_frames* mr_current_frames;

@@ -1,21 +1,21 @@
-// Kernels that the builder made loops over rows of threads of (src/toolchain/cuda-to-cpu/grid-row-loops.ts): of a
-// block, or of as many blocks side by side as a run of them has.
+// Kernels that the builder turned into loops over rows of threads (src/toolchain/cuda-to-cpu/grid-row-loops.ts): rows
+// of a block, or of all adjacent blocks of a run.
 #pragma once
 
 #include "launch.h"
 
-/// The places along x that such a kernel goes through: within the block, or on the grid.
+/// The x positions that such a kernel covers: within the block, or in the grid.
 struct mr_row {
   int from, to;
 };
-/// What it returns, which tells it from others. Its first parameters are an index with the row's y and z, and those
-/// that a block shares; where rows are of the grid, of the first block.
+/// Return types that mark such kernels. Their first parameters are an index with the row's y and z, and the indices
+/// that a block shares; for rows of the grid, those of the first block.
 struct mr_rows_of_block {};
 struct mr_rows_of_grid {};
 
 #define MR_IN_ROW __attribute__((always_inline))
 
-/// The end of the places from `from` on for which `holds` says the same as for the first. It changes at most once.
+/// The end of the positions from `from` for which `holds` gives the first one's result. It changes at most once.
 template <class Holds>
 MR_INLINE int mr_same_until(int from, int to, Holds holds) {
   const bool first = holds(from);

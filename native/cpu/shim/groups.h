@@ -1,12 +1,12 @@
-// Cooperative groups: the grid, the block, tiles of a warp, and the lanes that are together. Included where a text
-// names them. Clusters, and groups made by value, are not here.
+// Cooperative groups: the grid, the block, tiles of a warp, and coalesced lanes. The builder includes this header if
+// the source names them. It has no clusters and no groups partitioned by value.
 #pragma once
 
 #include "block_threads.h"
 
 namespace cooperative_groups {
 
-/// Position in the block, x fastest.
+/// The thread's rank in the block, x fastest.
 MR_INLINE unsigned mr_rank() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
@@ -26,7 +26,7 @@ MR_INLINE thread_block this_thread_block() {
   return {};
 }
 
-/// A barrier of the block at which the block waits for the others.
+/// A block barrier at which the block also waits for the other blocks.
 struct [[nodiscard]] mr_sync_grid : mr_syncthreads {
   template <class Promise>
   MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
@@ -34,7 +34,7 @@ struct [[nodiscard]] mr_sync_grid : mr_syncthreads {
     self.promise().thread->barrier->is_of_grid = true;
   }
 };
-/// Blocks that do not run at once cannot wait for each other: the launch fails as by an assertion on line 0.
+/// Without a cooperative launch, blocks may not run concurrently: the launch then fails like an assertion on line 0.
 MR_INLINE mr_sync_grid mr_await_grid() {
   if (mr_launch_of_block->wait_for_grid == nullptr) {
 #if defined(MR_ASSERTING)
@@ -51,7 +51,7 @@ class grid_group {
   struct arrival_token {};
   static MR_INLINE bool is_valid() { return mr_launch_of_block->wait_for_grid != nullptr; }
   static MR_INLINE mr_sync_grid sync() { return mr_await_grid(); }
-  /// It is waiting that counts here: nobody passes before all have come to it.
+  /// Arriving does nothing: barrier_wait returns when all threads have called it.
   static MR_INLINE arrival_token barrier_arrive() { return {}; }
   static MR_INLINE mr_sync_grid barrier_wait(arrival_token&&) { return mr_await_grid(); }
   static MR_INLINE unsigned long long num_blocks() {
@@ -67,7 +67,7 @@ class grid_group {
                static_cast<unsigned>(gridDim.x) +
            static_cast<unsigned>(blockIdx.x);
   }
-  /// Blocks one after the other, x fastest in each.
+  /// Block by block, x fastest within each.
   static MR_INLINE unsigned long long thread_rank() {
     return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
   }
@@ -86,7 +86,7 @@ MR_INLINE grid_group this_grid() {
   return {};
 }
 
-/// A ballot of some lanes, counted from the first of them.
+/// A ballot of some lanes, shifted so that the first of them is bit 0.
 struct mr_finish_shifted {
   unsigned mask;
   int first;
@@ -146,7 +146,7 @@ MR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
 }
 
-/// The lanes that were together when it was made.
+/// The lanes that were active together when the group was created.
 class coalesced_group {
  public:
   MR_INLINE explicit coalesced_group(unsigned mask) : mask_(mask) {}
@@ -172,7 +172,7 @@ class coalesced_group {
   }
   MR_INLINE auto any(int predicate) const { return __any_sync(mask_, predicate); }
   MR_INLINE auto all(int predicate) const { return __all_sync(mask_, predicate); }
-  /// Counted by ranks.
+  /// Lanes of a group, addressed by rank.
   struct Ranked {
     unsigned mask;
     MR_INLINE unsigned operator()(unsigned long long ballot) const {
@@ -224,7 +224,7 @@ MR_GROUP_OPERATION(bit_or, a | b)
 MR_GROUP_OPERATION(bit_xor, a ^ b)
 #undef MR_GROUP_OPERATION
 
-/// Every lane of the tile gets the same.
+/// Every lane of the tile receives the same result.
 template <unsigned Size, class Parent, class T, class Operation>
 mr_dco<T> reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
   for (int by = Size / 2; by > 0; by /= 2) {

@@ -1,16 +1,15 @@
 // threadIdx, blockIdx, blockDim, gridDim.
 //
-// A kernel gets them as parameters of these names, which the builder writes in front of its own: so they are registers,
-// and its thread loop vectorises. For device functions, and for kernels the builder had better leave alone, there are
-// thread-local variables of the same names, which the loop keeps up to date. Where nobody reads those, g++ drops the
-// stores. Only thread-local variables for all would be right too, but a loop that cannot vectorise then asks the loader
-// for their address in every thread (40 ms instead of 12 for a bounds-checked saxpy over 16M); passing them to device
-// functions as well would need every call rewritten.
+// The builder adds parameters of these names in front of a kernel's own, so they are registers and the thread loop
+// vectorises. Device functions, and kernels that the builder leaves unchanged, use thread-local variables of the same
+// names, which the loop updates; g++ removes the stores if no code reads them. Thread-local variables alone would also
+// be correct, but a loop that does not vectorise then looks up their address in every thread (40 ms instead of 12 for a
+// bounds-checked saxpy over 16M); parameters for device functions would require rewriting every call.
 //
-// Their members are unsigned in CUDA, so `int i = blockIdx.x * blockDim.x + threadIdx.x` might wrap, and g++ then gives
-// up vectorising (12 ms instead of 4.4 for saxpy over 16M). Hence a proxy that computes in int where CUDA's limits
-// exclude an overflow, and converts to unsigned wherever a text looks at it. A text that looks at the type itself is
-// compiled with plain indices (MR_PLAIN_INDICES).
+// Their members are unsigned in CUDA, so `int i = blockIdx.x * blockDim.x + threadIdx.x` might wrap, which stops g++
+// from vectorising (12 ms instead of 4.4 for saxpy over 16M). So a proxy computes in int where CUDA's limits exclude
+// overflow, and converts to unsigned everywhere else. Source that depends on the type itself is compiled with plain
+// indices (MR_PLAIN_INDICES).
 #pragma once
 
 #include "vectors.h"
@@ -22,11 +21,11 @@ using mr_if_number = mr_enable_if_t<mr_is_number<T>, T>;
 template <class T>
 using mr_if_other_number = mr_enable_if_t<mr_is_number<T> && !mr_is_same<T, unsigned>, T>;
 
-/// index * anything: what `blockIdx.x * WIDTH` is before an index is added. It wraps as unsigned does.
+/// The type of index * anything, such as `blockIdx.x * WIDTH`. It wraps like unsigned.
 struct mr_product {
   unsigned value;
   MR_INLINE explicit constexpr mr_product(unsigned from) : value(from) {}
-  /// As mr_index has it.
+  /// Like the constructor of mr_index.
   template <class T, class = mr_if_other_number<T>>
   MR_INLINE constexpr mr_product(T from) : value(static_cast<unsigned>(from)) {}
   MR_INLINE operator unsigned() const { return value; }
@@ -39,12 +38,12 @@ struct mr_index {
   MR_INLINE explicit constexpr mr_index(int from) : value(from) {}
   MR_INLINE operator unsigned() const { return static_cast<unsigned>(value); }
 
-  /// In `c ? threadIdx.x : -1` one could become the other then either way, which is an error: its type would be int,
-  /// and in CUDA it is unsigned. The builder compiles such a text with plain indices.
+  /// In `c ? threadIdx.x : -1` both conversions would be possible, which is an error. The builder then compiles with
+  /// plain indices, since the result is unsigned in CUDA.
   template <class T, class = mr_if_other_number<T>>
   MR_INLINE constexpr mr_index(T from) : value(static_cast<int>(from)) {}
 
-  // For `auto i = threadIdx.x`, which makes variables of this type.
+  // For variables declared as `auto i = threadIdx.x`, which have this type.
   MR_INLINE mr_index& operator=(unsigned from) { return value = static_cast<int>(from), *this; }
   MR_INLINE mr_index& operator+=(mr_index by) { return value += by.value, *this; }
 #define MR_COMPOUND(op)                                                       \
@@ -80,8 +79,8 @@ struct mr_index {
 template <>
 inline constexpr bool mr_is_integral<mr_index> = true;
 
-// Positions within a grid: below 2^31 on every axis, which the launch checks. Templates, so that nothing is converted
-// for them.
+// Positions in a grid: below 2^31 on every axis, which the launch checks. Templates, so that arguments are not
+// converted.
 template <class T, class U>
 using mr_if_indices = mr_enable_if_t<mr_is_same<T, mr_index> && mr_is_same<U, mr_index>, T>;
 template <class T, class U>
@@ -103,7 +102,7 @@ MR_INLINE mr_if_product<U, T> operator+(T a, U b) {
   return b + a;
 }
 
-// Only exactly int (or unsigned): an argument of a wider type has to find the built-in operator.
+// Exactly int (or unsigned): an argument of a wider type must select the built-in operator.
 template <class T>
 using mr_if_int = mr_enable_if_t<mr_is_same<T, int>, T>;
 template <class T, class = mr_if_int<T>>
@@ -115,7 +114,7 @@ MR_INLINE mr_index operator+(T a, mr_index b) {
   return b + a;
 }
 
-// An index times a number of the text may be a hash, which has to wrap.
+// An index times a literal may be a hash, which must wrap.
 template <class T>
 using mr_if_32_bit = mr_enable_if_t<mr_is_same<T, int> || mr_is_same<T, unsigned>, T>;
 template <class T, class = mr_if_32_bit<T>>
@@ -127,8 +126,8 @@ MR_INLINE mr_product operator*(T a, mr_index b) {
   return b * a;
 }
 
-// index < int, as unsigned compares, in comparisons of signed numbers: g++ splits a loop over threads at one of those
-// (`if (threadIdx.x < stride) part[threadIdx.x] += part[threadIdx.x + stride]`: 2 ms instead of 65).
+// index < int with the result of an unsigned comparison, but by signed comparisons, at which g++ can split a loop over
+// threads (`if (threadIdx.x < stride) part[threadIdx.x] += part[threadIdx.x + stride]`: 2 ms instead of 65).
 MR_INLINE bool mr_is_less(int a, int b) {
   return b < 0 ? a >= 0 || a < b : a >= 0 && a < b;
 }
@@ -149,8 +148,8 @@ MR_INLINE bool operator<=(T a, mr_index b) {
   return !mr_is_less(b.value, a);
 }
 
-/// A subscript below 2^31 (src/toolchain/cuda-to-cpu/index-expressions.ts): as an int, that the compiler sees elements
-/// side by side.
+/// A subscript below 2^31 (src/toolchain/cuda-to-cpu/index-expressions.ts) as an int, which shows that elements are
+/// adjacent.
 template <class T>
 MR_INLINE T mr_subscript(T at) {
   return at;
@@ -159,7 +158,7 @@ MR_INLINE int mr_subscript(mr_index at) {
   return at.value;
 }
 
-/// With plain indices a text has the very types that it has in CUDA, and loops that g++ vectorises less often.
+/// With plain indices, source has exactly CUDA's types, but g++ vectorises fewer loops.
 #if defined(MR_PLAIN_INDICES)
 using mr_member = unsigned;
 #else
@@ -179,7 +178,7 @@ static constexpr int warpSize = 32;
 static thread_local char* mr_dynamic_shared;
 static thread_local unsigned mr_dynamic_shared_bytes;
 
-/// An `extern __shared__ T name[]` at namespace scope: where it points is known only while a block runs.
+/// An `extern __shared__ T name[]` at namespace scope: its address is known only while a block runs.
 template <class T>
 struct mr_dynamic_array {
   MR_INLINE operator T*() const { return reinterpret_cast<T*>(mr_dynamic_shared); }

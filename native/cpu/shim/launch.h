@@ -1,16 +1,16 @@
-// From a kernel to an image: MR_KERNEL(name) exports
+// Exports a kernel from an image. MR_KERNEL(name) exports
 //   mr_entry_<name>(launch, first, end)   runs the blocks [first, end), numbered with x fastest; any thread, several at
-//   once mr_params_<name>                      the number of parameters, then the size of each in bytes
-// and MR_MAX_THREADS(name, threads) exports
-//   mr_max_threads_<name>                 how many threads a block of it has at most
-// The parameter types come from the kernel's own type, so that the name is all it takes.
+//                                         once
+//   mr_params_<name>                      the number of parameters, then the size of each in bytes
+// and MR_MAX_THREADS(name, threads) exports mr_max_threads_<name>, the largest block size in threads.
+// The parameter types come from the kernel's type, so the name suffices.
 #pragma once
 
 #include "index.h"
 
 #if defined(MR_ASSERTING)
 #include "assertions.h"
-/// Parameters behind the kernel's own: the launch's fault slot, and the word that tells of it.
+/// Parameters after the kernel's own: the launch's fault slot and fault word.
 static constexpr unsigned mr_hidden_params = 2;
 #else
 static constexpr unsigned mr_hidden_params = 0;
@@ -23,30 +23,29 @@ static MR_INLINE void mr_run_thread(Args... args) {
 struct MrLauncher;
 
 struct MrCpuLaunch {
-  /// Points to each argument's value.
+  /// Pointers to the argument values.
   void* const* params;
   unsigned grid[3];
   unsigned block[3];
   unsigned shared_bytes;
   char* dynamic_shared;
-  /// Of a cooperative launch, whose blocks wait for each other so, each on its own thread; else null.
+  /// Waits at the grid barrier of a cooperative launch, whose blocks each have a thread; else null.
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
-  /// Null where the text launches no kernels.
+  /// Null if the source launches no kernels.
   MrLauncher* launcher;
-  /// Memory of at least so many bytes until the entry returns. Where there is none, it does not return: the launch
-  /// fails.
+  /// Memory of at least this size until the entry returns. If there is none, it does not return, and the launch fails.
   void* (*take_memory)(void* run, unsigned long long bytes);
   void* run;
-  /// Which block runs, or the first of how many, for the report of a kernel that cannot go on.
+  /// The running block, or the first of several, for the report of a kernel that had to stop.
   mutable volatile unsigned long long block_now;
   mutable volatile unsigned long long blocks_now;
-  /// A block begins only if `ticket` is no larger than what is there, or it is null: whose device was given up stops.
+  /// If not null, a block begins only if `ticket` is at most this value, which cancelling the device lowers.
   const unsigned long long* last_kept;
   unsigned long long ticket;
 };
 
-/// Asked before each block.
+/// Checked before each block.
 static MR_INLINE bool mr_is_stopped(const MrCpuLaunch* launch) {
   return launch->last_kept != nullptr && launch->ticket > __atomic_load_n(launch->last_kept, __ATOMIC_RELAXED);
 }
@@ -54,30 +53,30 @@ static MR_INLINE bool mr_is_stopped(const MrCpuLaunch* launch) {
 /// The launch of the blocks that this thread runs.
 static thread_local const MrCpuLaunch* mr_launch_of_block;
 
-/// Memory on a cache line that is the kernel's until the entry returns.
+/// Memory aligned to a cache line, which the kernel owns until the entry returns.
 static __attribute__((noinline)) void* mr_take_memory(size_t bytes) {
   mr_need_stack();
   return mr_launch_of_block->take_memory(mr_launch_of_block->run, bytes);
 }
 
-/// Fails the launch for want of memory.
+/// Fails the launch as out of memory.
 static inline void mr_lack_memory() {
   mr_take_memory(~size_t{0} >> 1);
 }
 
-/// Of a cooperative launch: returns when all blocks that have not ended are here. The call is of code that the compiler
-/// does not see, so that no memory is carried across.
+/// For cooperative launches: returns when all blocks that have not ended are here. The compiler cannot see the called
+/// code, so it keeps no memory values in registers across the call.
 static inline void mr_wait_for_grid() {
   mr_need_stack();
   mr_launch_of_block->wait_for_grid(mr_launch_of_block->grid_barrier);
 }
 
-/// The first parameter, or the first after the indices, of a kernel that takes a whole block and holds the loops over
-/// its threads itself (regions.h).
+/// The first parameter, or the first after the indices, of a kernel that takes a whole block and contains the loops
+/// over its threads (regions.h).
 struct mr_block {};
 
-/// Every thread of every block, or every block. The x loop is innermost and holds nothing but the kernel: it is the one
-/// that vectorises.
+/// Runs every thread of every block, or every block. The x loop is innermost and contains only the kernel, so that it
+/// vectorises.
 template <bool IsPassedIndices, bool IsOfBlocks, auto Kernel, class... Args>
 static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
                                     Args... args) {
@@ -133,8 +132,8 @@ static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long lon
   }
 }
 
-/// An argument's bytes are 8-byte aligned, whatever its type asks for. Where that is enough they are read as what they
-/// are: an address copied as bytes is a number to g++, which may point into the block's own arrays.
+/// Arguments are 8-byte aligned, whatever their type requires. Where that suffices, they are read through their type:
+/// g++ treats an address copied as bytes as a number that may point into the block's own arrays.
 template <class T>
 static MR_INLINE T mr_argument(const void* from) {
   if constexpr (alignof(T) <= 8) {
@@ -163,11 +162,11 @@ struct mr_types {};
 
 template <bool IsPassedIndices, bool IsOfBlocks, class... Params>
 struct mr_signature_of {
-  /// Named so that no macro of a text replaces it behind the text.
+  /// The name's prefix prevents collisions with macros of the source.
   using mr_list = mr_types<Params...>;
   struct Table {
     unsigned count;
-    /// With room for the hidden ones.
+    /// Includes the hidden parameters.
     unsigned sizes[sizeof...(Params) + 2];
   };
   static constexpr Table table = {sizeof...(Params) + mr_hidden_params,
@@ -198,7 +197,7 @@ template <class... Params>
 struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, Params...)>
     : mr_signature_of<true, true, Params...> {};
 
-// A kernel's `__launch_bounds__`, which stand before it: threads of a block.
+// Exports a kernel's `__launch_bounds__`, in threads per block.
 #define MR_MAX_THREADS(name, ...)                                            \
   extern "C" {                                                               \
   MR_EXPORT_DATA extern const unsigned mr_max_threads_##name;                \
@@ -214,9 +213,9 @@ static MR_INLINE void mr_take_hidden(const MrCpuLaunch* launch, unsigned count) 
 static MR_INLINE void mr_take_hidden(const MrCpuLaunch*, unsigned) {}
 #endif
 
-// Names of parameters are ours too: a kernel may be called `first`.
+// Parameter names also have the prefix, because a kernel may be called `first`.
 #define MR_KERNEL(name) MR_KERNEL_OF(name, name)
-/// `path` is what C++ calls it, with its namespaces.
+/// `path` is the kernel's C++ name, with its namespaces.
 #define MR_KERNEL_OF(name, path)                                                                    \
   extern "C" {                                                                                      \
   MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \

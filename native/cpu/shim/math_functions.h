@@ -1,6 +1,6 @@
-// Mathematics: C's functions for double and float, the float and integer overloads that C++ has, and CUDA's own.
+// Mathematical functions: C's for double and float, C++'s overloads for float and integers, and CUDA's own.
 //
-// The prototypes are libm's, so that the compiler knows them as built-ins and uses instructions where there are some.
+// The prototypes are libm's, so that the compiler treats them as builtins and uses instructions where possible.
 #pragma once
 
 #include "index.h"
@@ -23,7 +23,7 @@
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 
-/// One argument: name(double), namef(float), name(float), and name(integer) in double.
+/// One argument: name(double), namef(float), name(float), and name(integer), which computes in double.
 #define MR_MATH_1(name)                                            \
   extern "C" double name(double) noexcept;                         \
   extern "C" float name##f(float) noexcept;                        \
@@ -67,7 +67,7 @@ MR_MATH_1(lgamma)
 MR_MATH_1(logb)
 #undef MR_MATH_1
 
-/// What C++ makes of two arithmetic arguments: float if neither is wider, else double.
+/// The common type of two arithmetic arguments: float if neither is wider, else double.
 template <class T, class U>
 struct mr_wider {
   using type = double;
@@ -77,7 +77,7 @@ struct mr_wider<float, float> {
   using type = float;
 };
 
-/// Two arguments, in any mixture of types. CUDA counts float with an integer as float, for pow(x, 2).
+/// Two arguments of any types. Like CUDA, a float with an integer is float, for pow(x, 2).
 #define MR_MATH_2(name)                                            \
   extern "C" double name(double, double) noexcept;                 \
   extern "C" float name##f(float, float) noexcept;                 \
@@ -185,7 +185,7 @@ MR_INLINE float rhypotf(float x, float y) {
   return 1.0f / hypotf(x, y);
 }
 
-// The fast forms are the exact ones here: nothing is gained by less precision.
+// The fast forms are the exact ones here, because less precision would not be faster.
 MR_INLINE float __expf(float x) {
   return expf(x);
 }
@@ -226,7 +226,7 @@ MR_INLINE float __saturatef(float x) {
   return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
 }
 
-/// Keeps a product out of a fused multiply-add, which is what these intrinsics are for.
+/// Prevents the fusion of a product into a multiply-add, which these intrinsics exclude.
 template <class T>
 MR_INLINE T mr_rounded(T x) {
 #if defined(__clang__) || __GNUC__ < 12
@@ -279,7 +279,7 @@ MR_INLINE double __fma_rn(double x, double y, double z) {
   return fma(x, y, z);
 }
 
-// A comparison vectorises; libm's call does not. A NaN loses against a number, as in libm and on a GPU.
+// A comparison vectorises, and a call of libm does not. As in libm and on a GPU, a number wins over NaN.
 MR_INLINE float fminf(float x, float y) {
   return x < y || y != y ? x : y;
 }
@@ -331,7 +331,7 @@ template <class T>
 MR_INLINE T mr_greatest(T x, T y) {
   return x < y ? y : x;
 }
-/// Integers: of two types, unsigned wins, as CUDA has it.
+/// Integers of two types: unsigned wins, as in CUDA.
 #define MR_MIN_MAX(R, A, B)                               \
   MR_INLINE R min(A x, B y) { return mr_least<R>(x, y); } \
   MR_INLINE R max(A x, B y) { return mr_greatest<R>(x, y); }

@@ -1,5 +1,5 @@
-// From a module to an image: its variables as one table, which ends with a null name. Its layout is
-// native/cpu/module.h's.
+// Exports a module's variables from an image: one table, which ends with a null name. The layout is that of
+// native/cpu/module.h.
 #pragma once
 
 #include "types.h"
@@ -16,7 +16,7 @@ inline constexpr bool mr_is_const = false;
 template <class T>
 inline constexpr bool mr_is_const<const T> = true;
 
-/// `path` is what C++ calls it.
+/// `path` is the C++ name.
 #define MR_VARIABLE(name, path) {#name, (void*)__builtin_addressof(path), sizeof(path), mr_is_const<decltype(path)>},
 #define MR_VARIABLES(...)                                       \
   extern "C" {                                                  \

@@ -1,7 +1,7 @@
-// Ranges of integers, with which a region is asked whether any of its threads can leave the bounds of an array
-// (src/compiler/emission/ranges.ts). A range holds at least the values that occur; one that might not is unknown, and
-// so is what is made of it. Values are those of i32 and u32: where a result might have wrapped, nothing is known.
-// Text for CUDA has these functions too, by scripts/gen-ranges.mjs: `npm run gen` after a change.
+// Integer ranges, which test whether any thread of a region can leave the bounds of an array
+// (src/compiler/emission/ranges.ts). A range contains at least the values that occur; if that is not certain, the range
+// and every range computed from it are unknown. Values are those of i32 and u32; a result that may have wrapped is
+// unknown. CUDA C++ source uses these functions too, through scripts/gen-ranges.mjs: run `npm run gen` after a change.
 #pragma once
 
 #include "index.h"
@@ -19,7 +19,7 @@ static MR_INLINE long long mr_larger(long long a, long long b) {
   return a > b ? a : b;
 }
 
-/// Nothing in it: no thread gets there.
+/// Whether the range is empty: no thread reaches the code.
 static MR_INLINE bool mr_is_empty(mr_range r) {
   return r.low > r.high;
 }
@@ -63,7 +63,7 @@ static MR_INLINE mr_range mr_sum(mr_range a, mr_range b) {
 static MR_INLINE mr_range mr_difference(mr_range a, mr_range b) {
   return {a.low - b.high, a.high - b.low, a.is_known && b.is_known};
 }
-/// Of 32-bit values, but for the product of two that are both near the limit of u32, which fits nothing.
+/// For 32-bit values. The product of two values near the limit of u32 overflows 64 bits and is handled separately.
 static MR_INLINE mr_range mr_product(mr_range a, mr_range b) {
   const bool is_small = a.high <= 2147483647ll && b.high <= 2147483647ll;
   if (!is_small) return mr_unknown;
@@ -127,7 +127,7 @@ static MR_INLINE mr_range mr_either(mr_range a, mr_range b) {
   return {mr_smaller(a.low, b.low), mr_larger(a.high, b.high), a.is_known && b.is_known};
 }
 
-// What is left of a range where a condition holds. Of an unknown bound nothing is learnt.
+// Narrows a range to the values for which a condition holds. An unknown bound narrows nothing.
 static MR_INLINE mr_range mr_at_most(mr_range r, mr_range bound) {
   return {r.low, bound.is_known ? mr_smaller(r.high, bound.high) : r.high, r.is_known};
 }
@@ -140,13 +140,13 @@ static MR_INLINE mr_range mr_below(mr_range r, mr_range bound) {
 static MR_INLINE mr_range mr_above(mr_range r, mr_range bound) {
   return {bound.is_known ? mr_larger(r.low, bound.low + 1) : r.low, r.high, r.is_known};
 }
-/// One value fewer, where that is at an end.
+/// Removes a single value if it is at an end of the range.
 static MR_INLINE mr_range mr_except(mr_range r, mr_range bound) {
   const bool is_one = bound.is_known && bound.low == bound.high;
   return {r.low + (is_one && r.low == bound.low), r.high - (is_one && r.high == bound.low), r.is_known};
 }
 
-// A counter in the body of its loop. `bound` is the first value beyond; the last step must not wrap.
+// The range of a counter in the body of its loop. `bound` is the first value beyond; the last step must not wrap.
 static MR_INLINE mr_range mr_count_up(mr_range from, mr_range bound, mr_range step, long long most) {
   const bool is_known = from.is_known && bound.is_known && step.is_known && step.low >= 0;
   return {from.low, bound.high - 1, is_known && bound.high - 1 + step.high <= most};
@@ -167,7 +167,7 @@ static MR_INLINE mr_range mr_count_down_i32(mr_range from, mr_range bound, mr_ra
 static MR_INLINE mr_range mr_count_down_u32(mr_range from, mr_range bound, mr_range step) {
   return mr_count_down(from, bound, step, 0);
 }
-/// Divided by at least 1 each time.
+/// A counter that is divided by at least 1 in each iteration.
 static MR_INLINE mr_range mr_count_shrink_i32(mr_range from, mr_range bound, mr_range by) {
   return {bound.low + 1, mr_larger(from.high, 0), from.is_known && bound.is_known && by.is_known && by.low >= 1};
 }

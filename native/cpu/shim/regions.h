@@ -1,20 +1,20 @@
-// What a kernel with barriers is written in when it comes from a TypeScript function (src/compiler/emission/regions.ts
-// has CUDA's side of each macro). The kernel is called once a block. What stands between two barriers is a region: a
-// loop over the threads of the block. What stands outside the regions is done once, for it is the same for all threads.
+// Macros for the emitted form of a TypeScript kernel with barriers (src/compiler/emission/regions.ts has CUDA's
+// definition of each). The kernel is called once per block. The code between two barriers is a region: a loop over the
+// threads of the block. Code outside the regions runs once, since it is the same for all threads.
 //
-// A thread that returns, or leaves the bounds of an array, is gone: later regions pass over it, and the block ends when
-// all are gone. Threads beyond the extents of the launch never begin, by the bounds of the loops.
+// A thread that returns, or whose index is out of bounds, is marked as gone: later regions skip it, and the block ends
+// when all threads are gone. Loop bounds exclude the threads outside the launch's extents.
 #pragma once
 
 #include "ranges.h"
 
-/// Threads of a block: what every device of CUDA has as its limit, and this one too.
+/// Most threads of a block: CUDA's limit on every device, and this device's.
 static constexpr int mr_most_threads = 1024;
 
-/// In front of the parameters: the kernel takes whole blocks (launch.h).
+/// Precedes the parameters: the kernel takes whole blocks (launch.h).
 #define MR_BLOCK_FORM mr_block,
 
-/// Threads of the block along an axis that lie within the launch's extent.
+/// The number of the block's threads along an axis that lie within the launch's extent.
 static MR_INLINE int mr_within(int extent, mr_index block, mr_index dim) {
   const int left = extent - block.value * dim.value;
   return left < dim.value ? left : dim.value;
@@ -24,7 +24,7 @@ struct mr_box {
   int width, height, depth;
 };
 
-/// How many of the block's threads are not gone.
+/// The number of threads that have not left.
 static MR_INLINE int mr_count_left(const unsigned char* gone, mr_box box, mr_index3 dim) {
   int left = 0;
   for (int z = 0; z < box.depth; ++z) {
@@ -36,7 +36,7 @@ static MR_INLINE int mr_count_left(const unsigned char* gone, mr_box box, mr_ind
   return left;
 }
 
-/// The first thread that is not gone: there is one, or the block has ended.
+/// The first thread that has not left; one exists, or the block would have ended.
 static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) {
   int thread = 0;
   while (gone != nullptr && gone[thread]) ++thread;
@@ -48,7 +48,7 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
   const mr_box mr_box_of_block{mr_within(n0, blockIdx.x, blockDim.x), mr_within(n1, blockIdx.y, blockDim.y), \
                                mr_within(n2, blockIdx.z, blockDim.z)};                                       \
   if (mr_box_of_block.width <= 0 || mr_box_of_block.height <= 0 || mr_box_of_block.depth <= 0) return;
-/// Nobody leaves before the last region ends.
+/// Begins a kernel whose threads all stay until the last region ends.
 #define MR_BEGIN_BLOCK(n0, n1, n2)                  \
   MR_BOX_OF_BLOCK(n0, n1, n2)                       \
   constexpr const unsigned char* mr_gone = nullptr; \
@@ -59,7 +59,7 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
   __builtin_memset(mr_gone, 0, blockDim.x.value* blockDim.y.value* blockDim.z.value); \
   bool mr_are_some_gone = false;
 
-/// The body of a region follows, for every thread: nobody is gone.
+/// Begins a region for every thread, when none has left.
 #define MR_EVERY_THREAD(region)                                                    \
   for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z) {                       \
     for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y) {                    \
@@ -68,7 +68,7 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
         const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
         const int mr_thread = mr_row + mr_x;                                       \
         {
-/// The same, but for those that are gone.
+/// Begins a region for the threads that have not left.
 #define MR_THREADS(region) \
   MR_EVERY_THREAD(region)  \
   if (mr_are_some_gone && mr_gone[mr_thread]) goto mr_end_##region;
@@ -78,33 +78,33 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
   }                    \
   }                    \
   }
-/// The thread is gone for good.
+/// The thread leaves the kernel.
 #define MR_LEAVE(region)    \
   {                         \
     mr_gone[mr_thread] = 1; \
     goto mr_end_##region;   \
   }
-/// The same in the last region, after which nobody asks.
+/// The thread leaves in the last region, after which no code needs to know.
 #define MR_FINISH(region) goto mr_end_##region;
-/// After a region that threads may leave.
+/// Follows a region in which threads may leave.
 #define MR_SOME_LEFT                                                                                      \
   {                                                                                                       \
     const int mr_left = mr_count_left(mr_gone, mr_box_of_block, blockDim);                                \
     if (mr_left == 0) return;                                                                             \
     mr_are_some_gone = mr_left != mr_box_of_block.width * mr_box_of_block.height * mr_box_of_block.depth; \
   }
-/// A report of something that all threads do.
+/// Reports a fault in code that runs once for all threads.
 #define MR_FAULT_ALL(...)                                         \
   {                                                               \
     const mr_index3 threadIdx = mr_first_left(mr_gone, blockDim); \
     MR_FAULT(__VA_ARGS__);                                        \
   }
 
-/// A variable that lives from one region to the next: one for each thread.
+/// A variable that crosses regions: one element per thread.
 #define MR_CROSSING(type, name) __attribute__((aligned(64))) type mr_of_##name[mr_most_threads];
 #define MR_OWN(type, name) type& name = mr_of_##name[mr_thread];
 
-/// Local memory of all threads of a block, which may be too much for the stack.
+/// Local memory of all threads of a block, which may be too large for the stack.
 template <class T>
 struct mr_thread_memory {
   T* const address;
@@ -119,7 +119,7 @@ struct mr_thread_memory {
                                                       blockDim.z.value);
 #define MR_OWN_ARRAY(type, name, elements) type(&name)[elements] = mr_of_##name.address[mr_thread];
 
-// The threads of a block are one thread here: only the compiler may not carry memory across.
+// The threads of a block run on one thread here, so only the compiler must not reorder memory accesses.
 #define MR_SYNCTHREADS() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define MR_SYNCWARP() MR_SYNCTHREADS()
 #define MR_BEGIN_GRID(stream)

@@ -1,5 +1,5 @@
-// Arithmetic and conversions that round in a given direction: the nearest result, put right by the sign of its error,
-// which is exact.
+// Arithmetic and conversions with directed rounding: the nearest result, corrected by the sign of its error, which is
+// exact.
 #pragma once
 
 #include "conversions.h"
@@ -11,8 +11,8 @@ MR_INLINE double mr_next(double from, double to) {
   return nextafter(from, to);
 }
 
-/// `nearest` is rounded to even, and the exact result lies `error` from it. A finite result that became infinite is
-/// above every number.
+/// `nearest` is rounded to nearest even, and the exact result differs from it by `error`. A finite result that
+/// overflowed to infinity lies below it.
 template <class T>
 MR_INLINE T mr_rounded_down(T nearest, T error) {
   return error < 0 ? mr_next(nearest, static_cast<T>(-__builtin_inf())) : nearest;
@@ -26,7 +26,7 @@ MR_INLINE T mr_rounded_to_zero(T nearest, T error) {
   return nearest > 0 ? mr_rounded_down(nearest, error) : mr_rounded_up(nearest, error);
 }
 
-/// What was lost in a result; the operands of one that overflowed are finite, unless it is exact.
+/// The error of a result. If it overflowed, the operands are finite, unless the infinity is exact.
 template <class T>
 MR_INLINE T mr_lost(T nearest, T error, bool is_exact_when_infinite) {
   if (nearest - nearest == 0) return error;
@@ -75,7 +75,7 @@ MR_INLINE double __drcp_rn(double x) {
   return 1.0 / x;
 }
 
-/// The product is exact in double, and what the sum loses there is known.
+/// The product is exact in double, and the rounding error of the sum is known.
 #define MR_DIRECTED_FMA(suffix, direction)                                           \
   MR_INLINE float __fmaf_##suffix(float x, float y, float z) {                       \
     const double product = static_cast<double>(x) * y;                               \

@@ -1,11 +1,11 @@
-// Threads of a block side by side: what the texts of src/compiler/simd are written in. As many neighbours along x as a
-// register of the processor has room for are run as one, each value a vector with a lane a thread, and a mask says
-// which lanes take part. A region (regions.h) is then a loop over such groups.
+// Threads of a block in SIMD lanes, for the code that src/compiler/simd emits. As many neighbours along x as fit in a
+// register run together: each value is a vector with one lane per thread, and a mask holds the active lanes. A region
+// (regions.h) is a loop over such groups.
 //
-// Vectors are the compiler's own, of GCC and clang alike. Where the processor has masks (AVX-512) a mask is their bits,
-// and elsewhere a vector of ints, all ones or none. A text whose values have 64 bits asks for as many lanes as doubles
-// fit, by MR_WIDE_LANES; one whose values fit in fewer bits than 32 says in how many bytes, by MR_NARROW_LANES: then
-// i32 and u32 are vectors of such, of which there are more.
+// Vectors are the vector extension of GCC and clang. With AVX-512 a mask is a bit mask, otherwise a vector of ints, all
+// ones or zero. Source with 64-bit values selects as many lanes as doubles fit, by MR_WIDE_LANES. Source whose values
+// fit in fewer than 32 bits gives their size in bytes, by MR_NARROW_LANES: i32 and u32 are then vectors of that size,
+// with more lanes.
 #pragma once
 
 #include "regions.h"
@@ -15,7 +15,7 @@
 #define MR_HAS_MASKS 1
 #endif
 #if defined(MR_VECTOR_BYTES)
-// As somebody wants it.
+// The user has defined the size.
 #elif defined(MR_HAS_MASKS)
 #define MR_VECTOR_BYTES 64
 #elif defined(__AVX2__)
@@ -38,7 +38,7 @@ struct mr_vector_of {
 template <class T>
 using mr_vector = typename mr_vector_of<T>::type;
 
-/// What of lanes goes through memory, to be read lane by lane.
+/// A vector in memory, from which single lanes are read.
 template <class T>
 struct mr_spilled {
   __attribute__((aligned(64))) T of[MR_WIDTH];
@@ -53,7 +53,7 @@ typedef mr_vector<float> mr_f32;
 typedef mr_vector<long long> mr_i64;
 typedef mr_vector<unsigned long long> mr_u64;
 typedef mr_vector<double> mr_f64;
-/// As vectors are chosen by.
+/// The mask type that vector selection takes.
 typedef mr_i32 mr_choice;
 
 #if MR_WIDTH == 16
@@ -78,7 +78,7 @@ typedef mr_i32 mr_choice;
   { 0, 1 }
 #endif
 
-/// One row per type of a value: its name, and the scalar.
+/// One row per value type: its name, and the scalar type.
 #define MR_LANE_TYPES(row) \
   row(i32, int) row(u32, unsigned) row(f32, float) row(i64, long long) row(u64, unsigned long long) row(f64, double)
 
@@ -94,7 +94,7 @@ typedef mr_i32 mr_choice;
 MR_LANE_TYPES(MR_BASICS)
 #undef MR_BASICS
 
-/// from, from + step, from + 2 step, ... which may wrap.
+/// from, from + step, from + 2 step, ... with wraparound.
 static MR_INLINE mr_i32 mr_ramp(int from, int step) {
   return (mr_i32)(mr_u32 MR_COUNTED * static_cast<unsigned>(step) + static_cast<unsigned>(from));
 }
@@ -103,7 +103,7 @@ static MR_INLINE mr_i32 mr_ramp(int from) {
 }
 #endif
 
-// What all lanes share is the same in each of them.
+// The lane of a uniform value is the value itself.
 template <class T, class = mr_enable_if_t<mr_is_integral<T> || mr_is_same<T, float> || mr_is_same<T, double>, T>>
 static MR_INLINE T mr_lane(T x, int) {
   return x;
@@ -117,7 +117,7 @@ static MR_INLINE T mr_spill(T x) {
   return x;
 }
 
-/// A lane's element of from, from + step, from + 2 step, ...
+/// One lane's element of from, from + step, from + 2 step, ...
 static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
   return static_cast<int>(static_cast<unsigned>(from) + static_cast<unsigned>(step) * static_cast<unsigned>(lane));
 }
@@ -130,21 +130,21 @@ static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
 #endif
 #include "simd_memory.h"
 
-/// Groups of a block's threads: of each row those from `first` to `end`. One loop, so that what they share is computed
-/// once a block, however short the rows.
+/// The groups of a block: in each row, the threads from `first` to `end`. A single loop, so that uniform values are
+/// computed once per block even if rows are short.
 #define MR_EACH_GROUP(first, end)                                                                           \
   for (int mr_x = first, mr_y = 0, mr_z = 0; mr_z < mr_box_of_block.depth;                                  \
        (mr_x += MR_WIDTH) < end || (mr_x = first, ++mr_y < mr_box_of_block.height) || (mr_y = 0, ++mr_z)) { \
     const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)};                              \
     const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
-/// The same, one below the other.
+/// The same groups, column by column.
 #define MR_EACH_GROUP_BY_COLUMN(first, end)                                        \
   for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z)                         \
     for (int mr_x = first; mr_x < end; mr_x += MR_WIDTH)                           \
       for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y) {                  \
         const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
         const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
-/// Those in which nobody is missing, `if` all is well, then the others.
+/// The full groups, if `is_fast`; MR_GROUPS runs the others.
 #define MR_FULL_GROUPS_IN(each, is_fast, lanes, width)                                  \
   if (const int mr_end = width & -MR_WIDTH; __builtin_expect(is_fast && mr_end > 0, 1)) \
     each(0, mr_end) mr_lane_mask lanes = mr_lane_mask_of(true);
@@ -158,12 +158,12 @@ static MR_INLINE int mr_of_ramp(int from, int step, int lane) {
   if (!mr_any(lanes)) continue;
 #define MR_END_GROUPS }
 
-/// Threads of a row below a bound.
+/// The number of threads of a row below a bound.
 static MR_INLINE int mr_below_bound(int width, long long bound) {
   return bound < width ? bound < 0 ? 0 : static_cast<int>(bound) : width;
 }
 
-/// A call that reports, for the first of the lanes.
+/// Reports a fault for the first of the lanes.
 #define MR_FAULT_OF(lanes)                                                                                            \
   [&](unsigned mr_array, unsigned mr_dimension, auto mr_at, int mr_limit) {                                           \
     const int mr_l = mr_first(lanes);                                                                                 \
@@ -171,7 +171,7 @@ static MR_INLINE int mr_below_bound(int width, long long bound) {
               blockIdx.y, blockIdx.z, threadIdx.x + (unsigned)mr_l, threadIdx.y, threadIdx.z);                        \
   }
 
-/// Bytes that are not zero.
+/// A mask of the bytes that are not zero.
 static MR_INLINE mr_lane_mask mr_load_mask(const unsigned char* from, mr_lane_mask m) {
   return mr_ne(mr_load(from, m), mr_i32{});
 }
@@ -185,7 +185,7 @@ static MR_INLINE void mr_store_mask(bool* to, mr_lane_mask value, mr_lane_mask m
   mr_store_mask(reinterpret_cast<unsigned char*>(to), value, m);
 }
 
-// Local memory that crosses regions: a group's lanes side by side.
+// Local arrays that cross regions: the lanes of a group are adjacent.
 #undef MR_CROSSING_ARRAY
 #undef MR_OWN_ARRAY
 #define MR_CROSSING_ARRAY(type, name, elements)                   \

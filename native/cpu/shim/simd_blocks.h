@@ -1,12 +1,12 @@
-// Blocks side by side along x that run as one, where the threads of a kernel ask for nothing of x but their place on
-// the grid (src/compiler/simd/block-fusion.ts): rows are as long as a run of blocks, so that groups are full and what
-// is asked before them is asked once.
+// Block fusion: blocks that are adjacent along x run as one if the kernel's threads use only their global x index
+// (src/compiler/simd/block-fusion.ts). Rows then span a run of blocks, so groups are full and the tests before them run
+// once.
 #pragma once
 
 #include "regions.h"
 
-/// How many blocks, from blockIdx on, the kernel is to take. It returns false, having done nothing, where it wants them
-/// one by one.
+/// The number of blocks, from blockIdx on, that the kernel takes. It returns false, without any effect, if it needs
+/// them one by one.
 struct mr_blocks {
   int count;
 };
@@ -64,6 +64,6 @@ struct mr_signature<bool(mr_index3, mr_index3, mr_index3, mr_index3, mr_blocks, 
   if (mr_box_of_block.width <= 0 || mr_box_of_block.height <= 0 || mr_box_of_block.depth <= 0) return true; \
   constexpr const unsigned char* mr_gone = nullptr;                                                         \
   constexpr bool mr_are_some_gone = false;
-/// Somebody may leave an array, and is named by a block of its own.
+/// Some thread may leave an array, and the fault report must name its block.
 #define MR_ONE_BY_ONE_UNLESS(is_fast) \
   if (!is_fast && mr_run.count > 1) return false;

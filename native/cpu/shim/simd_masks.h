@@ -1,9 +1,9 @@
-// Masks of lanes: comparisons make them, choices and branches take them (simd.h).
+// Masks of SIMD lanes: comparisons produce them, selections and branches use them (simd.h).
 #pragma once
 
 #include "simd.h"
 
-/// A bit a lane, from the lowest.
+/// One bit per lane, the lowest first.
 #if MR_WIDTH == 64
 typedef unsigned long long mr_lane_mask_bits;
 #else
@@ -52,12 +52,12 @@ static MR_INLINE mr_lane_mask operator~(mr_lane_mask a) {
 static MR_INLINE mr_lane_mask mr_lane_mask_of(bool x) {
   return mr_of_bits(x ? mr_every_lane : 0);
 }
-/// The first `count` lanes.
+/// A mask of the first `count` lanes.
 static MR_INLINE mr_lane_mask mr_mask_of_first(int count) {
   return mr_of_bits(count >= MR_WIDTH ? mr_every_lane : (mr_lane_mask_bits(1) << count) - 1);
 }
 
-// Numbers of a comparison in the instructions: of floats, and of integers.
+// Comparison codes of the instructions, for floats and for integers.
 #define MR_COMPARISON(name, T, V, builtin, number, ...)                                         \
   static MR_INLINE mr_lane_mask mr_##name(T a, T b) {                                           \
     return mr_of_bits(builtin((V)a, (V)b, number, mr_bits_type(mr_every_lane), ##__VA_ARGS__)); \
@@ -210,7 +210,7 @@ static MR_INLINE bool mr_any(mr_lane_mask m) {
 static MR_INLINE bool mr_all(mr_lane_mask m) {
   return mr_bits_of_lane_mask(m) == mr_every_lane;
 }
-/// The number of the first lane: there is one.
+/// The first active lane; there must be one.
 static MR_INLINE int mr_first(mr_lane_mask m) {
   return mr_lowest(mr_bits_of_lane_mask(m));
 }
@@ -227,7 +227,7 @@ static MR_INLINE mr_i32 mr_ones(mr_lane_mask m) {
   return mr_choose(m, mr_i32_of(1), mr_i32_of(0));
 }
 
-/// The statement that follows, for each lane in turn.
+/// Runs the next statement for each active lane.
 #define MR_EACH_OF(lane, mask)                                                             \
   for (mr_lane_mask_bits mr_rest_##lane = mr_bits_of_lane_mask(mask); mr_rest_##lane != 0; \
        mr_rest_##lane &= mr_rest_##lane - 1)                                               \

@@ -1,10 +1,10 @@
-// Arithmetic of lanes (simd.h) where it takes more than an operator. Each gives in every lane what the function of one
-// thread gives, bit for bit.
+// Arithmetic of SIMD lanes (simd.h) that needs more than an operator. Every lane's result equals the scalar function's,
+// bit for bit.
 #pragma once
 
 #include "simd_memory.h"
 
-// Of lanes that the text does not look at, the results are any.
+// Results of inactive lanes are unspecified.
 #define MR_LANE_BY_LANE(T, expression)        \
   mr_spilled<T> result;                       \
   MR_EACH(lane) result.of[lane] = expression; \
@@ -35,7 +35,7 @@ static MR_INLINE mr_f64 mr_sqrt(mr_f64 x) {
 #endif
 }
 
-/// 1: down, 2: up, 3: to zero.
+/// 1: down, 2: up, 3: toward zero.
 template <int Direction>
 static MR_INLINE mr_f32 mr_rounded_vector(mr_f32 x) {
 #if defined(__AVX512F__) && MR_WIDTH == 16
@@ -110,7 +110,7 @@ static MR_INLINE mr_u32 mr_sign(mr_u32 x) {
   return mr_choose(mr_gt(x, mr_u32{}), mr_u32_of(1), mr_u32{});
 }
 
-/// Truncates, saturates, and takes NaN to 0.
+/// Truncates, saturates, and converts NaN to 0.
 static MR_INLINE mr_i32 mr_to_i32(mr_f32 x) {
   const mr_lane_mask is_inside = mr_ge(x, mr_f32_of(-2147483648.0f)) & mr_lt(x, mr_f32_of(2147483648.0f));
   const mr_i32 whole = __builtin_convertvector(mr_choose(is_inside, x, mr_f32{}), mr_i32);
@@ -123,7 +123,7 @@ static MR_INLINE mr_u32 mr_to_u32(mr_f32 x) {
   return mr_choose(mr_ge(x, mr_f32_of(4294967296.0f)), mr_u32_of(4294967295u), whole);
 }
 
-// A quotient of 32-bit integers is exact in double, which no processor lacks lanes of.
+// A quotient of 32-bit integers is exact in double, and every processor has vectors of double.
 #define MR_HALF (MR_WIDTH / 2)
 typedef int mr_half_i32 __attribute__((vector_size(4 * MR_HALF)));
 typedef unsigned mr_half_u32 __attribute__((vector_size(4 * MR_HALF)));
@@ -146,7 +146,7 @@ MR_LANE_DIVISION(i32, mr_half_i32)
 MR_LANE_DIVISION(u32, mr_half_u32)
 #undef MR_LANE_DIVISION
 
-/// By zero 0; the one quotient that does not fit wraps.
+/// Division by zero gives 0; INT_MIN / -1 wraps.
 static MR_INLINE mr_i32 mr_divided(mr_i32 a, mr_i32 b) {
   const mr_lane_mask is_plain = mr_gt((mr_u32)b + 1u, mr_u32_of(1u));
   const mr_i32 quotient = mr_quotient(a, mr_choose(is_plain, b, mr_i32_of(1)));

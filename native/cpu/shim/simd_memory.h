@@ -1,5 +1,5 @@
-// Loads and stores of lanes (simd.h). Memory of a lane that takes no part is not touched. Each comes in two forms:
-// with a mask, and for all lanes. What is narrower than 32 bits in memory is an i32 here.
+// Loads and stores of SIMD lanes (simd.h). Inactive lanes access no memory. Each function has two forms: with a mask,
+// and for all lanes. Elements narrower than 32 bits load as i32.
 #pragma once
 
 #include "simd_masks.h"
@@ -12,8 +12,8 @@
   static MR_INLINE mr_##name mr_narrowed(mr_##name v, const T*) { return v; }
 MR_LANE_TYPES(MR_PLAIN_ELEMENT)
 #undef MR_PLAIN_ELEMENT
-// g++ 12 widens a vector element by element, but for these instructions, which take a whole register and look at the
-// first lanes.
+// g++ 12 widens a vector element by element, except by these instructions, which take a full register and use its first
+// lanes.
 template <class V>
 struct mr_in_register {
   typedef V type __attribute__((vector_size(16)));
@@ -43,7 +43,7 @@ MR_NARROW_ELEMENT(unsigned short, short, zxwd)
 #undef MR_NARROW_ELEMENT
 #endif
 
-/// From `from` on.
+/// Contiguous elements from `from`.
 template <class T>
 static MR_INLINE auto mr_load(const T* from) {
   mr_vector<T> v;
@@ -57,7 +57,7 @@ static MR_INLINE void mr_store(T* to, V value) {
 }
 
 #if defined(MR_HAS_MASKS)
-/// An address as whatever the compiler has the instruction take: some take elements, some vectors of them.
+/// An address with conversions to every pointer type that the intrinsics take.
 struct mr_address {
   const void* of;
   template <class T>
@@ -125,7 +125,7 @@ static MR_INLINE void mr_store(T* to, V value, mr_lane_mask m) {
   MR_EACH_OF(lane, m) to[lane] = spilled.of[lane];
 }
 
-/// A step apart, the first at `from`.
+/// Elements at a constant stride, the first at `from`.
 template <class T>
 static MR_INLINE auto mr_load_apart(const T* from, long long step, mr_lane_mask m) {
   mr_spilled<T> spilled{};
@@ -152,8 +152,8 @@ static MR_INLINE void mr_store_apart(T* to, long long step, V value) {
 }
 
 #if !defined(MR_NARROW_LANES)
-/// Are the places of these lanes side by side, as those of neighbours often are whom only a border parts? Then `first`
-/// is where the first lane of all would be.
+/// Whether the active lanes' positions are contiguous, as is common for neighbours at a border. If so, `first` is the
+/// position of lane 0.
 static MR_INLINE bool mr_are_side_by_side(mr_i32 places, mr_lane_mask m, int& first) {
   const mr_i32 start = places - mr_ramp(0);
   first = start[mr_first(m)];
@@ -164,7 +164,7 @@ static MR_INLINE bool mr_are_side_by_side(mr_i32 places, int& first) {
   return !mr_any(mr_ne(places, mr_ramp(first)));
 }
 
-/// Anywhere: from[places].
+/// Arbitrary positions: from[places].
 template <class T>
 static MR_INLINE auto mr_gather(const T* from, mr_i32 places, mr_lane_mask m) {
   int first;
@@ -183,7 +183,7 @@ static MR_INLINE auto mr_gather(const T* from, mr_i32 places) {
   MR_EACH(lane) spilled.of[lane] = from[at.of[lane]];
   return mr_load(spilled.of);
 }
-/// The last lane has the last word where two have one place.
+/// If two lanes have the same position, the last lane's value remains.
 template <class T, class V>
 static MR_INLINE void mr_scatter(T* to, mr_i32 places, V value, mr_lane_mask m) {
   int first;
@@ -195,7 +195,7 @@ static MR_INLINE void mr_scatter(T* to, mr_i32 places, V value, mr_lane_mask m) 
 }
 #endif
 
-/// Where `place(lane)` says: 64 bits, for arrays of several dimensions.
+/// Elements at `place(lane)`, a 64-bit offset, for arrays of several dimensions.
 template <class T, class Place>
 static MR_INLINE auto mr_gather_far(const T* from, Place place, mr_lane_mask m) {
   mr_spilled<T> spilled{};

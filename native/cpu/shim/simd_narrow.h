@@ -1,10 +1,9 @@
-// Vectors of a text whose values of 32 bits all fit in fewer (simd.h): i32 and u32 of one or two bytes.
-// src/compiler/simd/element-width.ts has seen to it that each fits, or that what does not is asked for no more than the
-// bits that are here.
+// Vectors for source whose 32-bit values all fit in fewer bits (simd.h): i32 and u32 have one or two bytes.
+// src/compiler/simd/element-width.ts has proven that each value fits, or that only the bits that are kept are used.
 #pragma once
 
 #if MR_NARROW_LANES == 1
-// Of neither type are there negative values here.
+// Both types are unsigned, because no value here is negative.
 typedef unsigned char mr_narrow_i32;
 typedef unsigned char mr_narrow_u32;
 typedef mr_vector<signed char> mr_choice;
@@ -53,7 +52,7 @@ static MR_INLINE unsigned mr_lane(mr_u32 v, int lane) {
   { MR_EIGHT_FROM(0) }
 #endif
 
-/// from, from + step, from + 2 step, ... as far as their low bits.
+/// The low bits of from, from + step, from + 2 step, ...
 static MR_INLINE mr_i32 mr_ramp(int from, int step) {
   return (mr_i32)(mr_u32 MR_COUNTED * static_cast<mr_narrow_u32>(step) + static_cast<mr_narrow_u32>(from));
 }
@@ -62,7 +61,7 @@ static MR_INLINE mr_i32 mr_ramp(int from) {
 }
 
 #if !defined(MR_HAS_MASKS)
-/// The sign of each lane's number.
+/// The sign bit of each lane.
 static MR_INLINE unsigned long long mr_signs(mr_choice v) {
 #if MR_NARROW_LANES == 1 && defined(__AVX2__) && MR_WIDTH == 32
   return static_cast<unsigned>(__builtin_ia32_pmovmskb256((mr_vector<char>)v));

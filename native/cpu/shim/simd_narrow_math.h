@@ -1,10 +1,10 @@
-// Arithmetic of narrow lanes (simd_narrow.h), and what is asked of numbers that do not fit there: those that grow from
-// lane to lane, of which there is lane 0's, a scalar.
+// Arithmetic of narrow SIMD lanes (simd_narrow.h), and comparisons of strided values that do not fit in a lane: these
+// exist only as lane 0's scalar and a stride.
 #pragma once
 
 #include "simd_masks.h"
 
-// Both compilers find the instructions of these.
+// Both compilers select the right instructions for these.
 static MR_INLINE mr_i32 mr_min(mr_i32 a, mr_i32 b) {
   return a < b ? a : b;
 }
@@ -25,7 +25,7 @@ static MR_INLINE mr_i32 mr_absolute(mr_i32 x) {
 static MR_INLINE mr_i32 mr_absolute(mr_i32 x) {
   return x;
 }
-/// The sum, or 255 where it is greater.
+/// The sum, saturated at 255.
 static MR_INLINE mr_i32 mr_sum_to_most(mr_i32 a, mr_i32 b) {
 #if !defined(__clang__) && defined(MR_HAS_MASKS)
   return (mr_i32)__builtin_ia32_paddusb512_mask((mr_vector<char>)a, (mr_vector<char>)b, mr_vector<char>{}, -1);
@@ -40,21 +40,21 @@ static MR_INLINE mr_i32 mr_sum_to_most(mr_i32 a, mr_i32 b) {
 }
 #endif
 
-/// A number that is compared with such as are between both bounds, and need not be known beyond them.
+/// Clamps a value that is compared only with values between the bounds.
 template <class T>
 static MR_INLINE T mr_bounded(T x, T low, T high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/// from, from + step, from + 2 step, ... which may wrap.
+/// from, from + step, from + 2 step, ... with wraparound.
 struct mr_steps {
   int from, step;
 };
 static MR_INLINE int mr_lane(mr_steps steps, int lane) {
   return mr_of_ramp(steps.from, steps.step, lane);
 }
-/// Lanes whose number is below a bound, or, `IsOutside`, that are outside of an array of so many elements. One by one,
-/// for what is rare: not a loop wherever it might be asked.
+/// The lanes whose value is below a bound or, with `IsOutside`, outside an array of that size. Lane by lane and not
+/// inlined, because this case is rare.
 template <bool IsOutside>
 static __attribute__((noinline)) mr_lane_mask mr_ask_each(mr_steps steps, int bound) {
   mr_spilled<mr_narrow_i32> spilled;
@@ -67,7 +67,7 @@ static __attribute__((noinline)) mr_lane_mask mr_ask_each(mr_steps steps, int bo
   return mr_ne(ones, mr_i32{});
 }
 
-// Neighbours' numbers, each one more than the last, against one that all have.
+// Compares lane values with stride 1 to a uniform bound.
 static MR_INLINE mr_lane_mask mr_next_lt(int from, int bound) {
   if (__builtin_expect(from > 2147483647 - MR_WIDTH, 0)) return mr_ask_each<false>(mr_steps{from, 1}, bound);
   const long long count = static_cast<long long>(bound) - from;
@@ -89,7 +89,7 @@ static MR_INLINE mr_lane_mask mr_next_ne(int from, int bound) {
   return ~mr_next_eq(from, bound);
 }
 
-/// Lanes that are outside of an array of so many elements.
+/// The lanes whose index is outside an array of this size.
 static MR_INLINE mr_lane_mask mr_outside(mr_steps steps, int extent) {
   if (steps.step == 1) return ~(mr_next_ge(steps.from, 0) & mr_next_lt(steps.from, extent));
   return mr_ask_each<true>(steps, extent);

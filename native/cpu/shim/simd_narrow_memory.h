@@ -1,4 +1,4 @@
-// Elements of arrays as narrow lanes (simd_narrow.h), and back: what does not fit leaves its low bits.
+// Loads and stores of array elements as narrow SIMD lanes (simd_narrow.h). A store keeps the low bits.
 #pragma once
 
 #if MR_NARROW_LANES == 1

@@ -1,9 +1,9 @@
-// The rarer functions of CUDA's mathematics, in double; the float forms are these, rounded.
+// CUDA's special functions, in double; the float forms round their results.
 #pragma once
 
 #include "math_functions.h"
 
-/// One row for each: CUDA's name, and its name for float.
+/// One row per function: CUDA's name, and the name of its float form.
 #define MR_SPECIAL_1(name, namef) \
   MR_INLINE float namef(float x) { return static_cast<float>(name(static_cast<double>(x))); }
 
@@ -64,7 +64,7 @@ MR_INLINE float __tanhf(float x) {
   return tanhf(x);
 }
 
-/// Where erfc gives y. Newton's method on the logarithm, from the right, where it cannot leave the branch.
+/// Inverse of erfc: Newton's method on the logarithm, from the right, where it cannot leave the branch.
 inline double erfcinv(double y) {
   if (!(y >= 0.0 && y <= 2.0)) return __builtin_nan("");
   if (y == 0.0) return __builtin_inf();
@@ -79,7 +79,7 @@ inline double erfcinv(double y) {
   }
   return x;
 }
-/// Where erf gives y.
+/// Inverse of erf.
 inline double erfinv(double y) {
   if (!(fabs(y) <= 1.0)) return __builtin_nan("");
   if (y < 0.0) return -erfinv(-y);
@@ -88,7 +88,7 @@ inline double erfinv(double y) {
   for (int step = 0; step < 8; ++step) x -= (erf(x) - y) * exp(x * x) / M_2_SQRTPI;
   return x;
 }
-/// exp(x * x) * erfc(x), by its continued fraction where erfc is too small.
+/// exp(x * x) * erfc(x); by its continued fraction where erfc underflows.
 inline double erfcx(double x) {
   if (x < 20.0) return exp(x * x) * erfc(x);
   double rest = 0.0;

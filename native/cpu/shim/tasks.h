@@ -1,8 +1,8 @@
-// Threads of a block that can wait: each is a coroutine, and so is every device function in which one can wait.
+// Threads of a block that can wait: each one is a coroutine, and so is every device function that can wait.
 //
-// The builder gives a kernel that waits the type mr_task, a device function that waits mr_dco<T> instead of T, and puts
-// co_await before what can wait (src/toolchain/cuda-to-cpu/coroutines.ts). A thread knows the innermost of its
-// coroutines, which is the one to go on with (block_threads.h).
+// The builder changes the type of a kernel that waits to mr_task and of a device function that waits from T to
+// mr_dco<T>, and inserts co_await before calls that can wait (src/toolchain/cuda-to-cpu/coroutines.ts). A thread knows
+// its innermost coroutine, which is the one to resume (block_threads.h).
 #pragma once
 
 #include "coroutine_support.h"
@@ -14,17 +14,17 @@ struct mr_block_barrier;
 
 /// One thread of a block.
 struct mr_thread {
-  /// The frame to go on with; null when the thread has returned.
+  /// The frame to resume; null when the thread has returned.
   void* frame = nullptr;
-  /// What it waits for in its warp; null when it is at a barrier of the block, or runs.
+  /// The warp operation that it waits for; null when it is at a block barrier, or runs.
   mr_request* request = nullptr;
   mr_block_barrier* barrier = nullptr;
   mr_index3 index;
-  /// Its place in its warp.
+  /// Its lane in its warp.
   int lane = 0;
 };
 
-/// Passes through what a function gives that turns out not to wait: the builder goes by names, and names are shared.
+/// Awaits a value of any other type at once: the builder matches names, so it may await a function that does not wait.
 template <class T>
 struct mr_ready {
   T value;
@@ -74,7 +74,7 @@ struct mr_promise {
   }
 };
 
-/// A kernel that waits. Its frame goes when it returns.
+/// A kernel that waits. Its frame is freed when it returns.
 struct mr_task {
   struct promise_type : mr_promise {
     mr_task get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
@@ -84,7 +84,7 @@ struct mr_task {
   std::coroutine_handle<promise_type> handle;
 };
 
-/// Tells the construction in place below from anything that a text may declare.
+/// Distinguishes the placement new below from any that the source declares.
 struct mr_place {
   void* at;
 };
@@ -110,7 +110,7 @@ struct mr_returned<void> {
   MR_INLINE void take() {}
 };
 
-/// A device function that waits and gives a T. It starts when it is awaited, and its caller goes on when it returns.
+/// A device function that waits and returns a T. It starts when it is awaited, and its caller resumes when it returns.
 template <class T>
 struct [[nodiscard]] mr_dco {
   struct promise_type : mr_promise, mr_returned<T> {
@@ -145,18 +145,18 @@ struct [[nodiscard]] mr_dco {
   }
 };
 
-/// Calls a coroutine that is written where it is called, and keeps it meanwhile: of two temporary objects in one
-/// expression with co_await, g++ 12 loses one.
+/// Calls a coroutine lambda where it is defined, and keeps it alive: of two temporaries in one expression with
+/// co_await, g++ 12 destroys one too early.
 template <class Body, class... Args>
 auto mr_run(Body body, Args... args) -> decltype(body(args...)) {
   co_return co_await body(static_cast<Args&&>(args)...);
 }
 
-/// The type of what an awaited call gives, for decltype.
+/// The result type of an awaited call, for decltype.
 template <class T>
 auto mr_awaited(T&& value) -> decltype(mr_promise{}.await_transform(static_cast<T&&>(value)).await_resume());
 
-/// What a function that returns an expression of type decltype((expression)) returns: an object, unless it has a name.
+/// The return type for an expression of type decltype((expression)): a reference for an lvalue, else an object.
 template <class T>
 struct mr_result_of {
   using type = T;

@@ -1,7 +1,7 @@
 // Keywords of CUDA C++, fixed-width names, and the few type traits that the other headers need.
 #pragma once
 
-// Neither __CUDACC__ nor __CUDA_ARCH__: a text that asks for them gets its portable branch.
+// Neither __CUDACC__ nor __CUDA_ARCH__ is defined, so source that tests them takes its portable branch.
 #define MILLRACE_CPU_DEVICE 1
 
 #define MR_INLINE inline __attribute__((always_inline))
@@ -9,12 +9,12 @@
 #define MR_EXPORT __attribute__((visibility("default"), flatten))
 #define MR_EXPORT_DATA __attribute__((visibility("default")))
 #else
-// Seen from outside although the unit is compiled as a whole program, which lets g++ keep everything else in registers.
+// Exported although -fwhole-program makes everything else private, which lets g++ keep globals in registers.
 #define MR_EXPORT __attribute__((visibility("default"), externally_visible, flatten))
 #define MR_EXPORT_DATA __attribute__((visibility("default"), externally_visible))
 #endif
 
-// A kernel has to be inlined into its thread loop, or the loop cannot be vectorised.
+// A kernel must be inlined into its thread loop, or the loop does not vectorise.
 #define __global__ inline __attribute__((always_inline))
 #define __device__
 #define __host__
@@ -26,10 +26,10 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
-// A block never leaves its pool thread, and that thread runs one block at a time.
+// A block never leaves its pool thread, which runs one block at a time.
 #define __shared__ static thread_local
 
-// clang has the type for x86 since 15, and this one, which only holds and converts, always.
+// clang has _Float16 for x86 since version 15; __fp16, which only stores and converts, exists in all versions.
 #if defined(__clang__) && __clang_major__ < 15
 #define _Float16 __fp16
 #endif
@@ -71,7 +71,7 @@ template <class T>
 struct mr_identity {
   using type = T;
 };
-/// Keeps a parameter out of template argument deduction.
+/// Excludes a parameter from template argument deduction.
 template <class T>
 using mr_identity_t = typename mr_identity<T>::type;
 
@@ -91,7 +91,7 @@ inline constexpr bool mr_is_integral =
     mr_is_same<T, long> || mr_is_same<T, unsigned long> || mr_is_same<T, long long> ||
     mr_is_same<T, unsigned long long>;
 
-/// Before a call out of the kernel: a stack that is too full for it overflows here, where nothing is left half done.
+/// Before a call out of the kernel: a stack that is too full overflows here, before the runtime has changed any state.
 static __attribute__((noinline)) void mr_need_stack() {
   volatile char lowest[65536];
   lowest[0] = 0;

@@ -1,5 +1,4 @@
-// What the text of a kernel whose threads wait is compiled behind, besides cuda_on_cpu.h: a header of its own, because
-// the others compile faster without it.
+// Headers, besides cuda_on_cpu.h, for kernels whose threads wait; other kernels compile faster without them.
 #pragma once
 
 #include "block_threads.h"

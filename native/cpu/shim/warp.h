@@ -1,9 +1,9 @@
-// What a thread can wait for: barriers of its block, and what the lanes of a warp do together.
+// Operations that a thread can wait for: block barriers and warp primitives.
 //
-// A lane that gets there leaves a request with its thread and waits. When no lane of the warp runs any more, those who
-// asked for the same with the same mask are answered together, once the others of the mask are there or have returned
-// (block_threads.h calls mr_answer). Where a mask names lanes that are never going to come, which CUDA leaves
-// undefined, those who are there are answered all the same: nothing here waits for ever.
+// A lane that reaches one leaves a request and waits. When no lane of the warp runs any more, the lanes with the same
+// request and mask are answered together, once the other lanes of the mask have arrived or returned (block_threads.h
+// calls mr_answer). If a mask names lanes that will never arrive, which is undefined in CUDA, the waiting lanes are
+// answered anyway, so no thread waits forever.
 #pragma once
 
 #include "device_functions.h"
@@ -14,20 +14,20 @@ enum class mr_warp_call : unsigned char { sync, shuffle, ballot, match_any, matc
 struct mr_request {
   mr_warp_call call;
   unsigned mask;
-  /// Two requests with other numbers are not answered together: what is computed, or where the text asks.
+  /// Requests are answered together only if these are equal: the operation, or the position in the source.
   unsigned site;
   unsigned long long value;
-  /// A shuffle's: the lane it reads.
+  /// For a shuffle: the lane to read.
   int source;
   unsigned long long result;
 };
 
-/// A barrier that all threads of a block share, and what they say at it.
+/// The block barrier, and the votes of its threads.
 struct mr_block_barrier {
   unsigned arrived = 0, voters = 0, votes = 0;
-  /// Of the last time that all had arrived.
+  /// From the last time that all threads had arrived.
   unsigned last_voters = 0, last_votes = 0;
-  /// Somebody waits for the whole grid.
+  /// Whether some thread waits for the whole grid.
   bool is_of_grid = false;
 
   void release() {
@@ -84,7 +84,7 @@ MR_INLINE mr_syncthreads_vote<mr_vote::any_of> __syncthreads_or(int predicate) {
   return {predicate != 0, nullptr};
 }
 
-/// A request, and the type of its answer. `Finish` makes the answer from the result.
+/// A request, and its result type. `Finish` converts the raw result.
 template <class Finish>
 struct [[nodiscard]] mr_warp_wait {
   mr_request request;
@@ -119,7 +119,7 @@ struct mr_finish_value {
     return value;
   }
 };
-/// The bits of a value, the rest zero.
+/// The value's bits, zero-extended.
 template <class T>
 MR_INLINE unsigned long long mr_bits_of(const T& value) {
   static_assert(sizeof(T) <= 8, "A warp primitive takes values of at most 64 bits.");
@@ -134,7 +134,7 @@ MR_INLINE mr_warp_wait<mr_finish_void> __syncwarp(unsigned mask = mr_all_lanes) 
   return mr_ask(mr_warp_call::sync, mask, 0, 0, 0, mr_finish_void{});
 }
 
-/// Indices are class objects of the shim: a shuffle of one gives what CUDA would.
+/// Indices are class objects of the shim: a shuffle of one returns CUDA's type.
 template <class T>
 struct mr_shuffled {
   using type = T;
@@ -148,7 +148,7 @@ struct mr_shuffled<mr_product> {
   using type = unsigned;
 };
 
-/// Which lane a lane reads. Outside the part of the warp that `width` makes, it reads itself.
+/// The lane that a lane reads; itself if that is outside its segment of `width` lanes.
 struct mr_from {
   static MR_INLINE int index(int, int first, int width, int by) { return first + (by & (width - 1)); }
   static MR_INLINE int up(int lane, int first, int, int by) { return lane - by < first ? lane : lane - by; }
@@ -202,7 +202,7 @@ struct mr_finish_all {
 MR_INLINE auto __all_sync(unsigned mask, int predicate) {
   return mr_ask(mr_warp_call::ballot, mask, 2, predicate == 0, 0, mr_finish_all{});
 }
-/// The lanes that get to the same line of the text together.
+/// The lanes that reach the same line of the source together.
 MR_INLINE auto __activemask(unsigned site = __builtin_LINE()) {
   return mr_ask(mr_warp_call::active, mr_all_lanes, site, 0, 0, mr_finish_mask{});
 }
@@ -275,7 +275,7 @@ MR_INLINE unsigned mr_reduced(mr_reduction how, unsigned a, unsigned b) {
   }
 }
 
-/// The requests of a warp's lanes; null where a lane has none.
+/// The requests of a warp's lanes; null for a lane without one.
 struct mr_warp_requests {
   mr_request* of[32];
 };
@@ -304,7 +304,7 @@ static void mr_compute(const mr_warp_requests& requests, unsigned group) {
     default:
       break;
   }
-  // One answer for all.
+  // All lanes receive the same answer.
   unsigned long long answer = one.call == mr_warp_call::reduce ? one.value : 0;
   if (one.call == mr_warp_call::active || one.call == mr_warp_call::match_all) answer = group;
   for (unsigned rest = group; rest != 0; rest &= rest - 1) {
@@ -320,7 +320,7 @@ static void mr_compute(const mr_warp_requests& requests, unsigned group) {
   for (unsigned rest = group; rest != 0; rest &= rest - 1) requests.of[__builtin_ctz(rest)]->result = answer;
 }
 
-/// Answers some of the lanes in `waiting`, none of which runs; `alive` are those that have not returned. Which.
+/// Answers some of the lanes in `waiting`, when none runs, and returns them. `alive`: the lanes that have not returned.
 static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, unsigned alive) {
   unsigned chosen = 0;
   for (unsigned rest = waiting; rest != 0;) {

@@ -1,10 +1,10 @@
-// Kernels that the builder cut at their barriers (src/toolchain/cuda-to-cpu/loop-fission.ts): called once for each
-// block, with the loops over its threads inside.
+// Kernels after loop fission (src/toolchain/cuda-to-cpu/loop-fission.ts): called once per block, with the loops over
+// its threads inside.
 #pragma once
 
 #include "launch.h"
 
-/// What such a kernel returns, which tells it from others. Its first parameters are the indices that a block shares.
+/// The return type that marks such a kernel. Its first parameters are the indices that a block shares.
 struct mr_whole_block {};
 
 template <auto Kernel, class... Args>
@@ -43,15 +43,15 @@ struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> 
   }
 };
 
-/// A value of each thread of a block, where it outlives the part between two barriers in which it is declared. Kernels
-/// with larger ones do not compile so, and the builder makes coroutines of their threads.
+/// A per-thread value that outlives the part between two barriers that declares it. Larger values do not compile, and
+/// the builder then turns the threads into coroutines.
 template <class T, bool IsTrivial = __has_trivial_constructor(T)>
 struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
   static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
   alignas(64) T of[1024];
 };
-/// Of objects, which begin where the text has them and not before.
+/// For class types, whose objects are constructed at their declaration.
 template <class T>
 struct mr_of_threads<T, false> {
   static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
@@ -63,7 +63,7 @@ struct mr_of_threads<T, false> {
   constexpr mr_of_threads() : nothing() {}
 };
 
-/// Where an object begins that was given room.
+/// Placement new tag: constructs an object in its array element.
 struct mr_at {
   void* to;
 };
@@ -71,13 +71,13 @@ MR_INLINE void* operator new(size_t, mr_at place) noexcept {
   return place.to;
 }
 
-/// An object with its value, made by the constructor that `T name = value;` would take.
+/// An object with its value, constructed as by `T name = value;`.
 template <class T>
 struct mr_begun {
   T value;
 };
 
-/// Where such a value is declared without one: an object begins anew each time, and of numbers nothing is known.
+/// For a declaration without a value: constructs an object anew, and makes a number's value unspecified.
 template <class T>
 MR_INLINE void mr_begin(T& value) {
   if constexpr (!__has_trivial_constructor(T)) ::new (mr_at{__builtin_addressof(value)}) T;
@@ -87,13 +87,13 @@ MR_INLINE void mr_begin(T (&values)[Count]) {
   for (T& value : values) mr_begin(value);
 }
 
-/// The same address, of which the compiler knows nothing any more: it keeps it in a register, where it would ask for
-/// that of a thread-local variable again and again, or address the stack, where counting in an array is slower by half.
+/// The same address, hidden from the compiler, which then keeps it in a register. Otherwise it would look up a
+/// thread-local variable repeatedly, or address the stack, which makes counting in an array half as fast.
 template <class T>
 MR_INLINE T* mr_kept(T* address) {
   asm("" : "+r"(address));
   return address;
 }
 
-/// What CUDA has as the limit of a block's arrays of shared memory. They are on the stack: nothing else points to them.
+/// CUDA's limit for a block's static shared arrays. They are on the stack, where no other pointer aliases them.
 static constexpr size_t mr_most_shared_bytes = 48 << 10;

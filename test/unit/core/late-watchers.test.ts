@@ -138,7 +138,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     const issued = [1, 2, 3].map((value) => stream.fill(x, value));
     const seen = watch(stream);
     const phases: Activity[] = [];
-    device.observation.activity.add({ next: (activity) => void phases.push(activity) });
+    device.context.observation.activity.add({ next: (activity) => void phases.push(activity) });
     channel.complete(stream.timeline.slot, stream.timeline.last - 1);
     const lost = new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault');
     core.lose(lost);

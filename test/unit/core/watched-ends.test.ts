@@ -256,7 +256,7 @@ describe('a watcher that waits', () => {
       const stream = device.createStream();
       stream.zeros(4);
       expect(isHeld()).toBe(false);
-      const hub = { stream, device }[of].observation[name === 'operations$' ? 'operations' : 'activity'];
+      const hub = { stream, device: device.context }[of].observation[name === 'operations$' ? 'operations' : 'activity'];
       const subscribe = (): Subscription => observableOf<unknown>(hub).subscribe();
       const subscription = subscribe();
       expect(isHeld()).toBe(true);

@@ -1,2 +1,2 @@
-// Part of cuda_on_cpu.h, which is included before.
+// cuda_on_cpu.h is included before this header.
 #include "../assert_macro.h"

@@ -1,2 +1,2 @@
-// The builder includes what the shim has of cooperative groups where a text names them.
+// Empty: the builder includes the shim's groups.h if the source names cooperative groups.
 #pragma once
