@@ -4,7 +4,7 @@
 // download waits; upload and launch submit and pass on, so the device gets a whole chain at once. A failure on the way fails
 // the lane's item; on a stream it arrives where the chain is awaited.
 import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs';
-import type { Shape } from '../core/elements/shape.js';
+import { checkReshape, type Shape } from '../core/elements/shape.js';
 import type { LaunchArgs } from '../core/api/launch-args.js';
 import { DeviceArray } from '../core/api/array.js';
 import type { DTypeOf } from '../core/api/array-factory.js';
@@ -63,7 +63,8 @@ export function upload<T extends HostArray | PinnedArray>(
   checkOn('upload', on);
   return rx().map((data) => {
     const dtype = dtypeOf(data);
-    const shape = opts.shape ?? (data instanceof PinnedArray ? data.shape : data.length);
+    const shape =
+      opts.shape === undefined ? (data instanceof PinnedArray ? data.shape : data.length) : checkReshape(opts.shape, data.length);
     const array = on.empty(shape, dtype);
     try {
       const copy = streamOf(on).copy(array, data);
@@ -128,6 +129,7 @@ export function download<D extends DType>(
       let before: Promise<unknown> = Promise.resolve();
       return arrays.pipe(
         mergeMap((array) => {
+          if (array.isDisposed) throw array.disposedError();
           const arrived = opts.pinned === true ? readPinned(on, array) : readArray(streamOf(on), array, undefined, undefined);
           report(on, 'download', () => arrived);
           if (uploaded.delete(array)) array[Symbol.dispose]();

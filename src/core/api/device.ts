@@ -4,7 +4,7 @@ import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { describeAs } from '../base/describe.js';
-import { type DeviceLostError, type MillraceError, StateError, UnsupportedError } from '../base/errors.js';
+import { type DeviceLostError, type MillraceError, StateError } from '../base/errors.js';
 import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/wait-for-devices.js';

@@ -1,7 +1,7 @@
 import { firstValueFrom, from, lastValueFrom, map, of, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
-import { LimitError } from '../../../src/core/base/errors.js';
+import { ArgumentError, LimitError, StateError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { cpuStage, cpuTasks, download, overlap, upload, type CpuPool } from '../../../src/reactive/index.js';
 import { fixture } from '../core/fake-channel.js';
@@ -112,6 +112,16 @@ describe('upload, launch, download', () => {
     };
     await expect(lastValueFrom(of(new Float32Array(6)).pipe(upload(device.stream)))).rejects.toThrow(LimitError);
     expect([count('ALLOC'), count('FREE')]).toEqual([1, 1]);
+  });
+
+  it('refuse a shape of another number of elements, and an array that an earlier download has disposed', async () => {
+    const { device } = prompt();
+    const { stream } = device;
+    await expect(lastValueFrom(of(new Float32Array(3)).pipe(upload(stream, { shape: [2, 2] })))).rejects.toThrow(ArgumentError);
+    const array = await lastValueFrom(of(new Float32Array(3)).pipe(upload(stream)));
+    const download$ = of(array).pipe(download(stream));
+    expect(await lastValueFrom(download$)).toEqual(new Float32Array(3));
+    await expect(lastValueFrom(download$)).rejects.toThrow(StateError);
   });
 
   it('refuse what has no element type', async () => {
