@@ -5,8 +5,10 @@ import { deviceCases, runProgram, testOn } from './child.js';
 const FRAMES = 1000;
 /** MiB of JavaScript's heap and array buffers. A frame that stays would be 64 KiB, 900 of them 56 MiB. */
 const MOST_GROWN_MIB = 8;
-/** More than an idle process of the same machine has. On a quiet machine it is below 2. */
+/** On a quiet machine it is below 2. */
 const MOST_DELAY_MS = 20;
+/** An idle process whose event loop is later than this has to share its cores, and then the delay says nothing about pipelines. */
+const QUIET_MS = 3;
 
 interface Figures {
   readonly items: number;
@@ -31,6 +33,6 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     expect(figures.items).toBe(FRAMES);
     expect(figures.bottleneckBusy).toBeGreaterThanOrEqual(0.9);
     expect(figures.grownMiB).toBeLessThan(MOST_GROWN_MIB);
-    expect(figures.delayP99Ms).toBeLessThan(MOST_DELAY_MS + 2 * figures.idleP99Ms);
+    if (figures.idleP99Ms < QUIET_MS) expect(figures.delayP99Ms).toBeLessThan(MOST_DELAY_MS);
   }, 160_000);
 });
