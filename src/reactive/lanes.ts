@@ -70,6 +70,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   #timer: NodeJS.Timeout | undefined;
   #isDue = false;
   #isClosing = false;
+  #destroyed: AbortError | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(name: string, layout: LaneLayout, policy: ErrorPolicy<readonly T[]>, work: GroupStage<T, V, R>, group: Grouping) {
@@ -107,7 +108,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   destroy(): Promise<void> {
     const controller = new AbortController();
     controller.abort(new Error('The lanes were destroyed.'));
-    this.#queue.destroy(new AbortError(controller.signal));
+    this.#destroyed = new AbortError(controller.signal);
+    this.#queue.destroy(this.#destroyed);
     for (const item of this.#running.keys()) item.abort(controller.signal.reason);
     return this.close();
   }
@@ -179,7 +181,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       .runInAsyncScope(() => staged.run())
       .then((outcome) => {
         this.#running.delete(staged);
-        if (outcome.kind === 'failed') for (const request of requests) request.reject(outcome.error);
+        if (outcome.kind === 'failed') for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
         else this.#answer(requests, this.#work.answersOf(last));
         for (const { context } of requests) context.emitDestroy();
         this.#slots.release(slot);

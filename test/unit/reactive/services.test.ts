@@ -53,6 +53,21 @@ describe('lanes for requests', () => {
   });
 });
 
+it('lanes that are destroyed reject what waits and what runs with an AbortError', async () => {
+  const { device, streams } = fakeDevice();
+  const lanes = createLanes(device, { depth: 1, maxQueue: 1, onError: { retry: 9, delayMs: 3_600_000 } }, () =>
+    Promise.reject(new Error('bad')),
+  );
+  const answers = Promise.allSettled([lanes.run(1), lanes.run(2)]);
+  await settleAll();
+  await lanes.destroy();
+  expect((await answers).map((answer) => answer.status === 'rejected' && (answer.reason as Error).name)).toEqual([
+    'AbortError',
+    'AbortError',
+  ]);
+  expect(streams.every(({ isClosed }) => isClosed)).toBe(true);
+});
+
 describe('a batcher', () => {
   const limits = { maxItems: 3, maxWaitMs: 0, maxQueue: 10 };
 
