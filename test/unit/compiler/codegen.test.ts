@@ -15,7 +15,7 @@ function posted(made: object): UnwrittenBuild {
   return structuredClone((made as Kernel).build) as UnwrittenBuild;
 }
 
-test('a kernel that was posted is written as at home', () => {
+test('a posted kernel emits the same source as in its own thread', () => {
   const made = kernel('all', { ...params, w: inout(u64), b: bool }, ({ x, n, w, b }, { i, shared, syncthreads, assert, local }) => {
     const tile = shared(f32, 64);
     const own = local(i32, 4);
@@ -31,7 +31,7 @@ test('a kernel that was posted is written as at home', () => {
   expect(writtenOf(made, 'off')).not.toHaveProperty('form');
 });
 
-test('lanes are written where they are wanted', () => {
+test('the SIMD form is emitted only on request', () => {
   const straight = kernel('straight', params, ({ x, n }, { i }) => {
     x[i] = n;
   });
@@ -48,7 +48,7 @@ test('lanes are written where they are wanted', () => {
   expect(has(telling)).toEqual([false, false, false]);
 });
 
-test('facts that launches need are known before a text is', () => {
+test('facts that launches need are known before a source is emitted', () => {
   const waiting = kernel('1st', params, ({ x, n }, { i, syncthreads, assert }) => {
     assert(n > 1);
     syncthreads();
@@ -65,12 +65,12 @@ test('facts that launches need are known before a text is', () => {
   });
 });
 
-test('a text that is refused is refused at the definition, though nobody has it written', () => {
+test('invalid source is rejected at the definition, although no source is emitted', () => {
   const text = '({ x }, { i, syncthreads }) => { if (i > 3) syncthreads(); }';
   expect(() => kernel('k', params, withText(text))).toThrow(/K401/);
 });
 
-test('what the stack of the writer cannot follow is a CompileError', () => {
+test("nesting that overflows the emitter's stack is a CompileError", () => {
   const made = kernel('deep', params, ({ x, n }, { i }) => {
     x[i] = n;
   });
@@ -83,7 +83,7 @@ test('what the stack of the writer cannot follow is a CompileError', () => {
   expect(() => written(build, 'auto')).toThrow(/K006.*'deep'/);
 });
 
-test('what is posted of a parameter is what was checked, whatever else its object holds and becomes', () => {
+test('only the checked members of a parameter are posted', () => {
   const own = { ...inout(f32), note: () => 0 };
   const made = kernel('noted', { x: own }, ({ x }, { i }) => {
     x[i] = 1;

@@ -117,7 +117,7 @@ test('for, while, do, break and continue', () => {
   expect(made.build.isBounded).toBe(false);
 });
 
-test('loops whose test or update must be checked still pass both on continue', () => {
+test("a continue still runs the loop's update and test when these contain index checks", () => {
   const made = kernel('checked', { o: inout(i32) }, ({ o }, { i }) => {
     let k = i;
     while (o[k]! > 0) {
@@ -167,7 +167,7 @@ test('loops whose test or update must be checked still pass both on continue', (
   `);
 });
 
-test('compound assignment and ++ compute an index once', () => {
+test('compound assignment and ++ evaluate an index once', () => {
   const made = kernel(
     'compound',
     { c: inout(i32), o: inout(i32) },
@@ -188,7 +188,7 @@ test('compound assignment and ++ compute an index once', () => {
   `);
 });
 
-test('an index is loaded before the atomic that gives what is stored there, or is done there', () => {
+test('an index is loaded before the atomic whose result is stored there', () => {
   const made = kernel(
     'indices',
     { c: inout(i32), o: inout(i32) },
@@ -208,7 +208,7 @@ test('an index is loaded before the atomic that gives what is stored there, or i
   `);
 });
 
-test('atomics are done in the order of the text, and loads beside them too', () => {
+test('atomics, and loads beside them, run in source order', () => {
   const made = kernel(
     'atomics',
     { c: inout(i32), u: inout(u32), f: inout(f32), d: inout(f64), rows: inout(i32, 2) },

@@ -28,7 +28,7 @@ function findEntry(text: string, name: string): TextEntry | undefined {
   return entryOf(text, globalFunctions(text), name);
 }
 
-test('a kernel from text', () => {
+test('a kernel from CUDA C++ source', () => {
   const made = cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: i32 }, SCALE, { options: ['--use_fast_math'] });
   expect(made).toMatchObject({ name: 'scale', source: SCALE, abi: 'plain', indexRank: 0 });
   expect(made.build).toMatchObject({
@@ -39,7 +39,7 @@ test('a kernel from text', () => {
   });
 });
 
-test('lines of the text are lines of this file', () => {
+test('lines of the source are lines of this file', () => {
   const made = cudaKernel('scale', { x: input(f32), y: output(f32), a: f32, n: i32 }, SCALE);
   const { file, lines } = (made.build as BuildSpec).mapping;
   expect(file).toMatch(/cuda-kernel\.test\.ts$/);
@@ -47,7 +47,7 @@ test('lines of the text are lines of this file', () => {
   expect(lines[4]! - lines[0]!).toBe(4);
 });
 
-describe('the list of parameters is compared with the text', () => {
+describe('the parameter list is compared with the source', () => {
   test('their number', () => {
     expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32 }, SCALE))).toMatchInlineSnapshot(
       `"params has 3 entries, but 'scale' has 4 parameters in the source: (const float* x, float* y, float a, int n)."`,
@@ -66,7 +66,7 @@ describe('the list of parameters is compared with the text', () => {
       `"The parameter 'a' (f32) is 'const float* x' in the source, at position 1: a scalar cannot be a pointer."`,
     );
   });
-  test('const where it is written', () => {
+  test('const where the kernel writes', () => {
     expect(refused(() => cudaKernel('scale', { x: inout(f32), y: output(f32), a: f32, n: i32 }, SCALE))).toMatchInlineSnapshot(
       `"The parameter 'x' (f32*) is 'const float* x' in the source, at position 1: an inout array cannot be const."`,
     );
@@ -111,7 +111,7 @@ test('readParameter', () => {
   expect(read('float4 v')).toEqual([undefined, false, false]);
 });
 
-test('the kernel must be in the text, and findable by its name', () => {
+test('the source must contain the kernel, with a symbol of its name', () => {
   expect(complaint(() => cudaKernel('other', {}, SCALE))).toMatchInlineSnapshot(`
     "K005: The source has no kernel named 'other'.
       The source has scale. Write: extern "C" __global__ void other(...)."
@@ -132,7 +132,7 @@ test('extern "C" may stand around', () => {
   expect(() => cudaKernel('k', { n: i32 }, 'extern "C" __global__ __launch_bounds__(256) void\nk(int n) {}')).not.toThrow();
 });
 
-test('comments and strings are not text', () => {
+test('comments and strings are ignored', () => {
   const text = withoutComments('int a; // k(\n"/* k( */" R"x( " )x" \'"\' 1\'000 /* \n */ k(');
   expect(text).toHaveLength(55);
   expect(text.split('\n')).toHaveLength(3);
@@ -142,12 +142,12 @@ test('comments and strings are not text', () => {
   ]);
 });
 
-test('a name is found whole', () => {
+test('only the whole name matches', () => {
   const text = 'extern "C" __global__ void blur3(int n) {} extern "C" __global__ void blur(float* x) {}';
   expect(findEntry(text, 'blur')?.parameters).toMatchObject([{ dtype: 'f32', isPointer: true }]);
 });
 
-test('definitions that the preprocessor chooses between are left to the compiler', () => {
+test('the compiler checks definitions that the preprocessor selects', () => {
   const text = '#ifdef WIDE\nextern "C" __global__ void k(double x) {}\n#else\nextern "C" __global__ void k(float x) {}\n#endif';
   expect(() => cudaKernel('k', { x: f32 }, text)).not.toThrow();
 });
@@ -164,7 +164,7 @@ test('bounded only when tokens prove it', () => {
   expect(bounded('__syncthreads();')).toBe(false);
 });
 
-test('threads work together in blocks where a text has words for it, comments aside', () => {
+test('words for cooperation between threads mark a kernel as cooperating, except in comments', () => {
   const isOfBlocks = (body: string, before = ''): boolean | undefined =>
     cudaKernel('k', {}, `${before}extern "C" __global__ void k() { ${body} }`).build.isOfBlocks;
   for (const body of ['__shared__ int n;', '__syncthreads();', '__ballot_sync(~0u, 1);']) expect(isOfBlocks(body), body).toBe(true);
@@ -203,7 +203,7 @@ describe('barriers of the grid', () => {
     `namespace cg = cooperative_groups; template <class G> __device__ void meet(G g) { g.sync(); } ${body} { meet(cg::this_grid()); }`,
   ])('none that is seen: %s', (text) => expect(waits(text)).toBe(false));
 
-  test('are looked for in time, whatever the text holds', () => {
+  test('are found in linear time in any source', () => {
     for (const piece of ['{', '(', 'f(', 'this_grid(', 'auto g = this_grid(); g.sync(', ':::', 'grid_group & ', 'a<']) {
       const start = performance.now();
       waits(`using namespace cooperative_groups; ${body} {} ${piece.repeat(20_000)}`);

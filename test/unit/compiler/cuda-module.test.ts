@@ -27,7 +27,7 @@ function refusal(run: () => unknown): ArgumentError {
   throw new Error('It is accepted.');
 }
 
-test('a variable that CUDA has no name for is refused for every device', () => {
+test('a variable without a predictable symbol is rejected for every device', () => {
   const text = textOf(`
 static __device__ int own;
 namespace a { static __device__ int inner; namespace { __constant__ int nameless[2]; } __device__ int outer; }
@@ -39,14 +39,14 @@ extern "C" __global__ void k(int* out) { out[0] = own + a::inner + a::nameless[0
   }
 });
 
-test('a module says what it has', () => {
+test('a module lists its kernels and variables', () => {
   const module = cudaModule(SOURCE);
   expect(module.source).toBe(SOURCE);
   expect(JSON.parse(JSON.stringify(module))).toEqual({ kernels: ['one', 'two'], globals: ['weights', 'n::counts'] });
   expect(module[MODULE].build.name).toBe('one, two');
 });
 
-test('its kernels are kernels, built from its text as a module', () => {
+test('its kernels are built from its source as a module', () => {
   const module = cudaModule(SOURCE, { options: ['-DN=3'] });
   const one = module.kernel('one', { x: input(f32), y: output(f32) });
   expect(one).toMatchObject({ name: 'one', source: SOURCE, abi: 'plain', module: module[MODULE] });
@@ -58,7 +58,7 @@ test('its kernels are kernels, built from its text as a module', () => {
 });
 
 describe('variables', () => {
-  test('are compared with the text', () => {
+  test('are compared with the source', () => {
     const text = textOf(SOURCE);
     expect(text.variable('weights', 'f32', [3])).toEqual({ name: 'weights', isConstant: true });
     expect(text.variable('weights', 'f32', [1, 3])).toEqual({ name: 'weights', isConstant: true });
@@ -71,7 +71,7 @@ describe('variables', () => {
     expect(refusal(() => text.variable(7 as never, 'u32', [2])).argument).toBe('name');
   });
 
-  test('that a macro may make are left to the image, others are not', () => {
+  test('that a macro may declare are left to the image, others are not', () => {
     const text = textOf('#define V(name) __device__ int name;\nV(made)\n__device__ int plain; extern __device__ int elsewhere;');
     expect(text.variable('made', 'i32', [1])).toEqual({ name: 'made', isConstant: false });
     expect(text.variable('elsewhere', 'i32', [1])).toEqual({ name: 'elsewhere', isConstant: false });
@@ -82,14 +82,14 @@ describe('variables', () => {
     );
   });
 
-  test('that conditions choose between are left to the image', () => {
+  test('that the preprocessor selects are left to the image', () => {
     const text = textOf('#ifdef WIDE\n__device__ double x[2];\n#else\n__device__ float x[2];\n#endif');
     expect(text.variable('x', 'f64', [2])).toEqual({ name: 'x', isConstant: false });
     expect(text.variable('x', 'f32', [2])).toEqual({ name: 'x', isConstant: false });
   });
 });
 
-test('managed variables are refused where they stand', () => {
+test('managed variables are rejected at their position', () => {
   try {
     cudaModule('__device__ int fine;\n__device__ __managed__ int shared;');
   } catch (error) {
@@ -102,7 +102,7 @@ test('managed variables are refused where they stand', () => {
   throw new Error('It is accepted.');
 });
 
-test('what is no text, and bad options', () => {
+test('sources that are not strings, and bad options', () => {
   expect(refusal(() => cudaModule(3 as never)).argument).toBe('source');
   expect(refusal(() => cudaModule('', { options: 'fast' as never })).argument).toBe('options');
   expect(refusal(() => cudaModule('', null as never)).argument).toBe('opts');

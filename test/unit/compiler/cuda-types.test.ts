@@ -21,7 +21,7 @@ function refusal(before: string, type: string, param: Param): string {
   throw new Error(`${before} ${type} is accepted.`);
 }
 
-describe('a type that the text declares is the type that it stands for', () => {
+describe('a type name that the source declares resolves to its type', () => {
   test.each<readonly [before: string, type: string, right: Param, wrong: Param, shown: string]>([
     ['typedef unsigned long long U;', 'U', u64, i32, 'u64'],
     ['using U = unsigned long long int;', 'U', u64, i64, 'u64'],
@@ -84,7 +84,7 @@ test('a scalar cannot be a pointer to any type', () => {
   for (const type of ['void*', 'Unknown*', 'float4*']) expect(() => made('', type, inout(u8))).not.toThrow();
 });
 
-describe('a type that the text does not tell is checked by the compiler', () => {
+describe('the compiler checks a type that tokens do not tell', () => {
   test.each([
     ['', 'Real'],
     ['#include "types.h"', 'Real'],
@@ -116,7 +116,7 @@ describe('a type that the text does not tell is checked by the compiler', () => 
     expect(made('', 'float4*', inout(f32)).parameterChecks).toBeUndefined();
   });
 
-  test('of a kernel that the preprocessor chooses, every parameter', () => {
+  test('every parameter of a kernel that the preprocessor selects', () => {
     const text = '#ifdef WIDE\nextern "C" __global__ void k(double x) {}\n#else\nextern "C" __global__ void k(float x) {}\n#endif';
     expect((cudaKernel('k', { x: f32 }, text).build as BuildSpec).parameterChecks?.list).toHaveLength(1);
   });
@@ -128,7 +128,7 @@ describe('a type that the text does not tell is checked by the compiler', () => 
   });
 });
 
-test('types are looked for in time, whatever the text holds', () => {
+test('types are found in linear time in any source', () => {
   for (const piece of ['{', '(', 'typedef ', 'typedef int a;', 'using a =', 'struct ', '#define A A\n', '#if 1\n', 'enum E :', '<', '};']) {
     const start = performance.now();
     try {

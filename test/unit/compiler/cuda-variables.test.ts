@@ -22,7 +22,7 @@ describe('types and sizes', () => {
     expect(brief(source)).toEqual(expected);
   });
 
-  test('what only a compiler knows is left open', () => {
+  test('what only a compiler knows stays undefined', () => {
     expect(
       brief(`
 #define N 9
@@ -43,7 +43,7 @@ __constant__ float values[] = {1.0f, 2.0f};`),
     ]);
   });
 
-  test('where it lives, and whether it may be written', () => {
+  test('the memory space, and whether it is writable', () => {
     const found = variablesOf(`
 __device__ int a; __constant__ int b; __device__ __constant__ int c; __managed__ int d; __device__ __managed__ int e;
 __device__ const int f = 1; __device__ int const g = 1; constexpr __device__ int h = 1;
@@ -57,7 +57,7 @@ extern __device__ int l; extern __device__ int m = 1;`);
 });
 
 describe('which declarations are variables', () => {
-  test('names have their namespaces, and nothing of functions and classes', () => {
+  test('names include namespaces; functions and classes contribute none', () => {
     const found = variablesOf(`
 namespace a { namespace b { __device__ float deep[3]; int f(int x) { return x; } } __device__ int near; }
 namespace a::c { __device__ int nested; }
@@ -78,7 +78,7 @@ __device__ int last;`);
     expect(found.filter(({ isHidden }) => isHidden).map(({ name }) => name)).toEqual(['hidden']);
   });
 
-  test('the call of a macro before a declaration is none of it', () => {
+  test('a macro call before a declaration is not part of it', () => {
     expect(brief('CONSTANT(table, 3)\n__device__ int x[2], y;\nOTHER(a) __device__ float z{1};')).toEqual([
       'x: int x[2] i32 8',
       'y: int y i32 4',
@@ -86,7 +86,7 @@ __device__ int last;`);
     ]);
   });
 
-  test('comments, strings and directives hide nothing and make nothing', () => {
+  test('comments, strings and directives neither hide nor add declarations', () => {
     const found = variablesOf(`
 // __device__ int commented;
 /* __device__ int block; */
@@ -99,7 +99,7 @@ __device__ int seen;`);
     expect(found.map(({ name }) => name)).toEqual(['text', 'brace', 'seen']);
   });
 
-  test('what does not end, and what closes too often', () => {
+  test('unterminated declarations, and surplus closing brackets', () => {
     for (const source of [
       '__device__ int',
       '__device__ int x',
@@ -114,7 +114,7 @@ __device__ int seen;`);
     expect(brief('} } __device__ int x;')).toEqual(['x: int x i32 4']);
   });
 
-  test('a megabyte of anything takes its time once', { timeout: 20_000 }, () => {
+  test('a megabyte of arbitrary input is scanned in linear time', { timeout: 20_000 }, () => {
     for (const piece of [
       'a{}',
       '__device__ x',

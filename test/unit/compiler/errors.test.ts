@@ -14,7 +14,7 @@ function refused(body: (p: never, t: never) => unknown, own: Params = params): s
   return complaint(() => kernel('k', own, body as never));
 }
 
-test('the frame shows the place, marked', () => {
+test('the code frame marks the position', () => {
   const error = compileError(() =>
     kernel('blur', { x: inout(i32), width: i32 }, ({ x, width }, { i }) => {
       const half = width / 2;
@@ -36,7 +36,7 @@ test('the frame shows the place, marked', () => {
   expect(written[line - 1]!.slice(column - 1)).toBe('width / 2;');
 });
 
-test('where the place is not known, the frame shows the text near the call', () => {
+test('without a known position, the code frame shows the source near the call', () => {
   const error = compileError(() => kernel('half', { x: inout(i32) }, withText('({ x }, { i }) => {\n  x[i] = x[i] / 2;\n}')));
   const at = error.diagnostics[0]!.line;
   expect(error.message.replace(/near .*\/errors\.test\.ts:/, 'near errors.test.ts:').replaceAll(String(at), 'LN')).toMatchInlineSnapshot(`
@@ -48,7 +48,7 @@ test('where the place is not known, the frame shows the text near the call', () 
   `);
 });
 
-test('the frame of a one-line text is cut around the place', () => {
+test('the code frame of a one-line source is cut around the position', () => {
   const filler = Array.from({ length: 40 }, (_unused, at) => `const v${at} = i + ${at};`).join('');
   const body = new Function(`return ({ x }, { i }) => {${filler}x[i] = v1 / v2;}`)() as never;
   const framed = compileError(() => kernel('long', { x: inout(i32) }, body)).message.split('\n');
@@ -57,7 +57,7 @@ test('the frame of a one-line text is cut around the place', () => {
   expect(framed[framed.indexOf(marks) - 1]!.slice(marks.indexOf('^'), marks.lastIndexOf('^') + 1)).toBe('v1 / v2');
 });
 
-test('K001 no text', () => {
+test('K001 no source', () => {
   expect(refused(Math.max as never)).toMatchInlineSnapshot(`
     "K001: The body has no source: it is a bound or a native function.
       Pass the function itself, not the result of bind()."
@@ -69,7 +69,7 @@ test('K001 no text', () => {
   expect(refused('x' as never)).toMatchInlineSnapshot(`"K001: The body must be a function (string was given)."`);
 });
 
-test('K002 text that is no function expression', () => {
+test('K002 source that is not a function expression', () => {
   expect(refused(withText('class {}'))).toMatchInlineSnapshot(
     `"K002: The source of the body cannot be parsed: it is not a function expression."`,
   );
@@ -99,7 +99,7 @@ test('K004 patterns', () => {
   );
 });
 
-test('what cannot be taken apart', () => {
+test('what cannot be destructured', () => {
   const taken = (statement: string) => refused(withText(`({ a }, t) => { ${statement} }`));
   expect(taken('const [first, second, third] = a.shape;')).toMatchInlineSnapshot(
     `"K210: '[first, second, third]': the shape has 2 numbers."`,
@@ -126,7 +126,7 @@ test('what cannot be taken apart', () => {
   `);
 });
 
-test('K101 names that mean nothing', () => {
+test('K101 unknown names', () => {
   const outer = 3;
   expect(
     complaint(() =>
@@ -169,7 +169,7 @@ test('K102 parameters that the kernel does not have', () => {
   `);
 });
 
-test('K104 assignments to what cannot change', () => {
+test('K104 assignments to constants', () => {
   expect(refused(withText('({ flag }) => { flag = true; }'))).toMatchInlineSnapshot(`
     "K104: 'flag' cannot be assigned to: it is a constant or a parameter.
       Copy it into a let first."
@@ -319,12 +319,12 @@ test('K212 the number of arguments', () => {
   ).toMatchInlineSnapshot(`"K212: 'clamp' takes 3 arguments, not 1."`);
 });
 
-test('a helper is checked where it is made', () => {
+test('a helper is checked when it is made', () => {
   expect(complaint(() => func([i32], i32, (n) => n / 2))).toMatch(/^K205/);
   expect(complaint(() => func([i32], i32, (() => 1) as never))).toMatch(/^K004: The helper has 0 parameters, but 1 type\./);
 });
 
-test('arguments that are not text', () => {
+test('arguments that are not strings', () => {
   const ok = (): void => {};
   const thrown = (run: () => unknown): string => {
     try {

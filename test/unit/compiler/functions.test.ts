@@ -8,7 +8,7 @@ import { bodyOf, helpersOf } from './support.js';
 
 const open = { bounds: 'unchecked' } as const;
 
-test('helpers made by func are functions of the text; those not called are left out', () => {
+test('helpers made by func are emitted as functions; uncalled ones are omitted', () => {
   const square = func([f32], f32, (v) => v * v);
   const countdown = func([i32, u32], i32, (n, m) => {
     let s = 0;
@@ -50,7 +50,7 @@ test('helpers made by func are functions of the text; those not called are left 
   expect(made.build.isBounded).toBe(false);
 });
 
-test('a local arrow is expanded where it is called', () => {
+test('a local arrow is inlined at its call', () => {
   const made = kernel(
     'arrow',
     { x: inout(f32) },
@@ -70,7 +70,7 @@ test('a local arrow is expanded where it is called', () => {
   `);
 });
 
-test('constants are numbers of the text, and specialize makes another kernel', () => {
+test('constants are literals in the source, and specialize makes another kernel', () => {
   const made = kernel(
     'constant',
     { x: inout(f32) },
@@ -167,7 +167,7 @@ test('integer division says how it rounds, and never traps', () => {
   expect(made.source).toContain('return b == 0 ? 0 : b == -1 ? (int)(0u - (unsigned)a) : a / b;');
 });
 
-test('casts saturate, and take NaN to 0', () => {
+test('casts saturate, and convert NaN to 0', () => {
   const made = kernel(
     'casts',
     { x: input(f32), d: input(f64), n: output(i32), u: output(u32), f: output(f32) },

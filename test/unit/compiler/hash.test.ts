@@ -19,7 +19,7 @@ function identityOf(text: string, own: Params = params, options: object = {}): s
 
 const reference = '({ x, n }, { i }) => { let sum = 0.5; for (let d = 0; d < n; d++) sum += x[d]; x[i] = sum; }';
 
-test('names of locals, layout and counters make no other kernel', () => {
+test('local names, layout and coverage counters do not change the hash', () => {
   const others = [
     '({x:e,n:t},{i:r})=>{let o=.5;for(let n=0;n<t;n++)o+=e[n];e[r]=o}',
     '({ x, n }, { i }) => { let d = 0.5; for (let sum = 0; sum < n; sum++) { d += x[sum]; } x[i] = d; }',
@@ -32,7 +32,7 @@ test('names of locals, layout and counters make no other kernel', () => {
   }
 });
 
-test('what is computed does', () => {
+test('a different computation changes the hash', () => {
   const texts = [
     reference,
     reference.replace('0.5', '0.25'),
@@ -52,7 +52,7 @@ test('what is computed does', () => {
   expect(new Set(texts.map((text) => identityOf(text))).size).toBe(texts.length);
 });
 
-test('so does what the text leaves to the kernel', () => {
+test('different options of the kernel change the hash', () => {
   const own = { x: inout(f32), y: input(f32), n: i32 } as const;
   const swapped = { y: input(f32), x: inout(f32), n: i32 } as const;
   const identities = [
@@ -65,7 +65,7 @@ test('so does what the text leaves to the kernel', () => {
   expect(new Set(identities).size).toBe(identities.length);
 });
 
-test('declared arrays count by their order, parameters by their name; a variable stays one object', () => {
+test('the hash identifies declared arrays by order and parameters by name; a variable stays one object', () => {
   const array = (name: string, space: ArrayRef['space']): ArrayRef => ({
     name,
     space,

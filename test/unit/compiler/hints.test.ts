@@ -27,7 +27,7 @@ test('syntax of JavaScript', () => {
   expect(told('x[i] = x?.[i];')).toBe("K301: '?.' is not part of the kernel language: no value of a kernel is undefined.");
 });
 
-test('whole numbers that are too large are called so', () => {
+test('the message says that an integer is too large', () => {
   expect(told('n[i] = 5000000000;')).toBe(
     'K206: 5000000000 does not fit i32.\n  i32 has 32 bits. Write a larger number as f64(...), or as i64 with the suffix n.',
   );
@@ -35,7 +35,7 @@ test('whole numbers that are too large are called so', () => {
   make('big[i] = 5000000000n;');
 });
 
-test('the cast that an operator with = lacks stands around the result', () => {
+test('the hint for a compound assignment casts the result', () => {
   expect(told('n[i] >>>= 3;')).toContain('Write n[i] = i32(n[i] >>> 3).');
   expect(told('n[i] *= 1.5;')).toContain('Write n[i] = i32(n[i] * 1.5) to truncate.');
   make('n[i] = i32(n[i] >>> 3); n[i] = i32(n[i] * 1.5);');

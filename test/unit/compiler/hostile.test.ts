@@ -33,7 +33,7 @@ function lines(count: number, line: (at: number) => string): string {
   return Array.from({ length: count }, (_unused, at) => line(at)).join('');
 }
 
-test('texts too long, too deep, or that grow when they are read', () => {
+test('sources that are too long, too deep, or that grow when inlined', () => {
   const body = (inside: string): string => bodyOutcome(`({ x }, { i }) => { ${inside} }`);
   const found = {
     megabyte: body('x[i] = x[i] + 1;'.repeat(70_000)),
@@ -69,7 +69,7 @@ test('texts too long, too deep, or that grow when they are read', () => {
   expect(() => withText(`() => ${'('.repeat(10_000)}1${')'.repeat(10_000)}`)).toThrow(SyntaxError);
 });
 
-test('helpers are held to the same', () => {
+test('helpers have the same limits', () => {
   expect(outcome(() => func([f32], f32, withText(`(v) => ${'v + '.repeat(40_000)}v`)))).toBe('K006');
   expect(outcome(() => func(null as never, f32, () => 1))).toBe('params: params (null) must be an array of types.');
   expect(outcome(() => func([{}] as never, f32, withText('() => 1')))).toMatch(/^params\[0\]: .* must be a type such as f32\.$/);
@@ -109,7 +109,7 @@ test.each(INHERITED)('%s is a name like any other', (name) => {
   }
 });
 
-test('functions without a body that can be read', () => {
+test('functions without readable source', () => {
   // oxlint-disable-next-line typescript/no-extraneous-class -- only a class has private methods
   class Holder {
     static #hidden(): void {}
@@ -151,7 +151,7 @@ test('functions without a body that can be read', () => {
   }
 });
 
-test('parameters that are not what they say', () => {
+test('parameters that change between reads', () => {
   const trap = new RangeError('The trap of a proxy.');
   const throwing = new Proxy(
     {},
@@ -171,7 +171,7 @@ test('parameters that are not what they say', () => {
   expect(outcome(() => kernel('k', [f32] as never, () => {}))).toMatch(/^params\.0: /);
 });
 
-test('numbers at the edges', () => {
+test('numbers at the limits', () => {
   const stored = (text: string): string[] => {
     const made = kernel('k', { x: inout(f32), d: inout(f64) }, withText(`({ x, d }, { i }) => { x[i] = ${text}; d[i] = ${text}; }`), {
       bounds: 'unchecked',
@@ -232,7 +232,7 @@ test('numbers at the edges', () => {
   }
 });
 
-test('names of kernels become plain C names, or are refused', () => {
+test('names of kernels become plain C names, or are rejected', () => {
   const body = withText('({ x }, { i }) => { x[i] = 1; }');
   for (const name of [
     'a"b',
@@ -274,7 +274,7 @@ test('names of kernels become plain C names, or are refused', () => {
   }
 });
 
-test('options that are none', () => {
+test('invalid options', () => {
   const body = withText('({ x }, { i }) => { x[i] = 1; }');
   for (const opts of [null, 5, 'fast']) {
     expect(outcome(() => kernel('k', params, body, opts as never))).toBe(`opts: The options (${opts}) must be an object.`);
@@ -285,7 +285,7 @@ test('options that are none', () => {
 
 const CUDA = 'extern "C" __global__ void k(float* y) { y[0] = 1; }';
 
-test('CUDA text: half a megabyte of anything is looked through once', () => {
+test('CUDA C++ source: half a megabyte of arbitrary input is scanned in linear time', () => {
   const SIZE = 1 << 19;
   const much = (unit: string, rest = CUDA): string => unit.repeat(SIZE / unit.length) + rest;
   const units = [
@@ -325,7 +325,7 @@ test('CUDA text: half a megabyte of anything is looked through once', () => {
   }
 }, 120_000);
 
-test('CUDA text: brackets, names, directives', () => {
+test('CUDA C++ source: brackets, names, directives', () => {
   const given = (text: unknown, name = 'k'): string => outcome(() => cudaKernel(name, { y: inout(f32) }, text as string));
   // The compiler of the device says what is wrong with these, and where.
   for (const text of [

@@ -29,7 +29,7 @@ test('a whole unchecked kernel', () => {
   expect(saxpy.build).toMatchObject({ entry: 'saxpy_kernel', isBounded: true, isChecked: false, fmad: true, options: [] });
 });
 
-test('a checked kernel reports parameter, dimension, index and limit, and leaves before touching memory', () => {
+test('a checked kernel reports parameter, dimension, index and limit, and returns before it accesses memory', () => {
   const copy = kernel('copy', { from: input(f32, 2), to: output(f32, 2) }, ({ from, to }, { i, j }) => {
     to[i]![j] = from[i]![j + 1]!;
   });
@@ -145,7 +145,7 @@ test('CUDA indices are i32', () => {
   );
 });
 
-test('arguments follow the order of params, not of the pattern, and names never meet C++', () => {
+test('arguments follow the order of params, not of the pattern, and no name collides with C++', () => {
   const made = kernel(
     'double',
     { int: i32, float: input(f32), while_: output(f32, 3), flag: bool, small: u8 },
@@ -163,7 +163,7 @@ test('arguments follow the order of params, not of the pattern, and names never 
   );
 });
 
-test('names that C++ cannot spell stay apart', () => {
+test('names that C++ cannot spell stay distinct', () => {
   const made = kernel(
     '$',
     { x$: output(i32), x_: output(i32) },
@@ -186,7 +186,7 @@ test('names that C++ cannot spell stay apart', () => {
   ).toBe('k3_20d_kernel');
 });
 
-test('storage narrower than 32 bits is read as i32 and truncated when written', () => {
+test('elements narrower than 32 bits load as i32, and a store truncates', () => {
   const made = kernel(
     'narrow',
     { a: inout(i8), b: inout(u8), c: inout(i16), d: inout(u16), e: inout(bool) },
@@ -224,7 +224,7 @@ test('at, set, rows, length and shape', () => {
   `);
 });
 
-test('places and shapes are taken apart', () => {
+test('thread indices and shapes can be destructured', () => {
   const made = kernel(
     'parts',
     { a: input(f32, 3), b: inout(i32) },
@@ -252,7 +252,7 @@ test('places and shapes are taken apart', () => {
   expect(bodyOf(made)).toBe(bodyOf(named));
 });
 
-test('a row keeps the index it was taken with', () => {
+test('a row keeps the index of its declaration', () => {
   const made = kernel(
     'rows',
     { a: inout(f32, 2) },
@@ -272,7 +272,7 @@ test('a row keeps the index it was taken with', () => {
   `);
 });
 
-test('a body is a function expression or a method too, and may take its parameters whole', () => {
+test('a body may be a function expression or a method, and its parameters need no destructuring', () => {
   const methods = {
     body(p: { y: { [i: number]: number } }, t: { readonly i: number }): void {
       p.y[t.i] = 1;
@@ -291,7 +291,7 @@ test('a body is a function expression or a method too, and may take its paramete
   expect(expression.source).toBe(plain.source);
 });
 
-test('lines of the text lead back to the lines of this file', () => {
+test('lines of the emitted source map to the lines of this file', () => {
   const made = kernel('mapped', { y: output(f32) }, ({ y }, { i }) => {
     y[i] = 1;
   });
@@ -310,7 +310,7 @@ function bodyOfText(text: string): string {
   return bodyOf(kernel('k', own, withText(text), { bounds: 'unchecked' }));
 }
 
-test('a let that is never assigned again is a const, and a number in it takes the type of what it meets', () => {
+test('a let that is never reassigned is a const, and a literal in it takes the type of the other operand', () => {
   const written = bodyOfText('({ d, x }, { i }) => { const tenth = 0.1; const v = x[i]; d[i] = d[i] * tenth + v; }');
   expect(bodyOfText('({ d, x }, { i }) => { let tenth = 0.1; let v = x[i]; d[i] = d[i] * tenth + v; }')).toBe(written);
   expect(bodyOfText('({ d, x }, { i }) => { let v = x[i]; d[i] = d[i] * 0.1 + v; }')).toBe(written);
@@ -319,7 +319,7 @@ test('a let that is never assigned again is a const, and a number in it takes th
   expect(bodyOfText('({ d }, { i }) => { let tenth = 0.1; if (i > 3) tenth = 0.2; d[i] = tenth; }')).toContain('float tenth_ = 0.1f;');
 });
 
-test('a choice of numbers under a name takes the type of what it meets; what it depends on is computed once', () => {
+test('a named choice between literals takes the type of the other operand; its condition is computed once', () => {
   const written = bodyOfText('({ d, x }, { i }) => { const v = x[i] > 1 ? 0.1 : -(0.2); d[i] *= v; }');
   expect(written).toMatchInlineSnapshot(`
     "const bool v_ = x_[mr_i] > 1.0f;
@@ -331,7 +331,7 @@ test('a choice of numbers under a name takes the type of what it meets; what it 
   `);
 });
 
-test('the arms of a choice convert each by itself, as in an if', () => {
+test('each arm of a choice converts separately, as in an if', () => {
   const merged = bodyOfText('({ d, x, n }, { i }) => { d[i] = n > 3 ? 0.1 : n > 2 ? x[i] : n; d[i] += n > 3 ? 0.1 : x[i]; }');
   expect(merged).toMatchInlineSnapshot(`
     "d_[mr_i] = (n_ > 3) ? 0.1 : ((n_ > 2) ? (double)x_[mr_i] : (double)n_);

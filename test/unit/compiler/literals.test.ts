@@ -8,7 +8,7 @@ import { bodyOf, complaint, withText } from './support.js';
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32) } as const;
 const open = { bounds: 'unchecked' } as const;
 
-test('a number takes the type of the other side', () => {
+test('a literal takes the type of the other side', () => {
   expect(
     bodyOf(
       kernel(
@@ -33,7 +33,7 @@ test('a number takes the type of the other side', () => {
   `);
 });
 
-test('numbers alone fold in double precision', () => {
+test('literals alone fold in double precision', () => {
   expect(
     bodyOf(
       kernel(
@@ -54,7 +54,7 @@ test('numbers alone fold in double precision', () => {
   `);
 });
 
-test('a const keeps a number without a type', () => {
+test('a const keeps a literal untyped', () => {
   expect(
     bodyOf(
       kernel(
@@ -79,7 +79,7 @@ test('a const keeps a number without a type', () => {
   `);
 });
 
-test('a let takes the type of the first typed value assigned to it, wherever that stands', () => {
+test('a let takes the type of the first typed value assigned to it, anywhere in the source', () => {
   expect(
     bodyOf(
       kernel(
@@ -155,7 +155,7 @@ test('a counter beside a u32 is a u32', () => {
   `);
 });
 
-test('a counter whose bits are taken stays an i32, as one in an index or a shift does', () => {
+test('a counter in a bit operation, an index or a shift stays an i32', () => {
   const made = kernel(
     'k',
     params,
@@ -189,7 +189,7 @@ test('a counter whose bits are taken stays an i32, as one in an index or a shift
   `);
 });
 
-test('a counter is what it meets first, and the other place is told', () => {
+test('a counter has the type that it is combined with first, and the error names that place', () => {
   const told = (text: string): string => complaint(() => kernel('k', { ...params, steps: u32, most: i32 }, withText(text), open));
   expect(told('({ u, most }) => { for (let k = 0; k < most; k++) u[k] = k; }')).toBe(
     "K204: 'k' is i32 where u32 is needed.\n  Write u32(k).",
@@ -201,7 +201,7 @@ test('a counter is what it meets first, and the other place is told', () => {
   expect(bodyOf(put)).toContain('for (unsigned k_ = 0u; k_ < 9u; k_ = k_ + 1u) {');
 });
 
-test('a choice between numbers takes the type that is asked of it', () => {
+test('a choice between literals takes the type that its context needs', () => {
   expect(
     bodyOf(
       kernel(
@@ -222,7 +222,7 @@ test('a choice between numbers takes the type that is asked of it', () => {
   `);
 });
 
-test('what is computed from an untyped let waits for its type', () => {
+test('a value computed from an untyped let stays untyped until that has a type', () => {
   expect(
     bodyOf(
       kernel(
@@ -261,7 +261,7 @@ test('what is computed from an untyped let waits for its type', () => {
   `);
 });
 
-test('two typed values that do not convert: both places are named', () => {
+test('for two typed values that do not convert, the error names both places', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ x, n }, { i }) => {
@@ -277,7 +277,7 @@ test('two typed values that do not convert: both places are named', () => {
   `);
 });
 
-test('numbers that do not fit are refused', () => {
+test('literals out of range are rejected', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ n }, { i }) => {
@@ -300,7 +300,7 @@ test('numbers that do not fit are refused', () => {
   `);
 });
 
-test('singles are written with the digits they need, and the special values without a header', () => {
+test('floats are emitted with the fewest digits, and special values without a header', () => {
   expect(
     bodyOf(
       kernel(

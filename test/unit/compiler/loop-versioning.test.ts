@@ -53,14 +53,14 @@ const closed = kernel(
   { functions: { square } },
 );
 
-describe('a second form', () => {
+describe('a second version', () => {
   test('without checks, of a loop over an array whose size the launch knows', () => {
     expect(rows.source).toContain('mr_is_within');
     expect(rows.source).toContain('static __device__ __noinline__ bool mr_checked_1(');
     expect(rows.source.match(/for \(int k_/g)).toHaveLength(4);
   });
 
-  test('with the width that the constants suggest, also unchecked', () => {
+  test('with the row width that constants suggest, also unchecked', () => {
     for (const { source } of [rows, uncheckedRows]) {
       expect(source).toMatch(/if \(x_n1 == 3\b/);
       expect(source).toContain('const int x_n1 = 3;');
@@ -68,12 +68,12 @@ describe('a second form', () => {
     expect(uncheckedRows.source).not.toContain('mr_range');
   });
 
-  test('in its place, where variables of the thread come in and out', () => {
+  test('inline, if per-thread variables enter and leave', () => {
     expect(crossing.source).toContain('mr_is_within');
     expect(crossing.source).not.toContain('mr_checked_1');
   });
 
-  test('not of what has no loop, nor of a loop over sizes in the text', () => {
+  test('not without a loop, nor for a loop over literal sizes', () => {
     const once = kernel('once', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => {
       y[i] = x[i]!;
     });
@@ -90,7 +90,7 @@ describe('a second form', () => {
     for (const { source } of [once, fixed, wild]) expect(source).not.toContain('struct mr_range');
   });
 
-  test('of rows that a variable indexes too, with the width they have', () => {
+  test('of rows that a variable also indexes, with their actual width', () => {
     const mixed = kernel('mixed', { x: input(u8, 2), y: output(i32) }, ({ x, y }, { i }) => {
       let sum = 0;
       for (let k = 0; k < x.shape[0]; k++) sum += x[k]![0]! + x[k]![i & 3]!;
@@ -100,7 +100,7 @@ describe('a second form', () => {
   });
 });
 
-test.skipIf(!hasNvcc)('nvcc takes them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
+test.skipIf(!hasNvcc)('nvcc compiles them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
   const kernels: readonly Kernel[] = [rows, uncheckedRows, crossing, closed];
   for (const { name, source } of kernels) {
     const text = join(directory, `${name}.cu`);

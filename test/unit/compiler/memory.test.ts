@@ -55,7 +55,7 @@ test('dynamic shared memory has the length that the launch gives it; all views b
   `);
 });
 
-test('local memory belongs to a block of the text, shared memory to the body', () => {
+test('local memory belongs to a block of the source, shared memory to the body', () => {
   const ir = irOf(params, ({ x, size }, { i, local }) => {
     for (let round = 0; round < size; round++) {
       const seen = local(f32, [2, 2]);
@@ -73,7 +73,7 @@ test('local memory belongs to a block of the text, shared memory to the body', (
   `);
 });
 
-test('a kernel whose let learns its type late declares its memory once', () => {
+test('a kernel that needs several passes declares its memory once', () => {
   const ir = irOf(params, ({ x }, { i, shared }) => {
     const tile = shared(f32, 8);
     let sum = 0;
@@ -112,7 +112,7 @@ test('element types come from the thread, from an import, or by name; minifiers 
     expect(irText(irOf(params, withText(text, 'gpu'))), text).toMatch(/^shared a #3: f32\[4\]\n[^]*a\[i\] = x\[i\]/);
 });
 
-test('the global index is made of the others', () => {
+test('the global index is computed from the others', () => {
   const ir = irOf(params, ({ n }, { globalIdx }) => {
     n[globalIdx.x] = globalIdx.z;
   });
@@ -166,7 +166,7 @@ test('atomics', () => {
   `);
 });
 
-test('print joins its values with spaces, and templates as they stand', () => {
+test('print joins its values with spaces, and templates without', () => {
   const ir = irOf({ x: inout(f32), flag: bool }, ({ x, flag }, { i, print }) => {
     print('x at', i, 'is', x[i]!, flag);
     print(`x[${i}] = ${x[i]!}%`, 1.5, true);
@@ -181,7 +181,7 @@ test('print joins its values with spaces, and templates as they stand', () => {
   `);
 });
 
-test('assert keeps its condition as it was written', () => {
+test('assert keeps the source of its condition', () => {
   const ir = irOf(params, ({ x, n }, { i, assert }) => {
     assert(x[i]! >= 0 && i < n.length);
   });
@@ -259,7 +259,7 @@ test('K209 and K212 what memory and atomics take', () => {
   expect(refused('({ x }, t) => { t.syncthreads(1); }')).toBe("K212: 'syncthreads' takes 0 arguments, not 1.");
 });
 
-test('statements are no values, and memory is no value', () => {
+test('statements and memory are not values', () => {
   expect(refused('({ x }, t) => { x[0] = t.syncthreads(); }')).toMatchInlineSnapshot(`
     "K301: 'syncthreads' is used as a value.
       Write it as a statement of its own."

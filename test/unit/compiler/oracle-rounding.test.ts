@@ -19,7 +19,7 @@ test.each<[number, number, number, number]>([
   expect(fused(a, b, c, F64)).toBe(expected);
 });
 
-test('it is rounded to the format', () => {
+test('the oracle rounds to the format', () => {
   expect(fused(1, 1, 2 ** -30, F32)).toBe(1);
   expect(fused(2 ** 127, 2, 0, F32)).toBe(INFINITE);
 });

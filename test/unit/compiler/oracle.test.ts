@@ -23,7 +23,7 @@ function isOther(outcome: Outcome | undefined, wanted: Outcome): boolean {
   });
 }
 
-describe('a mistake is noticed', () => {
+describe('the oracle detects a mistake', () => {
   test.each(Object.entries(MUTATIONS))('%s', { timeout: 60_000 }, (_name, change) => {
     const notices = Array.from({ length: PROGRAMS }, (_, at) => at).find((at) => {
       const { one, data, outcome } = program(at);
@@ -33,7 +33,7 @@ describe('a mistake is noticed', () => {
   });
 });
 
-test('what is not changed is noticed by none', () => {
+test('unchanged source passes every check', () => {
   for (let at = 0; at < 10; at++) {
     const { one, data, outcome } = program(at);
     expect(

@@ -54,7 +54,7 @@ test.each(TOOLS)('$name', async (tool) => {
   expect(found).toEqual({ ...places, ...Object.fromEntries(near.map((name) => [name, found[name]])) });
 });
 
-test('the frame shows the line as the user wrote it', async () => {
+test("the code frame shows the line of the user's file", async () => {
   const minified = TOOLS.find(({ name }) => name === 'esbuild, minified')!;
   for (const tool of [TOOLS[0]!, minified]) {
     const found = await through<Record<string, Found>>(tool, 'mistakes', 'places.mjs');
@@ -93,7 +93,7 @@ describe('without a map', () => {
     expect(complainAbout(text, pathToFileURL(path).href)).toBe(`  in kernel 'plain' at ${path}:3:12`);
   });
 
-  test('it is only near where the file has another, or there is none, or the map cannot be read', () => {
+  test('the position is only near if the file differs or is missing, or the map cannot be read', () => {
     const path = join(folder, 'other.js');
     writeFileSync(path, '\n\n\n\n');
     const unreadable = ['data:application/json;base64,AAAA', 'data:application/json,{', 'absent.map', 'http://[', 'data:'];
@@ -132,14 +132,14 @@ describe('the inspector', () => {
     }
   });
 
-  test('it is left as it was found', () => {
+  test('the inspector stays as it was', () => {
     mistake();
     // A session that is still open would stop here.
     new Function('debugger;')();
     expect(Object.getOwnPropertySymbols(globalThis).map(String)).not.toContain('Symbol(millrace.located function)');
   });
 
-  test('without one the place is that of the call', () => {
+  test('without the inspector, the position is that of the call', () => {
     const load = vi.spyOn(process, 'getBuiltinModule').mockImplementation(() => {
       throw new Error('This Node has no inspector.');
     });
@@ -150,7 +150,7 @@ describe('the inspector', () => {
     }
   });
 
-  test('it is there in worker threads too', async () => {
+  test('the inspector also works in worker threads', async () => {
     const code = `
       import { parentPort } from 'node:worker_threads';
       const { kernel } = await import(${JSON.stringify(new URL('../../../dist/compiler/definitions/kernel.js', import.meta.url).href)});

@@ -12,7 +12,7 @@ function refused(text: string): string {
   return complaint(() => kernel('k', params, withText(text)));
 }
 
-test('a generator is declared, and draws in the order of the text', () => {
+test('a generator is declared, and draws in source order', () => {
   const made = kernel(
     'draws',
     params,
@@ -58,7 +58,7 @@ test('a generator is declared, and draws in the order of the text', () => {
   expect(helpersOf(made)).toEqual(['mr_random_seed', 'mr_random_u32', 'mr_random_uniform', 'mr_random_normal']);
 });
 
-test('a generator in a loop begins anew in each round; two of them are apart', () => {
+test('a generator in a loop restarts in each iteration; two generators are independent', () => {
   const ir = irOf(params, ({ x }, { i, rng }) => {
     for (let n = 0; n < 4; n++) {
       const a = rng(7, n);
@@ -79,7 +79,7 @@ test('a generator in a loop begins anew in each round; two of them are apart', (
   `);
 });
 
-test('a variable that counts down stays signed when it is cast', () => {
+test('a variable that counts down stays signed after a cast', () => {
   const ir = irOf(params, ({ x, u }, { rng, u32: whole }) => {
     for (let n = 3; n >= 0; n--) {
       const r = rng(1, n);
@@ -98,7 +98,7 @@ test('a variable that counts down stays signed when it is cast', () => {
   `);
 });
 
-test('what generators are not', () => {
+test('a generator is not a value', () => {
   expect(refused('({ x }, { rng }) => { x[0] = rng(1, 2).uniform(); }')).toMatchInlineSnapshot(`
     "K402: 'rng' is used outside of a declaration.
       Declare a name for it: const random = rng(seed, i);"

@@ -73,7 +73,7 @@ test("variables stay in their region, are written anew, cross, or are the block'
   `);
 });
 
-test('branches and loops around a barrier are decided once; whoever returns is passed over', () => {
+test('branches and loops around a barrier are decided once; later regions skip threads that returned', () => {
   const made = kernel(
     'control',
     { y: inout(i32), n: i32 },
@@ -166,7 +166,7 @@ test('branches and loops around a barrier are decided once; whoever returns is p
   `);
 });
 
-test('a checked region has a loop without checks beside it, for blocks whose ranges are within', () => {
+test('a checked region also has a loop without checks, for blocks whose ranges are in bounds', () => {
   const made = kernel('tree', { x: input(f32), y: output(f32) }, ({ x, y }, { i, shared, syncthreads, threadIdx, blockDim, blockIdx }) => {
     const s = shared(f32, 256);
     s[threadIdx.x] = x[i]!;
@@ -300,7 +300,7 @@ test('dynamic shared memory is sized by the launch; local memory crosses as a wh
   `);
 });
 
-test('print is one call, words and values in order; assert reports and leaves', () => {
+test('print is one call, strings and values in order; assert reports and returns', () => {
   const made = kernel(
     'told',
     { y: inout(f32), n: i32 },
@@ -322,7 +322,7 @@ test('print is one call, words and values in order; assert reports and leaves', 
   expect(made.build.isChecked).toBe(true);
 });
 
-test('a kernel without barriers is one region, with memory of its threads or of its block', () => {
+test('a kernel without barriers is one region, with local or shared memory', () => {
   const made = kernel('threads', { y: output(i32) }, ({ y }, { i, shared, local, atomicAdd }) => {
     const s = shared(i32, [2, 3]);
     const l = local(i32, 4);
@@ -366,7 +366,7 @@ test('a kernel without barriers is one region, with memory of its threads or of 
   `);
 });
 
-test('numbers of 8 and 16 bits have a range whatever is in memory, those of 32 none', () => {
+test('loads of 8 and 16 bits have a range, those of 32 bits none', () => {
   const counting = (type: typeof u8 | typeof i16 | typeof i32) =>
     kernel('counting', { data: input(type), bins: inout(u32) }, ({ data, bins }, { i, atomicAdd }) => {
       atomicAdd(bins, data[i]! + 5, 1);

@@ -29,7 +29,7 @@ const isTogether = (source: string): boolean => source.includes('mr_blocks mr_ru
 const bytesOf = (source: string): number => Number(/#define MR_NARROW_LANES (\d)/.exec(source)?.[1] ?? 4);
 
 describe('blocks run together', () => {
-  test('where threads ask for their place on the grid alone', () => {
+  test('if threads use only their global index', () => {
     expect(isTogether(simdTextOf(({ a, o }, { i }) => void (o[i] = a[i]! > 3 ? 1 : 0)))).toBe(true);
     expect(isTogether(simdTextOf(({ q }, { i, blockDim, gridDim }) => void (q[i] = blockDim.x * gridDim.x)))).toBe(true);
   });
@@ -60,7 +60,7 @@ describe('blocks run together', () => {
     expect(isTogether(simdTextOf(body))).toBe(false);
   });
 
-  test('nor where nobody can say before whether a thread leaves an array', () => {
+  test('not if ranges cannot tell whether a thread leaves an array', () => {
     const body: Body = ({ e, q }, { i }) => void (q[e[i]!] = i);
     expect(isTogether(simdTextOf(body))).toBe(true);
     expect(isTogether(simdTextOf(body, 'checked'))).toBe(false);
@@ -68,7 +68,7 @@ describe('blocks run together', () => {
   });
 });
 
-test('not where neighbours look at different rows, which a block shares', () => {
+test('blocks are not fused if neighbours read different rows', () => {
   const made = (body: Parameters<typeof kernel<typeof PICTURES>>[2]): string =>
     writtenOf(kernel('rows', PICTURES, body, { bounds: 'unchecked' }), 'always').lanes!;
   expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j + 1]!)))).toBe(true);
@@ -78,7 +78,7 @@ test('not where neighbours look at different rows, which a block shares', () => 
   expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j * s.shape[0]]!)))).toBe(false);
 });
 
-test('straight kernels have lanes where these are narrow, or rows of a block short', () => {
+test('straight-line kernels have a SIMD form if their elements are narrow or the rows of a block are short', () => {
   const auto = (made: object): boolean => writtenOf(made, 'auto').lanes !== undefined;
   expect(auto(kernel('floats', { f: inout(f32) }, ({ f }, { i }) => void (f[i] = f[i]! * 2)))).toBe(false);
   expect(auto(kernel('bytes', { a: inout(u8) }, ({ a }, { i }) => void (a[i] = a[i]! * 2)))).toBe(true);
@@ -120,25 +120,25 @@ describe('lanes', () => {
     expect(bytesOf(simdTextOf(body))).toBe(bytes);
   });
 
-  test('of four for helpers, which are written for four', () => {
+  test('have four bytes with helpers, which are emitted for four', () => {
     const made = kernel('helped', { a: input(u8), o: output(u8) }, ({ a, o }, { i, half }) => void (o[i] = half(a[i]!)), {
       functions: { half: func([i32], i32, (v) => v >> 1) },
     }) as unknown as Kernel;
     expect(bytesOf(writtenOf(made, 'always').lanes!)).toBe(4);
   });
 
-  test('are as wide as ever in blocks that run one by one', () => {
+  test('keep their width in blocks that run one by one', () => {
     expect(bytesOf(simdTextOf(({ a, o }, { threadIdx }) => void (o[threadIdx.x] = a[threadIdx.x]! > 3 ? 1 : 0)))).toBe(4);
   });
 
-  test('stop sums that are compared, and compare an index without lanes', () => {
+  test('saturate compared sums, and compare an index as a scalar', () => {
     const source = simdTextOf(({ a, o }, { i }) => void (o[i] = 3 === a[i]! + a[i]! || 7 < i ? 1 : 0));
     expect(source).toMatch(/mr_eq\(mr_i32_of\(3\), mr_sum_to_most\(\w+, \w+\)\)/);
     expect(source).toContain('mr_next_gt(mr_i, 7)');
     expect(source).not.toContain('mr_ramp');
   });
 
-  test('wrap as numbers without a sign do, and look at others as far as they need', () => {
+  test('wrap like unsigned numbers, and clamp uniform values', () => {
     const source = simdTextOf(({ a, b, o, n }, { i }) => void (o[i] = b[i]! < n ? a[i]! * 999 : 1));
     expect(source).toMatch(/= \(mr_i32\)\(\(mr_u32\)\w+ \* \(mr_u32\)mr_i32_of\(999\)\);/);
     expect(source).toContain('mr_i32_of(mr_bounded(n_, -129, 128))');

@@ -92,12 +92,12 @@ test('conditions and effects joined by operators', () => {
   expect(joined).toBe(apart);
 });
 
-test('powers that a tool took out of the text', () => {
+test('powers that a tool rewrote', () => {
   const taken = compiled('({ values, result }, { i }) => { result[i] = __pow(values[i], 2) + (+values[i]); }', '__pow');
   expect(taken).toBe(compiled('({ values, result }, { i }) => { result[i] = values[i] ** 2 + values[i]; }'));
 });
 
-test('an else that held only counters is gone', () => {
+test('an else with only coverage counters disappears', () => {
   const counted = compiled(
     '({ result }, { i }) => { if (i > 2) { cov_x().b[0][0]++; result[i] = 1; } else { cov_x().b[0][1]++; } }',
     'cov_x',
@@ -105,7 +105,7 @@ test('an else that held only counters is gone', () => {
   expect(counted).toBe(compiled('({ result }, { i }) => { if (i > 2) { result[i] = 1; } }'));
 });
 
-test('a free name in a minified text is not trusted', () => {
+test('a free name in minified source is rejected', () => {
   const text = '({ values: t, result: n }, { i: e }) => { n[e] = clamp(t[e], 0, 1); }';
   expect(complaint(() => compiled(text, 'clamp'))).toMatchInlineSnapshot(`
     "K103: The function is minified, so the free name 'clamp' may stand for another name.
@@ -113,7 +113,7 @@ test('a free name in a minified text is not trusted', () => {
   `);
 });
 
-test('a free name as short as a minifier gives is not trusted, whatever else the text shows', () => {
+test("a free name as short as a minifier's is rejected", () => {
   const short = (text: string, free: string): string =>
     complaint(() => kernel('k', { x: inout(f32) }, withText(text, free), { constants: { g: 3, go: 4, goo: 5 } }));
   const refusal = /^K103: The (?:function is minified, so the )?free name '(?:g|go|goo)' may stand for another name/;
@@ -124,7 +124,7 @@ test('a free name as short as a minifier gives is not trusted, whatever else the
   expect(taken.source).toContain('x_[mr_i] = 3.0f;');
 });
 
-test('names as somebody wrote them are evidence: free ones are trusted there, however short', () => {
+test('long local names show that the source is not minified, so short free names are accepted', () => {
   const made = (text: string, ...free: string[]): string =>
     kernel('k', { x: inout(f32), rows: i32 }, withText(text, ...free), { constants: { N: 3, go: 4 } }).source;
   expect(made('({ x, rows }, { i, local }) => { const seen = local(u8, N); seen[0] = rows; x[i] = seen[0]; }', 'u8', 'N')).toContain(
@@ -135,7 +135,7 @@ test('names as somebody wrote them are evidence: free ones are trusted there, ho
   expect(made('(p, t) => { for (let row = 0; row < N; row++) p.x[row] = go; }', 'N', 'go')).toContain('x_[row_] = 4.0f;');
 });
 
-test('free names of our own are found, those of the launch index are not', () => {
+test('free names of the kernel language are found, those of the launch indices are not', () => {
   expect(compiled('({ values, result }, { i }) => { result[i] = clamp(values[i], 0, 1); }', 'clamp')).toContain('mr_clamp_f32');
   expect(complaint(() => compiled('({ result }) => { result[0] = i; }', 'i'))).toMatch(/^K101: 'i' is not known/);
   expect(complaint(() => compiled('({ result }) => { result[0] = settings.i; }', 'settings'))).toMatch(/^K101: 'settings/);

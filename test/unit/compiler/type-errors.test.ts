@@ -77,7 +77,7 @@ test('K204 i32 and u32 do not mix', () => {
   `);
 });
 
-test('K205 a quotient of integers', () => {
+test('K205 division of integers', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ n }, { i }) => {
@@ -106,7 +106,7 @@ test('K205 a quotient of integers', () => {
   ).toMatch(/^K205/);
 });
 
-test('K206, K207 what would lose something', () => {
+test('K206, K207 conversions that would lose a fraction or precision', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ x, n }, { i }) => {
@@ -146,7 +146,7 @@ test('K206, K207 what would lose something', () => {
   ).toMatchInlineSnapshot(`"K206: 'idiv' divides integers, and '.5' is a fraction."`);
 });
 
-test('K208 a value that is not there yet', () => {
+test('K208 a variable that is read before it has a value', () => {
   expect(
     complaint(() =>
       kernel('k', params, ({ x }, { i }) => {
@@ -159,7 +159,7 @@ test('K208 a value that is not there yet', () => {
   ).toMatchInlineSnapshot(`"K208: 'v' is read before a value was assigned to it."`);
 });
 
-test('K209 atomics on types that have none', () => {
+test('K209 atomics on unsupported types', () => {
   expect(
     complaint(() =>
       kernel('k', { b: inout(u8) }, ({ b }, { i, atomicAdd }) => {
@@ -220,7 +220,7 @@ test('K210 arrays used with the wrong number of dimensions', () => {
   ).toMatchInlineSnapshot(`"K212: 'a.at' takes 2 arguments, not 1."`);
 });
 
-test('K211 inputs are only read', () => {
+test('K211 a kernel cannot write inputs', () => {
   expect(refused(withText('({ a }) => { a[0][0] = 1; }'))).toMatchInlineSnapshot(`
     "K211: 'a' is an input, which a kernel only reads.
       Declare it as output(...) or inout(...)."

@@ -8,7 +8,7 @@ import * as fixtures from './fixtures/kernels.js';
 
 const SAMPLE = 16;
 
-test.skipIf(!hasNvcc)('nvcc takes random kernels (skipped where there is no nvcc)', { timeout: 300_000 }, () => {
+test.skipIf(!hasNvcc)('nvcc compiles random kernels (skipped where there is no nvcc)', { timeout: 300_000 }, () => {
   const source = cases(101);
   // With every construct that goes through the build tools. One is refused: it names what is outside.
   const constructs = Object.entries<Definition>(fixtures)

@@ -40,7 +40,7 @@ describe('values', () => {
     ).toEqual(['a', 'b', 'd', 'e']);
   });
 
-  test('are loaded from what the kernel writes, from what it does not, from shared and from local memory', () => {
+  test('are loaded from arrays that the kernel writes or only reads, from shared and from local memory', () => {
     expect(
       varying(({ x, y }, { shared, local, blockIdx, threadIdx }) => {
         const s = shared(i32, 4);
@@ -58,7 +58,7 @@ describe('values', () => {
     ).toEqual(['b', 'c', 'd', 'e']);
   });
 
-  test('are what an atomic found', () => {
+  test('are results of atomics', () => {
     expect(
       varying(({ y }, { atomicAdd }) => {
         const a = atomicAdd(y, 0, 1);
@@ -82,7 +82,7 @@ describe('values', () => {
 });
 
 describe('variables', () => {
-  test('assigned below a condition that differs, deeper than they are declared', () => {
+  test('assigned in a divergent branch, deeper than their declaration', () => {
     expect(
       varying(({ n, y }, { threadIdx }) => {
         let a = n;
@@ -99,7 +99,7 @@ describe('variables', () => {
     ).toEqual(['a']);
   });
 
-  test('assigned in a loop that threads leave at different times, by its condition or by a break', () => {
+  test('assigned in a loop that threads leave at different iterations, by its condition or by a break', () => {
     expect(
       varying(({ n, y }, { threadIdx }) => {
         let a = 0;
@@ -131,7 +131,7 @@ describe('variables', () => {
     ).toEqual(['a']);
   });
 
-  test('by way of others, also backwards through a loop', () => {
+  test('computed from other varying variables, also through a loop', () => {
     expect(
       varying(({ n, y }, { threadIdx }) => {
         let a = n;
@@ -145,7 +145,7 @@ describe('variables', () => {
     ).toEqual(['a', 'b']);
   });
 
-  test('threads that returned part nobody', () => {
+  test('threads that returned cause no divergence', () => {
     expect(
       varying(({ n, x, y }, { i }) => {
         let a = 0;
@@ -160,7 +160,7 @@ describe('variables', () => {
 });
 
 describe('barriers', () => {
-  test('where all threads come: at the top, in branches and loops of every form that are the same for all', () => {
+  test('that all threads reach: at the top, and in uniform branches and loops of every form', () => {
     expect(
       broken(({ n, x }, { syncthreads, blockIdx, i }) => {
         syncthreads();
@@ -186,7 +186,7 @@ describe('barriers', () => {
     ).toEqual([]);
   });
 
-  test('below a condition, in a loop, after a break or a continue that differ', () => {
+  test('in divergent branches and loops, and after a divergent break or continue', () => {
     expect(
       broken(({ n, y }, { syncthreads, threadIdx }) => {
         if (threadIdx.x < 3) syncthreads();
@@ -205,7 +205,7 @@ describe('barriers', () => {
     ).toEqual(['branch: threadIdx.x', "loop: 'y', which the kernel writes", 'break: threadIdx.y', 'continue: threadIdx.z']);
   });
 
-  test('a thread that returns from a loop which differs leaves the loop uneven all the same', () => {
+  test('a return in a divergent loop leaves the loop divergent', () => {
     expect(
       broken(({ n }, { syncthreads, i }) => {
         for (let k = i; k < n; k++) {
@@ -246,7 +246,7 @@ describe('barriers', () => {
     `);
   });
 
-  test('of the whole grid are held to what is the same for all its blocks', () => {
+  test('of the whole grid must be uniform across its blocks', () => {
     const branch = (): unknown =>
       kernel('wide', params, ({ y }, { i, blockIdx, gridSync, syncthreads }) => {
         const block = blockIdx.x;
@@ -290,7 +290,7 @@ describe('barriers', () => {
     `);
   });
 
-  test('of the whole grid need a little of the memory of a block', () => {
+  test("of the whole grid need some of the block's shared memory", () => {
     const made = (size: number) =>
       kernel(
         'wide',
@@ -310,7 +310,7 @@ describe('barriers', () => {
     expect(made(48 * 256 - 4).build.syncsGrid).toBe(true);
   });
 
-  test('of the whole grid stand where all blocks come: behind arguments, sizes, and blocks that have returned', () => {
+  test('of the whole grid are allowed where all blocks come: after conditions on arguments and sizes, and after blocks returned', () => {
     const fine = kernel('wide', { x: input(i32), y: inout(i32), turns: i32 }, ({ x, y, turns }, { i, blockIdx, gridDim, gridSync }) => {
       if (blockIdx.x === 3 || y[i] === 9) return;
       for (let turn = 0; turn < turns + x[0]!; turn++) {

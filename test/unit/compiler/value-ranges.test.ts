@@ -36,7 +36,7 @@ function rangesOf(body: string): unknown[] {
 const ofInt = (expr: string): unknown => rangesOf(`o[i] = ${expr};`)[0];
 const ofUnsigned = (expr: string): unknown => rangesOf(`p[i] = ${expr};`)[0];
 
-test('what memory and arguments hold', () => {
+test('loads and arguments have the range of their type', () => {
   expect(ofInt('a[i]')).toEqual([0, 255]);
   expect(ofInt('b[i]')).toEqual([-128, 127]);
   expect(ofInt('c[i]')).toEqual([0, 65_535]);
@@ -84,7 +84,7 @@ test.each([
   expect(ofInt(expr)).toEqual([low, high]);
 });
 
-test('what may wrap is any number', () => {
+test('a value that may wrap has the full range', () => {
   expect(ofInt('n + 1')).toEqual(I32);
   expect(ofInt('i * 2')).toEqual(I32);
   expect(ofInt('i << 1')).toEqual(I32);
@@ -102,7 +102,7 @@ test('what may wrap is any number', () => {
   expect(ofInt(`a[i] + ${2 ** 31 - 255}`)).toEqual(I32);
 });
 
-test('a variable is all that is assigned to it', () => {
+test("a variable's range covers every assigned value", () => {
   expect(rangesOf('let v = a[i]; if (i > 3) v = b[i]; o[i] = v;')).toEqual([[-128, 255]]);
   expect(rangesOf('const v = a[i] + 1; const w = v * 2; o[i] = v; o[i] = w;')).toEqual([
     [1, 256],
@@ -114,20 +114,20 @@ test('a variable is all that is assigned to it', () => {
   ]);
 });
 
-test('one that grows in a loop is any number, one that does not is not', () => {
+test('only a variable that grows in a loop has the full range', () => {
   expect(rangesOf('let v = i32(0); for (let k = 0; k < n; k++) v += a[k]; o[i] = v;')).toEqual([I32]);
   expect(rangesOf('let v = i32(0); for (let k = 0; k < n; k++) v = (v + a[k]) & 1023; o[i] = v;')).toEqual([[0, 1023]]);
   expect(rangesOf('let v = i32(5); for (let k = 0; k < n; k++) v = max(v, a[k]); o[i] = v;')).toEqual([[5, 255]]);
 });
 
-test('an arrow has what it is given', () => {
+test("an arrow's parameter has the argument's range", () => {
   expect(rangesOf('const twice = (x) => x + x; o[i] = twice(a[i]); o[i] = twice(b[i]);')).toEqual([
     [0, 510],
     [-256, 254],
   ]);
 });
 
-test('what is no integer of 32 bits has none', () => {
+test('only 32-bit integers have a range', () => {
   const ir = irOfText('({ f, o }, { i }) => { o[i] = i32(f[i] * 2); }', PARAMS, {}, {});
   const [stmt] = ir.body;
   const cast = expressionsOf(stmt!).at(-1)!;

@@ -166,7 +166,7 @@ test('an assignment computes all components before it writes the first', () => {
   `);
 });
 
-test('a row is read whole before any of it is written', () => {
+test('a whole row is read before any of it is written', () => {
   const ir = irOf(params, ({ p }, { i, vec2f }) => {
     p.set(i, vec2f(p[i]![1]!, p[i]![0]!));
   });
@@ -178,7 +178,7 @@ test('a row is read whole before any of it is written', () => {
   `);
 });
 
-test('a choice evaluates one arm, and what the arm stands on in it', () => {
+test('a choice evaluates one arm and its bindings', () => {
   const ir = irOf(params, ({ p }, { i, vec2f, normalize }) => {
     const a = vec2f(p[i]!);
     const b = p[i]![0]! > 1 ? normalize(a) : a;
@@ -203,7 +203,7 @@ test('a choice evaluates one arm, and what the arm stands on in it', () => {
   expect(irText(fixed)).toBe('p[0, 0] = 2:f32\np[0, 1] = 2:f32');
 });
 
-test('many choices in a row do not make the text grow beyond their number', () => {
+test('the emitted source grows linearly with the number of choices', () => {
   const chain = Array.from({ length: 40 }, (_unused, n) => `i === ${n} ? normalize(vec3f(p[${n}])) : `).join('');
   const made = kernel('k', params, withText(`({ p }, { i, vec3f, normalize }) => { p.set(i, ${chain}vec3f(1)); }`));
   expect(made.source.length).toBeLessThan(400_000);
@@ -259,7 +259,7 @@ test('an atomic among the components runs once, even where its component is not 
   `);
 });
 
-test('loads stay before the atomics and random numbers that stand behind them', () => {
+test('loads stay before the atomics and random draws that follow them', () => {
   const ir = irOf(params, ({ n, p }, { i, vec2i, vec2f, add, scale, max, atomicAdd, rng, print }) => {
     const r = rng(1, i);
     const a = vec2i(n[0]!, atomicAdd(n, 0, 1));

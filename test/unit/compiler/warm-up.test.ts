@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { isWarm } from '../../../src/compiler/definitions/kernel.js';
 import { warmUp } from '../../../src/compiler/definitions/warm-up.js';
 
-test('is read once, a turn of the loop later, and is a right one', async () => {
+test('the warm-up kernel compiles once, one event loop turn later, and is valid', async () => {
   const first = warmUp();
   expect(isWarm()).toBe(false);
   await first;

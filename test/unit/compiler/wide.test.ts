@@ -45,7 +45,7 @@ test('arithmetic, shifts and comparisons', () => {
   for (const helper of ['mr_div_i64', 'mr_rem_i64']) expect(made.source).toContain(`__forceinline__ long long ${helper}(`);
 });
 
-test('a bigint of the text takes the type of what it meets', () => {
+test('a bigint literal takes the type of the other operand', () => {
   const made = kernel(
     'literals',
     params,
@@ -103,7 +103,7 @@ test('casts', () => {
   for (const helper of ['mr_f32_to_i64(float', 'mr_f64_to_u64(double']) expect(made.source).toContain(helper);
 });
 
-test('helpers, memory, atomics and print know them', () => {
+test('helpers, memory, atomics and print support 64-bit integers', () => {
   const mixed = func([u64], u64, (v) => (v ^ (v >> 30n)) * 0xbf58_476d_1ce4_e5b9n);
   const made = kernel(
     'uses',
@@ -132,7 +132,7 @@ test('helpers, memory, atomics and print know them', () => {
   `);
 });
 
-test('f16 loads as f32, and rounds where it is stored', () => {
+test('f16 loads as f32, and a store rounds', () => {
   const made = kernel(
     'halves',
     { h: inout(f16), from: input(f16, 2), x: output(f32), factor: f16 },
@@ -156,7 +156,7 @@ test('f16 loads as f32, and rounds where it is stored', () => {
   expect(complaint(() => kernel('k', { h: inout(f16), d: f64 }, withText('({ h, d }) => { h[0] = d; }')))).toMatch(/^K207/);
 });
 
-test('what meets its own kind only', () => {
+test('64-bit integers combine only with each other', () => {
   const complaints: Record<string, string> = {};
   for (const [name, line] of Object.entries({
     mixed: 'a[0] = a[0] + b[0];',

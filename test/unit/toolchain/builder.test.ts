@@ -73,7 +73,7 @@ function script(name: string, body: string): string {
   return path;
 }
 
-test('a build is remembered by the next builder', async () => {
+test('the next builder finds a cached build', async () => {
   const first = await cpu().build(specOf(SAXPY, 'saxpy'));
   expect(first).toMatchObject({ fromCache: false, compiler: expect.stringMatching(/^(?:g\+\+|clang\+\+) \d/) });
   const second = await cpu().build(specOf(SAXPY, 'saxpy', { name: 'another name', mapping: { file: 'other.ts', lines: [9] } }));
@@ -93,7 +93,7 @@ test('the directory and its files are for this user alone', async () => {
   expect(files.map((file) => statSync(join(directory, file)).mode & 0o777)).toEqual(files.map(() => 0o700));
 });
 
-test('source, entry, options and fmad each make another image', async () => {
+test('source, entry, options and fmad each change the image', async () => {
   const builder = cpu();
   const two = `${SAXPY}\nextern "C" __global__ void other() {}`;
   const specs = [
@@ -119,7 +119,7 @@ test('what a text is remembered by may be said: then the text does not count', a
   expect(Buffer.from(renamed.image)).toEqual(Buffer.from(first.image));
 });
 
-test('a damaged file is built again', async () => {
+test('a damaged file is rebuilt', async () => {
   const damages: readonly ((path: string) => void)[] = [
     (path) => truncateSync(path, statSync(path).size / 2),
     (path) => truncateSync(path, 0),
@@ -139,7 +139,7 @@ test('a damaged file is built again', async () => {
   }
 });
 
-test('an image of one compiler is not taken for that of another in its place', async () => {
+test('an image of one compiler is not reused for another at the same path', async () => {
   const version = (number: number): string =>
     script('changing-cxx', `[ "$1" = --version ] && echo "g++ (Some) ${number}.0.0" && exit\nexec g++ "$@"`);
   for (const number of [1, 2]) {
@@ -155,7 +155,7 @@ test('an image of one compiler is not taken for that of another in its place', a
   }
 });
 
-test('two builds of one text at once are one', async () => {
+test('two concurrent builds of one source share one compilation', async () => {
   const log = join(scratch, 'calls');
   const cxx = script('counting-cxx', `[ "$1" = --version ] || echo call >> ${log}\nexec g++ "$@"`);
   const builder = cpu({ MILLRACE_CXX: cxx });
@@ -164,7 +164,7 @@ test('two builds of one text at once are one', async () => {
   expect(readFileSync(log, 'utf8')).toBe('call\n');
 });
 
-test('processes that build the same text at the same time all get a whole image', async () => {
+test('processes that build the same source concurrently all get a complete image', async () => {
   // Each writes the file the others want: what matters is that no one ever reads half of it.
   const worker = fileURLToPath(new URL('./add-to-cache.mjs', import.meta.url));
   const run = promisify(execFile);
@@ -246,7 +246,7 @@ test("a syntax error points to the user's line", async () => {
   expect(error.log).toContain('kernel.cu:3:10');
 });
 
-test('what the builder writes into the text moves neither lines nor columns', async () => {
+test('insertions of the builder move neither lines nor columns in messages', async () => {
   const source = 'extern "C" __global__ void k(void) { foo; }\nextern "C" __global__ void l(int n) {\t\tbar; }';
   const error = await rejection(cpu().build(specOf(source, 'k')), CompileError);
   const where = ['foo', 'bar'].map((name, i) => ({ line: i + 1, column: source.split('\n')[i]!.indexOf(name) + 1 }));
@@ -288,7 +288,7 @@ extern "C" __global__ void k(int* y) {
   works((await cpu().build(specOf(`#define UNUSED() __syncthreads()\n${SAXPY}`, 'saxpy'))).image);
 });
 
-test('what cannot be had is refused in its line, behind a macro too', async () => {
+test('an unsupported feature is rejected at its line, also behind a macro', async () => {
   const source = '#define HALF __ ## half\nextern "C" __global__ void k(int* y) {\n  y[0] = 1;\n  HALF h;\n}';
   const error = await rejection(cpu().build(specOf(source, 'k')), CompileError);
   expect(error.diagnostics).toMatchObject([{ code: 'K703', line: 4 }]);
@@ -308,7 +308,7 @@ __device__ int second(S s) { return first(s.v) + s.w; }`;
   ]);
 });
 
-test('a compiler that does not end is stopped with all it started', async () => {
+test('a compiler that does not end is killed with its child processes', async () => {
   const marker = join(scratch, 'survived');
   const path = script('endless', `(sleep 2; echo > ${marker}) & wait`);
   const run = await runCompiler(path, [], { timeoutMs: 100 });
@@ -319,7 +319,7 @@ test('a compiler that does not end is stopped with all it started', async () => 
 
 const H100: BuildTarget & { backend: 'cuda' } = { backend: 'cuda', computeCapability: [9, 0] };
 
-test('NVRTC gets the text as it is, and the options of the device', async () => {
+test('NVRTC receives the source unchanged, and the options of the device', async () => {
   const calls: { source: string; name: string; options: readonly string[] }[] = [];
   const nvrtc: Nvrtc = {
     version: [13, 0],
@@ -368,7 +368,7 @@ test("NVRTC's objections are mapped, barriers are not refused", async () => {
   expect(error.message).toContain('does not compile with NVRTC 12.4: expected a ";".');
 });
 
-test('nvcc makes what a stand-in driver can load', async () => {
+test('nvcc builds an image that the fake driver can load', async () => {
   const nvcc = `${process.execPath} ${fileURLToPath(new URL('../../native/fake_cuda/nvcc.mjs', import.meta.url))}`;
   const builder = new KernelBuilder(H100, { ...process.env, MILLRACE_CACHE_DIR: directory, MILLRACE_NVCC: nvcc });
   const two = `${SAXPY}\nextern "C" __global__ void second(int* y) { y[0] = 2; }`;

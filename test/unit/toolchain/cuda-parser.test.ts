@@ -22,7 +22,7 @@ function caught(run: () => void): CompileError {
 
 const refusal = (source: string): CompileError => caught(() => refuseOnCpu(specOf(source, 'k'), tokenize(source)));
 
-test('comments, strings and directives are no tokens', () => {
+test('comments, strings and directives yield no tokens', () => {
   const { tokens, directives } = tokenize('a /* b\n c */ "d // e" // f\n#define g h \\\n i\n  j R"x(k)" )x" 1.5e-3f l\'m');
   expect(tokens.filter(({ kind }) => kind === 'name').map(({ text, line, column }) => [text, line, column])).toEqual([
     ['a', 1, 1],
@@ -42,7 +42,7 @@ test('line markers set the line', () => {
   ]);
 });
 
-test('kernels are found, templates and comments are none', () => {
+test('kernels are found, but not in templates and comments', () => {
   const names = kernelNames(`
     // extern "C" __global__ void commented(int x);
     extern "C" { static int helper(int a); namespace inner { __global__ void inBlock(Pair<int, float> p, const float* __restrict__ x) {} } }
@@ -55,7 +55,7 @@ test('kernels are found, templates and comments are none', () => {
 
 const rewritten = (source: string): string => rewriteForCpu(source).text;
 
-test('indices become parameters, unless the body has scopes that would not see them', () => {
+test('indices become parameters, unless the body has scopes that cannot see them', () => {
   const indices = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
   expect(rewritten('\n__global__ void a(int n) { }')).toBe(`\n__global__ void a(${indices}, int n) { }`);
   expect(rewritten('__global__ void a(void);\n__global__ void a() { }')).toBe(
@@ -67,7 +67,7 @@ test('indices become parameters, unless the body has scopes that would not see t
   }
 });
 
-test('the bounds of a kernel are told before it, once, on its line', () => {
+test('the launch bounds of a kernel are exported before it, once, on its line', () => {
   const text = `extern "C" {\nstatic const int W = 8;\n__global__ void __launch_bounds__(max(W, 4), 2)\nk(int n); }
 extern "C" __global__ __launch_bounds__(W) void k(int n) { }`;
   const [, , declared, , defined] = rewritten(text).split('\n');
@@ -140,7 +140,7 @@ test.each([
   expect(error.message).toContain(what);
 });
 
-test('columns are found again behind what was written in', () => {
+test('columns behind insertions map back', () => {
   const source = 'int a;\n__global__ void k(int* y) { foo; __syncthreads(); bar; }\n  baz;';
   const { tokens } = tokenize(source);
   const { text, restore } = rewriteForCpu(source, tokens, coroutineEdits(specOf(source, 'k'), tokens));
@@ -174,14 +174,14 @@ test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp1
   },
 );
 
-test('what only looks like it passes', () => {
+test('code that only looks unsupported compiles', () => {
   const source =
     'int half = n / 2; // cub::\nint thrust = 1 << (2 << 3); const char* s = "__half __syncthreads"; float my__half; float any; int __syncthreadsx;';
   expect(() => refuseOnCpu(specOf(source, 'k'), tokenize(source))).not.toThrow();
   expect(hasWaits(tokenize(source).tokens)).toBe(false);
 });
 
-test('dynamic shared arrays keep the lines of the text', () => {
+test('dynamic shared arrays keep the lines of the source', () => {
   expect(rewritten('int a;\nvoid f() {\n  extern __shared__\n    unsigned char s[]; s[0] = 1; }')).toBe(
     'int a;\nvoid f() {\n  unsigned char* const s = reinterpret_cast<unsigned char*>(mr_dynamic_shared);\n s[0] = 1; }',
   );
@@ -207,7 +207,7 @@ test('messages of g++, nvcc and the linker', () => {
   ]);
 });
 
-test('a comment and a directive go on after a backslash that blanks follow', () => {
+test('a comment and a directive continue after a backslash with trailing spaces', () => {
   const texts = (source: string): string[] => tokenize(source).tokens.map(({ text }) => text);
   expect(texts('a // one \\ \t\nasm("")\nb')).toEqual(['a', 'b']);
   expect(texts('a // one \\ two\nb')).toEqual(['a', 'b']);

@@ -218,7 +218,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-test('nvcc takes the same text', (context) => {
+test('nvcc compiles the same source', (context) => {
   if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
   const file = join(scratch, 'functions.cu');
   writeFileSync(file, SOURCE);

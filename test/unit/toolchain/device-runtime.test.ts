@@ -24,7 +24,7 @@ const H100: BuildTarget & { backend: 'cuda' } = { backend: 'cuda', computeCapabi
 
 const LAUNCHING = '__global__ void b() {}\nextern "C" __global__ void a() { b<<<1, 1>>>(); }';
 
-test('a text that launches is relocatable code, linked with the device runtime that stands beside the compiler', async () => {
+test('source that launches is compiled as relocatable code and linked with the device runtime next to the compiler', async () => {
   const toolkit = join(scratch, 'toolkit/lib64');
   mkdirSync(toolkit, { recursive: true });
   writeFileSync(join(toolkit, 'libcudadevrt.a'), '');
@@ -54,7 +54,7 @@ test('a text that launches is relocatable code, linked with the device runtime t
   expect(error.message).toContain("Undefined reference to 'c'");
 });
 
-test('a device runtime that is not there is an UnavailableError with the places', async () => {
+test('a missing device runtime is an UnavailableError with the searched locations', async () => {
   const nvrtc: Nvrtc = {
     version: [13, 0],
     path: '/nowhere/lib/libnvrtc.so.13',

@@ -85,7 +85,7 @@ function together(kernels: readonly Kernel[]): string {
   return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
 }
 
-test('threads and blocks meet, whoever has left', { timeout: 120_000 }, () => {
+test('threads and blocks synchronise, also after others have returned', { timeout: 120_000 }, () => {
   const path = onThreads('leaving', [leaving]);
   const [blocks, width] = [5, 6];
   for (const [title, endOf] of [
@@ -191,7 +191,7 @@ test.each([
   },
 );
 
-test('nvcc takes the text', (context) => {
+test('nvcc compiles the source', (context) => {
   if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
   const path = join(directory, 'leaving.cu');
   writeFileSync(path, leaving.source);

@@ -110,7 +110,7 @@ test.each(names)(
   60_000,
 );
 
-test('most of the kernels at random are rows, of both kinds, and many are cut', () => {
+test('most random kernels become loops over rows, of both kinds, and many are split by loop fission', () => {
   const { edits } = rowEdits(source, tokenize(source).tokens, names);
   const texts = edits.map(({ text }) => text);
   expect(texts.length).toBeGreaterThan(KERNELS / 2);
@@ -141,7 +141,7 @@ test.each([
   expect(kindOf(text)).toBe(kind);
 });
 
-test('no rows where another function asks for indices, nor with shared memory for all', () => {
+test('no loops over rows if another function uses indices, nor with shared memory at namespace scope', () => {
   const kernel = `extern "C" __global__ void k(int* y, int n) { ${PLACE} y[i] = n; }`;
   expect(kindOf(kernel)).toBe('grid');
   expect(kindOf(`__device__ int rank() { return threadIdx.x; }\n${kernel}`)).toBe(undefined);

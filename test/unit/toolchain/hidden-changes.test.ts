@@ -116,20 +116,20 @@ async function compare(source: string, names: readonly string[], forms: readonly
   }
 }
 
-test('kernels cut at their barriers give what coroutines give', async () => {
+test('kernels after loop fission give the results of coroutines', async () => {
   await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['cut', 'coroutines']);
   expect(formsOf(specOf(BARRIERS, 'k'), BARRIERS, tokenize(BARRIERS).tokens, true).cut).toEqual(expect.arrayContaining(CUT));
 });
 
-test('an atomic function is no plain one where its name means memory of all blocks', () => {
+test('an atomic stays atomic if its name refers to memory of all blocks', () => {
   expect(rewriteForCpu(kernel('k', WITH_BARRIERS['shared_memory_in_braces']!)).text).not.toContain('_block');
 });
 
-test('rows give what threads give', async () => {
+test('loops over rows give the results of single threads', async () => {
   await compare(ROWS, Object.keys(WITHOUT), ['rows', 'threads']);
 });
 
-test('groups ask for an index that rows do not keep', async () => {
+test('cooperative groups use an index that loops over rows do not set', async () => {
   await compare(GROUPS, ['of_groups'], ['either', 'threads']);
 });
 
@@ -141,13 +141,13 @@ const cutIn = (source: string): readonly string[] => formsOf(specOf(source, 'k')
 const REFUSED = ['a_parameter_by_alias', 'a_counter_by_alias', 'an_alias', 'an_old_alias'];
 
 /** Of those that are left alone there is nothing to compare. */
-test('what gets hold of a variable by any way of C++ is seen, or the kernel is not cut', async () => {
+test("every way to take a variable's address is detected, or the kernel is not split", async () => {
   const names = cutIn(textOf(HELPERS, EXPOSED)).filter((name) => !REFUSED.includes(name));
   expect(names.length).toBeGreaterThan(40);
   await compare(textOf(HELPERS, EXPOSED, [...names]), names, ['cut', 'coroutines']);
 }, 120_000);
 
-test('a text with operators that take any variable is not cut', () => {
+test('source with operators that take any variable is not split', () => {
   expect(cutIn(textOf(HELPERS + OPERATORS, { ...EXPOSED, ...EXPOSED_BY_OPERATORS }))).toEqual([]);
 });
 
@@ -161,7 +161,7 @@ test.each(Object.entries(ODD_TEXTS))('%s', async (name, [outside, body]) => {
   await compare(`${outside}\n${withShared(name, body)}${isOpen ? '}' : ''}`, [name], ['either', 'coroutines']);
 });
 
-test('a subscript is a place only while its variable is', async () => {
+test('a subscript is an index only while its variable is', async () => {
   const source =
     ROW_HELPERS +
     Object.entries(EXPOSED_ROWS)

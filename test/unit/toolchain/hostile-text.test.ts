@@ -43,14 +43,14 @@ const COMMANDS = [
   `> ${planted}`,
 ];
 
-test('arguments and input reach a compiler as they are', async () => {
+test('arguments and input reach a compiler unchanged', async () => {
   const code = 'process.stdin.on("data", (text) => process.stdout.write(JSON.stringify([process.argv.slice(1), String(text)])))';
   const run = await runCompiler(process.execPath, ['-e', code, '--', ...COMMANDS], { input: COMMANDS.join('') });
   expect(JSON.parse(run.stdout)).toEqual([COMMANDS, COMMANDS.join('')]);
   expect(existsSync(planted)).toBe(false);
 });
 
-test('nothing of the library asks for a shell, but for the guard, whose script is fixed', () => {
+test('only the guard starts a shell, and its script is fixed', () => {
   const source = new URL('../../../src/', import.meta.url);
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
   const asking = files.filter((file) =>
@@ -66,7 +66,7 @@ test('nothing of the library asks for a shell, but for the guard, whose script i
   expect(readFileSync(new URL('toolchain/compilers/run-compiler.ts', source), 'utf8')).not.toMatch(/\bshell\b/);
 });
 
-test('names and options of the user start nothing', async () => {
+test('names and options of the user start no program', async () => {
   for (const command of COMMANDS.filter((one) => !one.includes('\n'))) {
     const made = kernel(command, { x: inout(f32) }, withText('({ x }, { i }) => { x[i] = 2; }'));
     await builder.build(made.build);

@@ -50,7 +50,7 @@ class Notes implements Facts {
 /** When what was written just now has settled. */
 const later = (): number => Date.now() + 5000;
 
-test('an installed package has its identity written down, and a checkout has not', () => {
+test('an installed package stores its identity, and a checkout does not', () => {
   const installed = join(scratch, 'node_modules', 'millrace', 'dist');
   mkdirSync(installed, { recursive: true });
   expect(installedIdentity(join(installed, 'package-identity'))).toBeUndefined();
@@ -68,7 +68,7 @@ function reached(path: string, known = new Set<string>()): Set<string> {
   return known;
 }
 
-test('whatever the writers of texts are made of counts', () => {
+test('every file of the emitters counts', () => {
   const files = [...reached(join(COMPILER, 'codegen', 'write.ts'))];
   expect(files).toContain(join(CORE, 'elements', 'dtype.ts'));
   expect(
@@ -76,7 +76,7 @@ test('whatever the writers of texts are made of counts', () => {
   ).toEqual([]);
 });
 
-test('the identity of the package is that of its shim and of the code that reads, writes and rewrites texts', async () => {
+test("the package's identity covers its shim and the code that reads, emits and rewrites sources", async () => {
   cpSync(SHIM_DIRECTORY, shim, { recursive: true });
   cpSync(BUILD, build, { recursive: true });
   cpSync(COMPILER, compiler, { recursive: true });
@@ -112,7 +112,7 @@ test('the identity of the package is that of its shim and of the code that reads
   expect(seen.has(await identityOf(own))).toBe(true);
 });
 
-test('the stamp of a file changes with all that may have changed it', () => {
+test('the stamp of a file changes with its name, size and times', () => {
   const path = join(scratch, 'stamped');
   writeFileSync(path, 'one');
   const time = new Date(2020, 1, 1);
@@ -136,7 +136,7 @@ test('the stamp of a file changes with all that may have changed it', () => {
   expect(stampOf([path], later())).toBe([...stamps].at(-1));
 });
 
-test('a compiler is asked once for as long as it is the same program', async () => {
+test("a compiler's version is read once while its file is unchanged", async () => {
   const notes = new Notes();
   const found = await findCxx(process.env, notes);
   expect([notes.recalled, notes.known.size]).toEqual([0, 1]);
@@ -148,7 +148,7 @@ test('a compiler is asked once for as long as it is the same program', async () 
   expect([notes.recalled, notes.known.size]).toEqual([1, 2]);
 });
 
-test('what stands for a compiler is asked each time', async () => {
+test("a wrapper's version is read each time", async () => {
   const scripted = join(scratch, 'clang++');
   writeFileSync(scripted, '#!/bin/sh\nexec g++ "$@"\n');
   chmodSync(scripted, 0o755);

@@ -20,7 +20,7 @@ afterAll(() => {
 
 const cpu = (): KernelBuilder => new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: join(directory, 'cache') });
 
-test('a text that includes headers is built anew, for they may have changed', async () => {
+test('source that includes headers is rebuilt, because they may have changed', async () => {
   const header = join(directory, 'step.h');
   const source = '#include "step.h"\nextern "C" __global__ void add(int* y) { y[0] += STEP; }';
   const builder = cpu();

@@ -50,7 +50,7 @@ test('each of them compiles for the CPU device', { timeout: 120_000 }, async () 
   expect((await compiler.compile(specOf(text, 'k', { isLaunching: true }))).length).toBeGreaterThan(0);
 });
 
-test('messages of the compiler have the columns of the text', async () => {
+test('messages of the compiler have the columns of the source', async () => {
   const compiler = await CpuCompiler.open();
   const text = textOf('late<<<1, 2>>>(x); late<<<1, 2>>>(x, y);');
   const error = await compiler.compile(specOf(text, 'k', { isLaunching: true })).catch((thrown: unknown) => thrown);
@@ -59,12 +59,12 @@ test('messages of the compiler have the columns of the text', async () => {
   expect((error as CompileError).diagnostics[0]).toMatchObject({ line: line + 1, column: text.split('\n')[line]!.indexOf('y);') + 1 });
 });
 
-test('comparisons and shifts are no launches', () => {
+test('comparisons and shifts are not launches', () => {
   const text = 'extern "C" __global__ void k(int* x, int n) { *x = n << 3 < 4; *x = n >> 2 > 1; }';
   expect(rewriteLaunches(text, tokenize(text).tokens).text).toBe(text);
 });
 
-test('calls of the device runtime that are not there are refused by name', async () => {
+test('unsupported device runtime calls are rejected by name', async () => {
   const compiler = await CpuCompiler.open();
   const text = 'extern "C" __global__ void k(int* x) { k<<<1, 1>>>(x); cudaMemsetAsync(x, 0, 4); }';
   const error = await compiler.compile(specOf(text, 'k', { isLaunching: true })).catch((thrown: unknown) => thrown);
@@ -73,7 +73,7 @@ test('calls of the device runtime that are not there are refused by name', async
 
 const hasNvcc = spawnSync('nvcc', ['--version']).status === 0;
 
-test.skipIf(!hasNvcc)('nvcc takes each of them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
+test.skipIf(!hasNvcc)('nvcc compiles each of them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-launches-'));
   try {
     writeFileSync(join(folder, 'k.cu'), textOf(CASES.map(([launch]) => launch).join('\n')));

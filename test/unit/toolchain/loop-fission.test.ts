@@ -43,7 +43,7 @@ function cutOf(source: string): readonly string[] {
   return formsOf(specOf(source, 'k'), source, tokens, true).cut;
 }
 
-test('the kernels of parts.cu are all cut', () => {
+test('all kernels of parts.cu are split by loop fission', () => {
   expect(kernelNames(SOURCE)).toEqual(NAMES);
   // Without the macros, which the preprocessor expands before.
   const text = SOURCE.replaceAll('RANK', 'threadIdx.x').replaceAll('BLOCK', 'blockIdx.x').replaceAll('COUNT', 'blockDim.x');
@@ -114,7 +114,7 @@ test.each([
   expect(cutOf('extern "C" __global__ void k(int* y, int n) { y[0] = n; __syncthreads(); }')).toEqual(['k']);
 });
 
-test('templates, declarations apart, and functions that wait are left to coroutines', () => {
+test('templates, separate declarations and functions that wait become coroutines', () => {
   expect(cutOf('template <int N> __global__ void k(int* y) { __syncthreads(); }')).toEqual([]);
   expect(cutOf('extern "C" __global__ void k(int* y); extern "C" __global__ void k(int* y) { __syncthreads(); }')).toEqual([]);
   expect(
@@ -124,7 +124,7 @@ test('templates, declarations apart, and functions that wait are left to corouti
   ).toEqual(['l']);
 });
 
-test('loops over the rows of a tile are unrolled only in parts that use it, and only where their number may be known', () => {
+test('loops over the rows of a tile are unrolled only in parts that use it, and only if their number is known', () => {
   const body = `const int t = threadIdx.y * 16 + threadIdx.x; float sum = y[t]; __syncthreads(); part[t & 7]PLACE = sum; __syncthreads(); y[t] = sum;`;
   const edited = (shared: string, place: string): string => {
     const source = `extern "C" __global__ void k(float* y) { __shared__ float ${shared}; ${body.replace('PLACE', place)} }`;
@@ -139,7 +139,7 @@ test('loops over the rows of a tile are unrolled only in parts that use it, and 
   expect(edited('part[256]', '').match(loops)).toEqual([left, left, left]);
 });
 
-test('a row that is copied to shared memory is no call of a function', async () => {
+test('copying a row to shared memory emits no memcpy call', async () => {
   const compiler = await CpuCompiler.open();
   const source = `extern "C" __global__ void k(const float* x, float* y) {
     __shared__ float part[256];
@@ -150,7 +150,7 @@ test('a row that is copied to shared memory is no call of a function', async () 
   expect(Buffer.from(await compiler.compile(specOf(source, 'k'), ['k'], 'cut')).includes('memcpy')).toBe(false);
 });
 
-test('a cut text that does not compile is built as coroutines', async () => {
+test('source that does not compile after loop fission is built as coroutines', async () => {
   // What a thread keeps is too large to keep for all.
   const source = `extern "C" __global__ void k(int* y) {
     int own[1000];

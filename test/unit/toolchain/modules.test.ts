@@ -41,7 +41,7 @@ __global__ void mangled() {} extern "C" { __global__ void plain() {} } template 
   expect(exportsOf(text)).toEqual({ kernels: ['plain'], variables: ['here'] });
 });
 
-test('one image serves all kernels of a text, and another a kernel that is alone', async () => {
+test('all kernels of a module share one image, and a single kernel has its own', async () => {
   const images = builder();
   const module = await images.build(moduleOf(COUNTERS, ''));
   expect(module.fromCache).toBe(false);
@@ -54,7 +54,7 @@ test('one image serves all kernels of a text, and another a kernel that is alone
   expect(alone.image).not.toEqual(module.image);
 });
 
-test('kernels and variables behind macros and conditions are found, and what is not there is not asked for', async () => {
+test('kernels and variables behind macros and conditions are found, and absent ones are not exported', async () => {
   const source = `#define KERNEL extern "C" __global__ void
 #define VARIABLE(type, name) __device__ type name
 VARIABLE(int, made) = 5;
@@ -69,7 +69,7 @@ KERNEL use(int* x) { x[threadIdx.x] += made; }`;
   expect([...x]).toEqual([6, 7]);
 });
 
-test('a text that does not compile is said to be a module', async () => {
+test('the error for source that does not compile calls it a module', async () => {
   const error: unknown = await builder()
     .build({ ...moduleOf('extern "C" __global__ void bad() { undeclared(); }', ''), name: 'bad' })
     .catch((reason: unknown) => reason);
@@ -119,7 +119,7 @@ test('kernels and variables of C are found in namespaces by their plain names', 
 const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
 const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
 
-test.skipIf(!hasNvcc)('nvcc has the variables by the names that they are asked for by (skipped where there is no nvcc)', () => {
+test.skipIf(!hasNvcc)('nvcc gives the variables the symbols that are looked up (skipped where there is no nvcc)', () => {
   for (const [name, source] of Object.entries({ COUNTERS, WEIGHTS, OF_C })) writeFileSync(join(scratch, `${name}.cu`), source);
   execFileSync(nvcc, ['--ptx', '-w', 'COUNTERS.cu', 'WEIGHTS.cu', 'OF_C.cu'], { cwd: scratch });
   const variables = (name: string): string[] => {

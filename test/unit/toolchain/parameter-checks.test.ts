@@ -59,7 +59,7 @@ const COMPILERS = [
 ] as const;
 
 describe.each(COMPILERS)('%s', (_name, isThere, open) => {
-  test.skipIf(!isThere)('refuses what differs, and says what it is', { timeout: 120_000 }, async () => {
+  test.skipIf(!isThere)('rejects a different type, and names it', { timeout: 120_000 }, async () => {
     const compiler = await open();
     for (const [type, , wrong, shown] of CASES) {
       // Some of it tokens tell.
@@ -76,7 +76,7 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
     }
   });
 
-  test.skipIf(!isThere)('takes what is the same', { timeout: 120_000 }, async () => {
+  test.skipIf(!isThere)('accepts the same type', { timeout: 120_000 }, async () => {
     const compiler = await open();
     for (const [type, right] of CASES) {
       if (right === undefined) continue;
@@ -86,7 +86,7 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
     }
   });
 
-  test.skipIf(!isThere)('knows kernels in namespaces, and those that the preprocessor chooses', { timeout: 120_000 }, async () => {
+  test.skipIf(!isThere)('checks kernels in namespaces, and those that the preprocessor selects', { timeout: 120_000 }, async () => {
     const compiler = await open();
     const inside = `namespace a {\n${TYPES} extern "C" __global__ void k(Real x) { x = 1; } }`;
     const chosen = '#ifdef WIDE\nextern "C" __global__ void k(double x) {}\n#else\nextern "C" __global__ void k(float x) {}\n#endif';
@@ -110,7 +110,7 @@ test('kernels whose threads wait, and those that assert, are checked too', { tim
   }
 });
 
-test('NVRTC gets the checks behind the text, and a text without any as it is', async () => {
+test('NVRTC receives the checks after the source, and source without checks unchanged', async () => {
   const sources: string[] = [];
   const compile = (source: string): Promise<{ image: Uint8Array; log: string }> => {
     sources.push(source);
@@ -125,7 +125,7 @@ test('NVRTC gets the checks behind the text, and a text without any as it is', a
   expect(sources[1]).toBe(plain.source);
 });
 
-test('an image that one declaration made does not serve another', { timeout: 60_000 }, async () => {
+test('an image of one declaration is not reused for another', { timeout: 60_000 }, async () => {
   const builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: folder });
   expect(await builder.build(specOf('U', u64))).toMatchObject({ fromCache: false });
   expect(await builder.build(specOf('U', u64))).toMatchObject({ fromCache: true });

@@ -188,7 +188,7 @@ test('blocks of three dimensions and of the most threads, with some that leave a
 const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
 const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
 
-test.skipIf(!hasNvcc)('nvcc takes the same texts (skipped where there is no nvcc)', { timeout: 300_000 }, () => {
+test.skipIf(!hasNvcc)('nvcc compiles the same sources (skipped where there is no nvcc)', { timeout: 300_000 }, () => {
   const memory = kernel(
     'memory',
     { y: inout(i32), n: i32 },

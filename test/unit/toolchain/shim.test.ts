@@ -172,7 +172,7 @@ test('indices in a lambda without captures, in a local class and in a device fun
   expect([...y]).toEqual([10, 111, 212, 313, 0, 1, 2, 3, 0, 0, 0, 0]);
 });
 
-test('several kernels in one text, in an extern "C" block', async () => {
+test('several kernels in one source, in an extern "C" block', async () => {
   const source = `
     extern "C" {
     __global__ void first(int* y) { y[threadIdx.x] = 1; }
@@ -291,7 +291,7 @@ test('fmad: false rounds the product', async () => {
   expect(fused[1]).toBe(0);
 });
 
-test('clocks go on, sleeping sleeps, printf prints whole lines', async () => {
+test('clocks advance, __nanosleep sleeps, printf prints whole lines', async () => {
   const y = new BigInt64Array(1);
   const source = `
     extern "C" __global__ void clocks(long long* y) {
@@ -331,7 +331,7 @@ test('arguments of every size arrive, structs among them', async () => {
   expect([...y]).toEqual([1, -3, -(2 ** 40), 3.75]);
 });
 
-test('an argument needs no constructor that takes nothing, and more than 8 bytes of alignment find it all the same', async () => {
+test('an argument needs no default constructor, and may need more than 8 bytes of alignment', async () => {
   const y = new Float32Array(3);
   const source = `
     struct Scale { float by; __device__ explicit Scale(float from) : by(from) {} };

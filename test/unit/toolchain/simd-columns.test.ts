@@ -60,7 +60,7 @@ function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number]
   return { y: [...y], hasReported: fault[0] !== 0 };
 }
 
-test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (bytes) => {
+test.each(WIDTHS)('vectors of %s bytes give the same bits as one thread after the other', async (bytes) => {
   for (const bounds of ['checked', 'unchecked'] as const) {
     const made = columns(bounds);
     const spec = withSimd(made, bytes);
@@ -83,7 +83,7 @@ function waysOf(made: object): string[] {
   return writtenOf(made, 'always').lanes!.match(/MR_FULL_GROUPS\w*/g) ?? [];
 }
 
-test('only regions that change no memory, and where a row reads what the next one does', () => {
+test('only regions that write no memory, and whose rows read the same elements', () => {
   const params = { x: input(f32, 2), y: inout(f32, 2) };
   const alike = kernel('alike', params, ({ x, y }, { i, j, threadIdx, shared, syncthreads }) => {
     const tile = shared(f32, [16, 16]);

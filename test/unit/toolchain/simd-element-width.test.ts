@@ -93,7 +93,7 @@ describe('random kernels', () => {
     }
   });
 
-  test('some are of bytes, and some of shorts', () => {
+  test('some have elements of one byte, and some of two', () => {
     expect(found.get(1) ?? 0).toBeGreaterThan(0);
     expect(found.get(2) ?? 0).toBeGreaterThan(0);
   });
@@ -164,7 +164,7 @@ describe('at the limits', () => {
   });
 });
 
-test('64 lanes of a processor that has no masks', { timeout: 60_000 }, async () => {
+test('64 lanes on a processor without mask registers', { timeout: 60_000 }, async () => {
   const made = kernel('unmasked', PARAMS, ({ a, o }, { i, j }) => {
     if (a[i]![j]! > 127) o[i]![j] = a[i]![j]! + 1;
   }) as unknown as Kernel;

@@ -45,7 +45,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
     expected = await images.built(writtenOf(checked, 'off'));
   });
 
-  test.each(WIDTHS)('vectors of %s bytes leave the bits of one thread after the other', async (width) => {
+  test.each(WIDTHS)('vectors of %s bytes give the same bits as one thread after the other', async (width) => {
     const actual = await images.built(withSimd(checked, width));
     for (const block of BLOCKS)
       expect(launch(actual, checked, block, COUNT), `block ${block}`).toEqual(launch(expected, checked, block, COUNT));
@@ -57,7 +57,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
     }
   });
 
-  test('so do those without checks', async () => {
+  test('so do unchecked kernels', async () => {
     const unchecked = make('unchecked') as unknown as Kernel;
     const [plain, actual] = await Promise.all([images.built(writtenOf(unchecked, 'off')), images.built(writtenOf(unchecked, 'always'))]);
     for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
@@ -66,7 +66,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
 
 const lanes = (made: unknown): string | undefined => writtenOf(made as Kernel, 'always').lanes;
 
-test('what a condition keeps from an array does not load, though ranges show that nobody leaves it', () => {
+test('a false condition prevents a load, although ranges prove it in bounds', () => {
   const guarded = kernel('guarded', { x: input(i32), y: inout(i32) }, ({ x, y }, { i }) => {
     const at = (place: number): number => x[place]!;
     y[i] = (i > 3 ? at(i - 4) : 7) + (i > 5 && at(i - 6) > 3 ? 1 : 2);
@@ -76,8 +76,8 @@ test('what a condition keeps from an array does not load, though ranges show tha
   expect(lanes(guarded)).not.toMatch(/mr_load\(&x_\[\w+\]\)/);
 });
 
-describe('no lanes', () => {
-  test('of a loop that waits for a neighbour: none would come to give a lock back', () => {
+describe('no SIMD form', () => {
+  test('for a loop that waits for a neighbour: none would release the lock', () => {
     const lock = kernel('lock', { l: inout(i32), c: inout(i32) }, ({ l, c }, { atomicCAS, atomicExch, threadfence }) => {
       while (atomicCAS(l, 0, 0, 1) !== 0) {}
       threadfence();
@@ -99,14 +99,14 @@ describe('no lanes', () => {
     expect(lanes(ticket)).toBeUndefined();
   });
 
-  test('but of a loop that takes work from a queue', () => {
+  test('but a loop that takes work from a queue has one', () => {
     const queue = kernel('queue', { head: inout(i32), y: inout(i32) }, ({ head, y }, { atomicAdd, atomicMax }) => {
       for (let next = atomicAdd(head, 0, 1); next < y.length; next = atomicAdd(head, 0, 1)) y[next] = next + atomicMax(head, 1, next);
     });
     expect(lanes(queue)).toBeDefined();
   });
 
-  test('of threads with more memory of their own than stacks have room for, times 16', () => {
+  test('for threads with more local memory than a stack holds 16 times', () => {
     const make = (size: number): unknown =>
       kernel(
         'own',

@@ -79,7 +79,7 @@ test.each(Object.entries(MISTAKES))('%s', { timeout: 240_000 }, async (name, [fr
   expect.fail(`${mistaken.length} programs do not notice.`);
 });
 
-test('a text that is changed in nothing but a comment is right', { timeout: 60_000 }, async () => {
+test('source with only a changed comment compiles', { timeout: 60_000 }, async () => {
   for (let at = 0; at < AT_ONCE; at++) {
     const one = shortest()[at]!;
     expect(await differenceOn(target, device, one, withText(one.one.made, `${one.one.made.source}// ${at}\n`))).toBeUndefined();

@@ -8,7 +8,9 @@ import { read, soups, TEXTS } from './token-soup.js';
 /** More is for whoever changes the reading of texts. */
 const RUNS = Number(process.env['MILLRACE_SOUPS'] ?? 300);
 
-test('texts with tokens taken out, doubled, swapped and put in are read, or refused with a CompileError', { timeout: 120_000 }, () => {
+test('sources with tokens removed, doubled, swapped and inserted compile, or are rejected with a CompileError', {
+  timeout: 120_000,
+}, () => {
   for (const text of TEXTS) read(text);
   fc.assert(fc.property(soups, read), { numRuns: RUNS, seed: 20_261 });
 });

@@ -34,7 +34,7 @@ test('else they are those of the toolkit that the environment names', () => {
   expect(toolkitHeaders('libnvrtc.so.12', { CUDA_PATH: join(root, 'e') })).toEqual([folder]);
 });
 
-test('only texts that include cooperative groups ask for them', async () => {
+test('only sources that include cooperative groups need them', async () => {
   expect(includesHeaders('#include <cooperative_groups.h>')).toBe(true);
   expect(includesHeaders('int x;\n  # include <cooperative_groups/reduce.h>')).toBe(true);
   expect(includesHeaders('#include <cstdint>\n// <cooperative_groups.h>')).toBe(false);

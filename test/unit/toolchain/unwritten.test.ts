@@ -27,7 +27,7 @@ const made = kernel('halve', { x: inout(f32) }, ({ x }, { i }) => {
 /** What nobody can write a text of. */
 const empty = { ...made.build, form: {} } as Build;
 
-test('who finds the image has no text written, on either device', async () => {
+test('a build that finds its image emits no source, on either device', async () => {
   await expect(cpu().build(empty)).rejects.toThrow();
   expect((await cpu().build(made.build)).fromCache).toBe(false);
   expect((await cpu().build(empty)).fromCache).toBe(true);
@@ -49,7 +49,7 @@ test('who finds the image has no text written, on either device', async () => {
   expect(sources).toEqual([made.source]);
 });
 
-test('with lanes, without, and of a text that was written, images are others', async () => {
+test('SIMD forms, other forms and given sources have different images', async () => {
   const images: string[] = [];
   for (const [builder, build] of [
     [cpu(), made.build],
@@ -64,7 +64,7 @@ test('with lanes, without, and of a text that was written, images are others', a
   expect(new Set(images).size).toBe(images.length);
 });
 
-test('what a first build asks of the compiler is asked while nobody waits for it', async () => {
+test("the compiler's version is read before the first build", async () => {
   const log = join(directory, 'asked');
   const script = join(directory, 'asking');
   writeFileSync(script, `#!/bin/sh\necho "$1" >> ${log}\nexec c++ "$@"\n`);
@@ -80,7 +80,7 @@ test('what a first build asks of the compiler is asked while nobody waits for it
   ).toHaveLength(1);
 });
 
-test('a machine without a compiler is prepared as far as it goes, and says so when it has to build', async () => {
+test('a machine without a compiler is prepared as far as possible, and the first build reports the lack', async () => {
   const builder = new KernelBuilder({ backend: 'cpu' }, { MILLRACE_CACHE_DIR: directory, PATH: '/nonexistent' });
   await expect(builder.prepare()).rejects.toThrow(UnavailableError);
   await expect(builder.build(made.build)).rejects.toThrow(UnavailableError);

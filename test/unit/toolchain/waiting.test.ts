@@ -36,7 +36,7 @@ function run(entry: string, launch: ImageLaunch, ...args: ImageArgument[]): void
 const line = (grid: number, block: number): ImageLaunch => ({ grid: [grid, 1, 1], block: [block, 1, 1] });
 const range = <T>(n: number, of: (i: number) => T): T[] => Array.from({ length: n }, (_unused, i) => of(i));
 
-test('nvcc takes the same text', (context) => {
+test('nvcc compiles the same source', (context) => {
   if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
   execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(scratch, 'waiting.ptx'), SOURCE_FILE]);
 }, 60_000);
@@ -89,14 +89,14 @@ test.each(BLOCKS)('running sums and a sort, blocks of %d', (block) => {
   expect(sorted).toEqual(x.slice(0, block).toSorted());
 });
 
-test.each(BLOCKS)('barriers that ask, blocks of %d', (block) => {
+test.each(BLOCKS)('barriers with votes, blocks of %d', (block) => {
   const y = new Int32Array(block);
   run('block_votes', line(1, block), y);
   const isNotAll = block > 1 ? 0 : 4;
   expect(new Set(y)).toEqual(new Set([Math.ceil(block / 3) * 16 + 8 + isNotAll + 2]));
 });
 
-test.each(BLOCKS)('threads that have returned are not waited for, blocks of %d', (block) => {
+test.each(BLOCKS)('barriers do not wait for threads that have returned, blocks of %d', (block) => {
   for (const stay of new Set([1, Math.ceil(block / 2), block])) {
     const y = new Int32Array(block);
     run('leave_early', line(1, block), y, i32(stay));
@@ -104,7 +104,7 @@ test.each(BLOCKS)('threads that have returned are not waited for, blocks of %d',
   }
 });
 
-test('all barriers of a block are one, and masks that are never complete are answered', () => {
+test('all barriers of a block are one barrier, and masks that never complete are answered', () => {
   const y = new Int32Array(40);
   run('split_barriers', line(1, 40), y);
   expect([...y]).toEqual(range(40, (t) => (t === 0 ? 12 : t % 2 ? 1 : 2)));
@@ -174,7 +174,7 @@ test.each([1, 20, 32, 45, 64])('votes, matches and reductions, blocks of %d', (n
   }
 });
 
-test('lanes outside the mask, and lanes that returned, are not waited for', () => {
+test('warp primitives do not wait for lanes outside the mask or lanes that returned', () => {
   const y = new Uint32Array(64);
   run('masks', line(1, 64), y);
   const first = 0xff + 1000 * 28 + 1;
@@ -195,7 +195,7 @@ test.each([1, 32, 50])('calls that wait in every kind of expression, blocks of %
   }
 });
 
-test.each([0, 1, -2])('only what an expression decides on is called, c = %d', (c) => {
+test.each([0, 1, -2])('an expression calls only the operand that it selects, c = %d', (c) => {
   // Results and numbers of calls, counted by hand as C++ has it.
   const y = new Int32Array(32);
   const calls = new Int32Array(32);
@@ -222,13 +222,13 @@ test.each([0, 1, -2])('only what an expression decides on is called, c = %d', (c
   expect(rows.map((_unused, at) => [y[at], calls[at]])).toEqual(rows);
 });
 
-test.each([1, 40, 1024])('lambdas that wait: by name, as arguments, where they stand; blocks of %d', (n) => {
+test.each([1, 40, 1024])('lambdas that wait: named, as arguments, and called in place; blocks of %d', (n) => {
   const y = new Int32Array(n);
   run('lambdas', line(1, n), y);
   expect([...y]).toEqual(range(n, () => 1 + n + 60_000 + 100_000 + 2_000_000));
 });
 
-test('frames are used again, and may be large', () => {
+test('coroutine frames are reused, and may be large', () => {
   const y = new Int32Array(64);
   run('many_calls', line(2, 64), y, i32(20_000));
   expect([...y]).toEqual(range(64, () => 20_000));
@@ -236,7 +236,7 @@ test('frames are used again, and may be large', () => {
   expect([...y]).toEqual(range(64, (t) => 4_498_500 * t));
 });
 
-test('a text may hold kernels that wait and others', () => {
+test('source may contain kernels that wait and others', () => {
   const y = new Int32Array(40);
   run('waits_not', line(1, 40), y);
   expect([...y]).toEqual(range(40, (t) => t >> 1));
