@@ -1,4 +1,4 @@
-// What is left until a compiler asks: a kernel's texts, out of what is posted to the device's worker.
+// Code generation in the device's worker: sources are emitted from posted data when a compiler needs them.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { written } from '../../../src/compiler/codegen/write.js';
@@ -10,7 +10,7 @@ import { writtenOf } from '../../support/written.js';
 import { withText } from './support.js';
 
 const params = { x: inout(f32), n: i32 } as const;
-/** As the worker gets it. */
+/** As the worker receives it. */
 function posted(made: object): UnwrittenBuild {
   return structuredClone((made as Kernel).build) as UnwrittenBuild;
 }

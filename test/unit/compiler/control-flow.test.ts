@@ -1,4 +1,4 @@
-// Branches, loops and effects: what runs when, and what is checked before it.
+// Branches, loops and effects: their evaluation order, and the checks before them.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';

@@ -1,4 +1,4 @@
-// cudaModule: what is checked when it, its kernels and its variables are asked for, and what is to be built.
+// cudaModule: the checks of its source, kernels and variables, and the build that it describes.
 import { describe, expect, test } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';

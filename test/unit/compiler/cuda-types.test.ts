@@ -1,4 +1,4 @@
-// Parameters whose types a CUDA text declares itself: compared where the text tells, else left to a check by the compiler.
+// Parameters whose types CUDA C++ source declares: compared if tokens tell the type, else left to the compiler's check.
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';

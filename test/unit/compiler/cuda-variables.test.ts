@@ -1,4 +1,4 @@
-// What tokens tell of the variables that a CUDA C++ text has outside functions.
+// Variables outside functions that tokens of CUDA C++ source declare.
 import { describe, expect, test } from 'vitest';
 import { withoutComments } from '../../../src/compiler/cuda/source-scan.js';
 import { type TextVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda/variables.js';

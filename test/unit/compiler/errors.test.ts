@@ -1,4 +1,4 @@
-// Every code of the compiler, with its sentence and its hint; and where the frame points.
+// Every error code of the compiler, with its message and hint, and the position of the code frame.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
@@ -9,7 +9,7 @@ import { inout, input, output, type Params } from '../../../src/core/kernels/ker
 import { compileError, complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
-/** Complains about a body that the types would refuse as well, or that is easier to read loosely typed. */
+/** Compiles an invalid body that the TypeScript types would also reject, or that is easier to read loosely typed. */
 function refused(body: (p: never, t: never) => unknown, own: Params = params): string {
   return complaint(() => kernel('k', own, body as never));
 }

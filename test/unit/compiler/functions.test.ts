@@ -1,4 +1,4 @@
-// What a body may call: helpers, local arrows, Math, casts; and the constants it may name.
+// Functions that a body can call (helpers, local arrows, Math, casts), and constants.
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';

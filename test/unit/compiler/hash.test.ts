@@ -1,4 +1,4 @@
-// What makes a kernel another one, and what does not.
+// Changes that make a different kernel, and changes that do not.
 import { expect, test } from 'vitest';
 import { canonical, irHash } from '../../../src/compiler/ir/hash.js';
 import type { ArrayRef, KernelIr, Stmt, Variable } from '../../../src/compiler/ir/ir.js';

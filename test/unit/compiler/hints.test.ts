@@ -1,4 +1,4 @@
-// What kernels have instead of what JavaScript has: the hint is text that compiles.
+// The kernel language's replacements for JavaScript functions: every hint is source that compiles.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, i64, u32 } from '../../../src/core/elements/dtype.js';

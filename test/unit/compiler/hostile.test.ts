@@ -1,4 +1,4 @@
-// What nobody would write, and somebody will: every text, name and value ends in a kernel or in a typed error, at once.
+// Hostile input: every source, name and value results in a kernel or a typed error, within a time limit.
 import { expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { func } from '../../../src/compiler/definitions/func.js';
@@ -8,11 +8,11 @@ import { f32, f64, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, type Kernel, type Params } from '../../../src/core/kernels/kernel.js';
 import { withText } from './support.js';
 
-/** Far above what any of these takes, and far below what it took where something was quadratic. */
+/** Far more than any of these needs, and far less than quadratic algorithms took. */
 const PROMPT_MS = 5000;
 const params = { x: inout(f32) } as const;
 
-/** 'ok', or the code of the error. */
+/** 'ok', or the error code. */
 function outcome(run: () => unknown): string {
   const start = performance.now();
   try {

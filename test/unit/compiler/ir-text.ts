@@ -1,11 +1,11 @@
-// Kernel IR as text that a test can compare: one line a statement, types where they are not plain.
+// Prints kernel IR as text that tests compare: one line per statement, with types where they are not obvious.
 import type { ArrayRef, Expr, KernelIr, Stmt } from '../../../src/compiler/ir/ir.js';
 import { lowerKernel } from '../../../src/compiler/lowering/lower.js';
 import type { Constants, KernelBody } from '../../../src/compiler/language/language.js';
 import { parseFunction } from '../../../src/compiler/source/parse.js';
 import type { Params } from '../../../src/core/kernels/kernel.js';
 
-/** What the front end makes of a body, before any text is written. */
+/** The IR of a body, before emission. */
 export function irOf<const P extends Params, C extends Constants = Record<never, never>>(
   params: P,
   body: KernelBody<P, C, Record<never, never>>,

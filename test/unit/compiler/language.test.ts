@@ -304,7 +304,7 @@ test('lines of the emitted source map to the lines of this file', () => {
   expect(lines[source.findIndex((line) => line.includes('= 1.0f'))]).toBe(Math.max(...lines));
 });
 
-/** A body as a build tool might have left it. */
+/** A body as a build tool may produce it. */
 function bodyOfText(text: string): string {
   const own = { d: inout(f64), x: input(f32), n: i32, u: inout(u32) } as const;
   return bodyOf(kernel('k', own, withText(text), { bounds: 'unchecked' }));

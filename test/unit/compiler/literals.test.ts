@@ -1,4 +1,4 @@
-// Numbers of the text have no type of their own: they take that of what they meet.
+// Literals are untyped and take the type of the other operand.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';

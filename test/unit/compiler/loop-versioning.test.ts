@@ -1,5 +1,5 @@
-// Which loops get a second form without checks on CUDA, and that nvcc takes both. What they compute and report is
-// chapter 4's: test/conformance/checked-loops.ts.
+// Which loops get an unchecked version on CUDA, and that nvcc compiles both. test/conformance/checked-loops.ts (chapter 4) tests their
+// results and reports.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// What bodies share: declared memory, barriers, atomics, print and assert, as IR.
+// Declared memory, barriers, atomics, print and assert, as IR.
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';

@@ -1,4 +1,4 @@
-// What the oracle of the random kernels takes for a product and a sum that are rounded once.
+// Singly rounded products and sums in the oracle of the random kernels.
 import { expect, test } from 'vitest';
 import { F32, F64, fused } from '../../support/oracle/rounding.js';
 

@@ -1,5 +1,5 @@
-// Are the random kernels of test/conformance/random-kernels.ts good for anything? Every mistake of a list, made in the
-// typed form of each, must come to something else in one of the first of them.
+// Tests the power of the random kernels in test/conformance/random-kernels.ts: every listed mistake, applied to their IR, must change the
+// result of one of the first kernels.
 import { describe, expect, test } from 'vitest';
 import { type Decided, decided, type Outcome, outcomeOf } from '../../support/oracle/cases.js';
 import { MUTATIONS, mutated } from '../../support/oracle/mutations.js';
@@ -13,7 +13,7 @@ function program(at: number): Decided {
   return taken[at]!;
 }
 
-/** As a device's result is compared: what is not exact counts for nothing here. */
+/** Compared like a device's result: inexact values are ignored. */
 function isOther(outcome: Outcome | undefined, wanted: Outcome): boolean {
   if (outcome === undefined) return true;
   if (JSON.stringify(outcome.faults) !== JSON.stringify(wanted.faults)) return true;

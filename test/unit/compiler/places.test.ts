@@ -1,4 +1,4 @@
-// Errors name the place in the file that the user wrote, whichever tool has rewritten it.
+// Errors name the position in the user's file under every build tool.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ interface Found {
 
 const source = readFileSync(new URL('./fixtures/mistakes.ts', import.meta.url), 'utf8').split('\n');
 
-/** By function: 'line:column' of what the comment behind a line says stands in it. */
+/** By function: the 'line:column' of the text that a line's comment names. */
 const places: Record<string, string> = {};
 let inside = '';
 for (const [at, line] of source.entries()) {
@@ -40,7 +40,7 @@ function shown(found: Record<string, Found>): Record<string, string> {
   return Object.fromEntries(all);
 }
 
-/** Errors about what only the tool wrote: a `var`, or the temporary of a `??`. */
+/** Errors about code that only the tool wrote: a `var`, or the temporary of a `??`. */
 const NEAR: Readonly<Record<string, readonly string[]>> = {
   'esbuild for ES2015': ['method'],
   'tsc for ES2015': ['method'],

@@ -1,4 +1,4 @@
-// Random numbers: generators are memory of the thread, and every draw is a step of its own.
+// Random numbers: generators are local memory, and every draw is a separate step.
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';

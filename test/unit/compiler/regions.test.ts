@@ -1,4 +1,4 @@
-// The text of kernels with barriers: what stands in a region, what between regions, and where variables live.
+// The emitted source of kernels with barriers: regions, the code between them, and the storage of variables.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i16, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
@@ -6,7 +6,7 @@ import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 
 const open = { bounds: 'unchecked' } as const;
 
-/** The entry, without its head. */
+/** The entry's body. */
 function body(made: { readonly source: string }): string {
   const lines = made.source.split('\n');
   const entry = lines.findIndex((line) => line.startsWith('extern "C" __global__'));

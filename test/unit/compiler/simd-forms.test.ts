@@ -1,4 +1,4 @@
-// Which form the text of lanes takes: blocks together or one by one, and how wide a lane is.
+// The SIMD form of kernels: block fusion, and the element width.
 import { describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { bool, f32, func, i16, i32, i8, inout, input, kernel, output, u16, u32, u8 } from '../../../src/index.js';

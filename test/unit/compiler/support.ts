@@ -1,8 +1,8 @@
-// What the compiler's tests share: the part of the emitted text that comes from a body, and the errors of one that fails.
+// Shared by the compiler's tests: the emitted source of a body, and the errors of an invalid one.
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 
-/** The entry's lines after the tail guard, or after the head of a block. */
+/** The entry's lines after the bounds guard, or after the head of a block. */
 export function bodyOf(made: Kernel): string {
   const lines = made.source.split('\n');
   const entry = lines.findIndex((line) => line.startsWith('extern "C" __global__'));
@@ -13,12 +13,12 @@ export function bodyOf(made: Kernel): string {
     .join('\n');
 }
 
-/** The helpers that stand before the entry, by name. */
+/** The names of the helpers before the entry. */
 export function helpersOf(made: Kernel): string[] {
   return [...made.source.matchAll(/__forceinline__ \w+ (mr_\w+)\(/g)].map((match) => match[1]!);
 }
 
-/** The error that `run` must throw, as CompileError. */
+/** The CompileError that `run` must throw. */
 export function compileError(run: () => unknown): CompileError {
   try {
     run();
@@ -29,7 +29,7 @@ export function compileError(run: () => unknown): CompileError {
   throw new Error('It compiles.');
 }
 
-/** Code, sentence and hint, without the place. */
+/** Code, message and hint, without the position. */
 export function complaint(run: () => unknown): string {
   const { message } = compileError(run);
   return message
@@ -38,7 +38,7 @@ export function complaint(run: () => unknown): string {
     .join('\n');
 }
 
-/** A function whose text is exactly this one, as a build tool would have left it. `free` are the names it may mention. */
+/** A function with exactly this source, as a build tool may produce it. `free` are the free names that it uses. */
 export function withText(text: string, ...free: string[]): never {
   try {
     return new Function(...free, `return (${text});`)() as never;

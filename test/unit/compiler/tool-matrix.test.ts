@@ -1,7 +1,7 @@
-// Every construct of the language through every build tool: the same kernel, or an error with a code, never another kernel.
+// Every construct of the language under every build tool: the result is the same kernel or an error with a code, never another kernel.
 //
-// Tools that keep the statements leave the same IR. Minifiers may write another kernel that computes the same: those are
-// built for the CPU device and run beside the one that was meant, and every bit of what they leave is compared.
+// Tools that keep the statements give the same IR. Minifiers may produce an equivalent kernel: those are built for the CPU device and run
+// beside the original, and all bits of their results are compared.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ enum Mode { Sum = 2, Product = 5 }
 export const enumerated = define({ r: output(i32) }, ({ r }, { i }) => { r[i] = i * (Mode.Product as number); });
 `;
 
-/** What each kernel is meant to be: its own text, with the values that a tool may put in for outer names. */
+/** The intended kernels: the original source, with the values that a tool may substitute for outer names. */
 const meant: Record<string, { readonly definition: Definition; readonly body: unknown }> = {};
 for (const [name, definition] of Object.entries(definitions)) meant[name] = { definition, body: definition.body };
 const { outer } = kernels;
@@ -50,7 +50,7 @@ function outcome(name: string, text: string): string {
   }
 }
 
-/** Kernels that are not the same, by what they are instead. */
+/** Kernels that differ, with their outcome. */
 function unlike(texts: Readonly<Record<string, string>>): Record<string, string[]> {
   expect(Object.keys(texts).toSorted()).toEqual(Object.keys(meant).toSorted());
   const found: Record<string, string[]> = {};
@@ -61,7 +61,7 @@ function unlike(texts: Readonly<Record<string, string>>): Record<string, string[
   return found;
 }
 
-/** Outer names are not visible, unless the tool has put in their values. */
+/** Outer names are not visible unless the tool has substituted their values. */
 const OUTER = { K101: ['outer'] };
 const OUTER_AND_ENUM = { K101: ['enumerated', 'outer'] };
 const EVERY = Object.keys(meant).toSorted();
@@ -113,7 +113,7 @@ const ARRAYS: { readonly [D in DType]?: (values: readonly number[]) => NodeJS.Ty
 };
 const SHAPES: readonly (readonly number[])[] = [[], [64], [64, 8], [64, 8, 4]];
 
-/** Values that differ, are whole where they must be, and stay in range as indices. */
+/** Distinct values that are integers where needed, and valid as indices. */
 function valuesFor(dtype: DType, count: number, seed: number): NodeJS.TypedArray {
   const isFloat = dtype === 'f32' || dtype === 'f64';
   const numbers = Array.from({ length: count }, (_unused, at) => {
@@ -143,7 +143,7 @@ function argumentFor(param: Param, seed: number): Argument {
   return { array, given: [array, ...shape.map((extent) => ({ value: Int32Array.of(extent) }))] };
 }
 
-/** What the kernel leaves in its arrays, as bytes. */
+/** The contents of the kernel's arrays after the launch, as bytes. */
 async function computed(name: string, definition: Definition, body: unknown): Promise<string[]> {
   const { params, options } = definition;
   const made = kernel(name, params, body as never, { ...options, bounds: 'unchecked', fmad: false } as never);
@@ -157,7 +157,7 @@ async function computed(name: string, definition: Definition, body: unknown): Pr
   return given.map(({ array }) => Buffer.from(array).toString('hex'));
 }
 
-/** Every kernel that is another in form computes what was meant. */
+/** Every kernel with different IR must compute the original's results. */
 async function expectMeaning(texts: Readonly<Record<string, string>>, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const { definition, body } = meant[name]!;

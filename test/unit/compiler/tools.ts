@@ -1,5 +1,5 @@
-// The build tools through which a user's kernels may have gone, each with how to put a module through it and run the
-// result in a process of its own. They run in a folder of the repository, so that they find what they import.
+// The build tools that users' kernels may pass through: how to run each one on a module, and how to run the result in its own process. They
+// run in a folder of the repository, so that imports resolve.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -46,7 +46,7 @@ async function bundled({ folder, module }: ToolRun, options: BuildOptions = {}):
   return { path };
 }
 
-/** Each module of the folder by itself. */
+/** Each module of the folder separately. */
 async function eachWithSwc({ folder, module }: ToolRun, format: 'es6' | 'commonjs', options: SwcOptions = {}): Promise<{ path: string }> {
   const extension = format === 'es6' ? 'mjs' : 'cjs';
   for (const name of ['define', 'intrinsics', module]) {
@@ -134,7 +134,7 @@ export const define = (params: unknown, body: unknown): unknown => ({ params, bo
 export type Definition = unknown;
 `;
 
-/** A folder for one run of one tool, with the fixtures in it. `more` is put behind the module's text. */
+/** A folder for one run of one tool, with the fixtures. `more` is appended to the module's source. */
 export async function toolFolder(module: string, more = ''): Promise<ToolRun> {
   await mkdir(join(ROOT, '.tmp'), { recursive: true });
   const folder = await mkdtemp(join(ROOT, '.tmp/tools-'));
@@ -145,7 +145,7 @@ export async function toolFolder(module: string, more = ''): Promise<ToolRun> {
   return { folder, module };
 }
 
-/** What `script` of the fixtures reports of the module under this tool. */
+/** The report of the fixture `script` about the module under this tool. */
 export async function through<T>(tool: Tool, module: string, script: string, more = ''): Promise<T> {
   const given = await toolFolder(module, more);
   try {
@@ -158,7 +158,7 @@ export async function through<T>(tool: Tool, module: string, script: string, mor
   }
 }
 
-/** The same where the test runner itself is the tool. */
+/** The same, with the test runner as the tool. */
 export async function throughVitest<T>(coverage: 'v8' | 'istanbul' | undefined, module: string, script: string, more = ''): Promise<T> {
   const { folder } = await toolFolder(module, more);
   const answer = join(folder, 'answer.json');
@@ -181,7 +181,7 @@ test('report', async () => writeFileSync(${JSON.stringify(answer)}, JSON.stringi
   }
 }
 
-/** A process of its own, which knows nothing of the test that starts it. */
+/** A separate process without state of the test. */
 const ENVIRONMENT: NodeJS.ProcessEnv = {
   PATH: process.env['PATH'],
   HOME: process.env['HOME'],

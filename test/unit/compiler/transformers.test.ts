@@ -1,4 +1,4 @@
-// Build tools rewrite a body before it is read. One kernel in the forms that they leave must stay one kernel.
+// Build tools rewrite a body before the compiler sees it. All forms of one kernel must compile to the same kernel.
 import { describe, expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';

@@ -1,4 +1,4 @@
-// Every code of the type rules (K2xx), with its sentence and its hint.
+// Every error code of the type rules (K2xx), with its message and hint.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
@@ -6,7 +6,7 @@ import { inout, input, type Params } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
-/** Complains about a body that the types would refuse as well, or that is easier to read loosely typed. */
+/** Compiles an invalid body that the TypeScript types would also reject, or that is easier to read loosely typed. */
 function refused(body: (p: never, t: never) => void, own: Params = params): string {
   return complaint(() => kernel('k', own, body as never));
 }

@@ -1,4 +1,4 @@
-// nvcc takes the texts of random kernels over all types, whose results test/conformance/random-kernels.ts compares.
+// nvcc compiles random kernels of all types, whose results test/conformance/random-kernels.ts compares.
 import { test } from 'vitest';
 import { compileWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { cases } from '../../support/oracle/cases.js';

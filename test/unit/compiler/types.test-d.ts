@@ -1,4 +1,4 @@
-// What the user's own compiler says about kernels. Nothing here runs.
+// Type checks of kernels by the TypeScript compiler. Nothing here runs.
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
@@ -25,7 +25,7 @@ yes<Equal<typeof k.params.x.access, 'in'>>();
 yes<Equal<typeof k.params.on.dtype, 'f32'>>();
 k.specialize({ TILE: 8, FAST: false });
 
-/** The annotation that isolatedDeclarations asks of an exported kernel. */
+/** The annotation that isolatedDeclarations requires for an exported kernel. */
 export const wave: Kernel<{ readonly was: In<'f32', 2>; readonly next: Out<'f32', 2>; readonly energy: InOut<'f32'> }> = kernel(
   'wave',
   { was: input(f32, 2), next: output(f32, 2), energy: inout(f32) },

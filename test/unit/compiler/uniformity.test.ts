@@ -1,4 +1,4 @@
-// Which values are the same for all threads of a block, and which barriers all of them reach: one test a rule.
+// Uniform values, and the barriers that all threads of a block reach: one test per rule.
 import { describe, expect, test } from 'vitest';
 import type { KernelBody } from '../../../src/compiler/language/language.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
@@ -21,7 +21,7 @@ function varying(body: Body): string[] {
   return names;
 }
 
-/** What parts the threads before each barrier that not all of them reach. */
+/** The cause of divergence for each barrier that some threads may not reach. */
 function broken(body: Body): string[] {
   return analyse(irOf(params, body)).brokenBarriers.map(({ parting }) => `${parting.how}: ${parting.cause}`);
 }

@@ -1,4 +1,4 @@
-// Which integers a value may be (src/compiler/analysis/value-ranges.ts): the least range that the parts allow, to the last number.
+// Ranges of integer values (src/compiler/analysis/value-ranges.ts): exactly the smallest range that the operands allow.
 import { expect, test } from 'vitest';
 import { ValueRanges } from '../../../src/compiler/analysis/value-ranges.js';
 import { expressionsOf, statementsIn } from '../../../src/compiler/ir/walk.js';
@@ -22,7 +22,7 @@ const PARAMS = {
 const I32 = [-(2 ** 31), 2 ** 31 - 1] as const;
 const U32 = [0, 2 ** 32 - 1] as const;
 
-/** The ranges of the values that are stored in `o` and `p`, in the order of the text. */
+/** The ranges of the values stored in `o` and `p`, in source order. */
 function rangesOf(body: string): unknown[] {
   const text = `({ a, b, c, d, e, f, g, o, p, t, n, m }, { i, idiv, min, max, clamp, popcount, i32, u32, blockDim }) => {\n${body}\n}`;
   const ir = irOfText(text, PARAMS, {}, {});

@@ -1,4 +1,4 @@
-// What vectors and functions of bits refuse.
+// Errors of vectors and bit functions.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u32, u8 } from '../../../src/core/elements/dtype.js';

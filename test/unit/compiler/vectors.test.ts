@@ -1,4 +1,4 @@
-// Vectors: they are their components, each computed once, in order.
+// Vectors: each component is computed once, in order.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u8 } from '../../../src/core/elements/dtype.js';

@@ -1,4 +1,4 @@
-// The kernel that is read while a device opens. In a file of its own: no kernel may have been read before.
+// The kernel that compiles while a device opens. In its own file, because no other kernel may compile before.
 import { expect, test } from 'vitest';
 import { isWarm } from '../../../src/compiler/definitions/kernel.js';
 import { warmUp } from '../../../src/compiler/definitions/warm-up.js';

@@ -1,4 +1,4 @@
-// Whole numbers of 64 bits, which are bigint in TypeScript; and f16, which is in memory only.
+// 64-bit integers, which are bigint in TypeScript, and f16, which exists in memory only.
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';

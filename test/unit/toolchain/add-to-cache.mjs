@@ -1,4 +1,4 @@
-// Adds and reads one file of the cache again and again: node add-to-cache.mjs DIRECTORY TIMES.
+// Adds and reads one cache file repeatedly: node add-to-cache.mjs DIRECTORY TIMES.
 import { KernelCache } from '../../../dist/toolchain/images/cache.js';
 
 const [directory, times] = process.argv.slice(2);

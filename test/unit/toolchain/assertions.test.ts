@@ -1,4 +1,4 @@
-// Assertions of CUDA texts on the CPU device, in images: who stops, who goes on, and what the fault slot says.
+// Assertions of CUDA C++ source on the CPU device, in images: which threads stop or continue, and the fault slot.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The route from a BuildSpec to an image: cache, compilers, and what the user reads when there is none or it objects.
+// From a BuildSpec to an image: the cache, the compilers, and the errors when there is no compiler or it rejects the source.
 import { execFile } from 'node:child_process';
 import {
   chmodSync,
@@ -65,7 +65,7 @@ function works(image: Uint8Array): void {
   expect([...y]).toEqual([3, 4, 5]);
 }
 
-/** A program that writes down that it ran. */
+/** A script that records that it ran. */
 function script(name: string, body: string): string {
   const path = join(scratch, name);
   writeFileSync(path, `#!/bin/sh\n${body}\n`);

@@ -1,4 +1,4 @@
-// Floating numbers that become integers and come back: a zero that was an integer has no sign, in whatever form they are compiled.
+// Floats that become integers and convert back: a zero that was an integer has no sign, in every compiled form.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { i32 } from './run-image.js';
 import { TextRunner } from './text-runner.js';
@@ -9,7 +9,7 @@ beforeAll(() => {
 });
 afterAll(() => texts.close());
 
-/** For vectors of any width with a rest of each. */
+/** For vectors of any width, with a remainder for each. */
 const COUNT = 64 + 32 + 16 + 15;
 const NUMBERS = Float32Array.from({ length: COUNT }, (_unused, i) =>
   i % 2 === 0 ? -0.9 + i / COUNT / 2 : [-0, 0.5, -1.5, 7.25][(i >> 1) % 4]!,
@@ -43,7 +43,7 @@ extern "C" __global__ void ${name}_behind_a_barrier(const float* x, float* y, in
   if (i < n) y[i] = s[i];
 }`;
 
-/** One text for each: what g++ makes of one must not decide for another. */
+/** One source per form, because g++ may optimise one depending on another. */
 test.each(Object.entries(EXPRESSIONS))('%s', async (name, [text, of]) => {
   const expected = Float32Array.from(NUMBERS, (x) => of(x) + 0);
   for (const entry of [name, `${name}_behind_a_barrier`]) {

@@ -1,4 +1,4 @@
-// Reading CUDA texts by their tokens: kernels, what the CPU device refuses and what it rewrites; compilers' messages.
+// Tokenising CUDA C++ source: kernels, unsupported features and the rewriting for the CPU device; compilers' messages.
 import { expect, test } from 'vitest';
 import { coroutineEdits } from '../../../src/toolchain/cuda-to-cpu/coroutines.js';
 import { parseLog } from '../../../src/toolchain/base/diagnostics.js';
@@ -75,7 +75,7 @@ extern "C" __global__ __launch_bounds__(W) void k(int n) { }`;
   expect(defined).toMatch(/^extern "C" __global__ __launch_bounds__\(W\) void k\(/);
 });
 
-/** The text as coroutines, without the indices. */
+/** The source rewritten as coroutines, without the index parameters. */
 function awaited(source: string): string {
   const { tokens } = tokenize(source);
   return applyEdits(source, tokens, coroutineEdits(specOf(source, 'k'), tokens)).text;

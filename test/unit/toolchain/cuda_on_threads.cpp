@@ -1,5 +1,5 @@
-// The barriers of cuda_on_threads.h, apart from the shim, which does not go together with system headers. A thread that
-// has returned is not waited for.
+// The barriers of cuda_on_threads.h, in a separate file because the shim does not combine with system headers. A
+// barrier does not wait for threads that have returned.
 #include <barrier>
 #include <cstddef>
 #include <deque>

@@ -1,10 +1,10 @@
-// The CUDA side of an emitted text, run as CUDA runs it: one thread of the system for each thread of a block, real
-// barriers, real atomics. What the CPU device makes of the same text is compared with this.
+// Runs the CUDA form of emitted source like CUDA: one system thread per thread of a block, real barriers, real atomics.
+// The CPU device's form of the same source must give the same results.
 #pragma once
 
 #include "cuda_on_cpu.h"
 
-// What the text asks for to tell the devices apart.
+// The names by which emitted source distinguishes the devices.
 #undef MILLRACE_CPU_DEVICE
 #undef __global__
 #define __global__
@@ -17,7 +17,7 @@
 extern "C" {
 void mr_wait_for_block();
 void mr_wait_for_warp();
-/// Runs `run` once a thread, and returns when all have returned.
+/// Runs `run` on each thread, and returns when all have returned.
 void mr_run_threads(unsigned threads, void (*run)(void* of, unsigned thread), void* of);
 }
 #define __syncthreads mr_wait_for_block
@@ -47,7 +47,7 @@ struct mr_block_of_threads {
   }
 };
 
-/// One block after the other, for they share their shared memory.
+/// One block after the other, because blocks share the static shared memory.
 template <class... Params>
 static void mr_run_blocks_of_threads(void (*kernel)(mr_index3, mr_index3, mr_index3, mr_index3, Params...),
                                      const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {

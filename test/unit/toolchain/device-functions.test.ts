@@ -1,5 +1,5 @@
-// What else device code finds on the CPU device: the rarer functions, every type of every atomic, variables of a module,
-// printf. The texts go through nvcc too, where it is, so that nothing is tested that CUDA lacks.
+// Further device functions on the CPU device: rarer functions, all types of every atomic, module variables, printf. If nvcc is installed,
+// it compiles the same sources, so that nothing is tested that CUDA lacks.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,13 +13,13 @@ const NVCC = '/usr/local/cuda/bin/nvcc';
 const ONE: ImageLaunch = { grid: [1, 1, 1], block: [1, 1, 1] };
 
 const TINY = 2 ** -149;
-/** One more than 1 in float, and in double. */
+/** The next number above 1 in float, and in double. */
 const [F1, D1] = [1 + 2 ** -23, 1 + 2 ** -52];
 const THIRD = Math.fround(1 / 3);
 const third = THIRD < 1 / 3 ? [THIRD, THIRD + 2 ** -25] : [THIRD - 2 ** -25, THIRD];
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
-/** Expressions, and what they give to six digits, or exactly. */
+/** Expressions, with their values to six digits, or exactly. */
 const NEAR: readonly (readonly [expression: string, value: number])[] = [
   ['erfinv(0.5)', 0.4769362762044699],
   ['erfinv(-0.999)', -2.326753765513525],
@@ -111,7 +111,7 @@ const EXACT: readonly (readonly [expression: string, value: number])[] = [
   ['(float)clock() != 0.0f || clock64() != 0', 1],
 ];
 
-/** Types that an atomic takes, and operations on them: [old, operand, result]. */
+/** Types that an atomic supports, and its operations: [old, operand, result]. */
 const ATOMICS: readonly (readonly [call: string, types: readonly string[], before: string, after: string])[] = [
   ['atomicAdd(p, (T)5)', ['int', 'unsigned', 'unsigned long long', 'float', 'double'], '7', '12'],
   ['atomicSub(p, (T)5)', ['int', 'unsigned'], '7', '2'],

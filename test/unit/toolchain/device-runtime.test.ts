@@ -1,4 +1,4 @@
-// Texts that launch, built for CUDA: relocatable code, and the library that it is linked with.
+// Source that launches kernels, built for CUDA: relocatable code, linked with the device runtime.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'millrace-device-runtime-'));
 const directory = join(scratch, 'cache');
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** What it is rejected with. */
+/** The error that it is rejected with. */
 async function rejected(promise: Promise<unknown>): Promise<MillraceError> {
   return promise.then(
     () => Promise.reject(new Error('It was not rejected.')),

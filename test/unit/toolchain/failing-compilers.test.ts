@@ -28,7 +28,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** A script that answers `--version` as g++ and runs `body` otherwise. */
+/** A script that answers `--version` like g++ and otherwise runs `body`. */
 function compiler(name: string, body: string): string {
   const path = join(scratch, name);
   writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ (Some) 1.2.3" && exit\n${body}\n`);

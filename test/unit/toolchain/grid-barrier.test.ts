@@ -1,6 +1,5 @@
-// The barrier of the grid as the emitted text has it for CUDA, run by one thread of the system for each thread of the grid:
-// a block is a copy of the image, and the place where blocks meet is what the copies have in common. And the CPU device's
-// form of the same kernels, with a barrier of this test's program.
+// The grid barrier's CUDA form, run with one system thread per thread of the grid: each block is a copy of the image, and the blocks
+// synchronise through memory that the copies share. Also the CPU device's form of the same kernels, with a barrier of this test's program.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +22,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NVCC = '/usr/local/cuda/bin/nvcc';
 const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;
-/** Threads that spin make a run slow where there are few cores. */
+/** Spinning threads are slow on machines with few cores. */
 const KERNELS = 3;
 const directory = mkdtempSync(join(tmpdir(), 'millrace-grid-'));
 let runner: ImageRunner;
@@ -35,7 +34,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-// Who is left counts itself once a turn, and sees behind the barrier how many were.
+// Remaining threads count themselves once per iteration, and read the count after the barrier.
 const leaving = kernel(
   'leaving',
   { until: input(i32), counts: inout(i32), seen: output(i32) },
@@ -55,7 +54,7 @@ const leaving = kernel(
   { bounds: 'unchecked' },
 );
 
-/** The text as CUDA has it. All in one, each in a namespace, since every one brings its helpers. */
+/** The CUDA form. All kernels in one source, each in a namespace, because each has its own helpers. */
 function onThreads(name: string, kernels: readonly Kernel[]): string {
   const place = `static __device__ MrGrid mr_grids[${MAX_STREAMS}];`;
   const common = '__attribute__((visibility("default"))) extern MrGrid mr_grids[] __asm__("mr_grids");';

@@ -1,5 +1,5 @@
-// Kernels as loops over rows of threads, against the same kernels as functions of one thread, element by element: with guards at
-// random. And what is made rows of, and of what kind.
+// Kernels as loops over rows of threads, with random guards, compared element by element with the same kernels run thread by thread. Also
+// which kernels become such loops, and of which kind.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const SIZES: readonly (readonly [n: number, m: number])[] = [
   [1000, 16],
 ];
 
-/** A kernel with guards at random. It writes one element for each thread, if any. */
+/** A kernel with random guards. Each thread writes at most one element. */
 function randomKernel(seed: number): string {
   const random = randomFrom(seed);
   const pick = <T>(of: readonly T[]): T => of[random(of.length)]!;
@@ -86,7 +86,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** What becomes of the kernel k: rows of the grid, rows of a block, or nothing. */
+/** The form of kernel k: rows of the grid, rows of a block, or neither. */
 function kindOf(text: string): string | undefined {
   return /mr_rows_of_(\w+)/.exec(rowEdits(text, tokenize(text).tokens, ['k']).edits[0]?.text ?? '')?.[1];
 }

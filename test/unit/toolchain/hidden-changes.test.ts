@@ -1,4 +1,4 @@
-// Kernels whose variables change, or mean another, where tokens hardly tell: as loops, against one thread after the other.
+// Kernels whose variables change, or names change their meaning, in ways that tokens hardly show: as loops and thread by thread.
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { i32, ImageRunner, specOf } from './run-image.js';
 const THREADS = 32;
 const BLOCKS = 3;
 
-/** Bodies of kernels `(int* out, int n)` with an array `s` in shared memory, of which each thread has an element. */
+/** Bodies of kernels `(int* out, int n)` with an array `s` in shared memory, one element per thread. */
 const WITH_BARRIERS: Readonly<Record<string, string>> = {
   a_pointer_moved: 's[T] = T; __syncthreads(); out += blockIdx.x * 32; out[T] = s[31 - T];',
   a_pointer_moved_in_a_loop:
@@ -57,7 +57,7 @@ const WITH_BARRIERS: Readonly<Record<string, string>> = {
 const WITHOUT: Readonly<Record<string, string>> = {
   a_place_of_the_grid_in_braces: 'int i = G; out[i] = 1; { unsigned n = G; out[n] = n; } out[n] = 77;',
 };
-/** Those that were coroutines for want of a proof would be slower for nothing. */
+/** Kernels for which loop fission is proven; as coroutines they would be slower. */
 const CUT = ['a_pointer_moved', 'a_pointer_moved_in_a_loop', 'a_parameter_changed', 'a_parameter_read_by_a_function'];
 
 const HEAD = `const int SIZE = 8;
@@ -137,10 +137,10 @@ const textOf = (outside: string, bodies: Readonly<Record<string, string>>, names
   HEAD + written(outside) + names.map((name) => withShared(name, bodies[name]!)).join('');
 const cutIn = (source: string): readonly string[] => formsOf(specOf(source, 'k'), source, tokenize(source).tokens, true).cut;
 
-/** No value of a reference's type is kept from one part to the next: the compiler says so, and coroutines are made. */
+/** A variable of reference type cannot be stored from part to part: the build fails, and the kernel becomes coroutines. */
 const REFUSED = ['a_parameter_by_alias', 'a_counter_by_alias', 'an_alias', 'an_old_alias'];
 
-/** Of those that are left alone there is nothing to compare. */
+/** Kernels that stay unchanged need no comparison. */
 test("every way to take a variable's address is detected, or the kernel is not split", async () => {
   const names = cutIn(textOf(HELPERS, EXPOSED)).filter((name) => !REFUSED.includes(name));
   expect(names.length).toBeGreaterThan(40);

@@ -2,7 +2,7 @@
 // kernels `(int* out, int n)` with an array `s` in shared memory, of which each thread has an element; `T` is its index in the
 // block, `G` that in the grid. Each changes `x`, a parameter or a counter in a way that a search for assignments overlooks.
 
-/** What the bodies call. */
+/** Functions that the bodies call. */
 export const HELPERS = `
 #define HIDDEN(a) int& hidden = a; hidden += T
 #define SET(a, b) ((a) = (b))
@@ -24,7 +24,7 @@ __device__ const int& same(const int& x) { return x; }
 template <class X> __device__ void by_value(X x) { x += 1; }
 __device__ int low(int& x, int y) { return x = y < x ? y : x; }
 `;
-/** Beside them, what makes any expression suspect: operators and constructors that take a reference. */
+/** Operators and constructors that take a reference, which make every expression suspect. */
 export const OPERATORS = `
 struct Functor { __device__ void operator()(int& x) const { x += 5; } };
 struct Twice { int v; __device__ Twice(int& x) : v(x) { x += 3; } };
@@ -34,10 +34,10 @@ __device__ int operator,(Reader, int& x) { return x += 9; }
 __device__ int twice_of(Twice x) { return x.v; }
 `;
 
-/** With an end that reads what was changed, behind a barrier. */
+/** Appends code that reads the changed variable after a barrier. */
 const END = 's[T] = x + y; __syncthreads(); out[G] = s[31 - T] + x * 3 + y;';
 const BEGIN = 'int x = blockIdx.x; int y = n; ';
-/** Between two barriers, so that a variable that is thought to be the same for all would be kept as it was. */
+/** Placed between two barriers, so that a variable mistaken for uniform would keep its old value. */
 const between = (change: string): string => `${BEGIN}s[T] = 1; __syncthreads(); ${change} __syncthreads(); ${END}`;
 
 export const EXPOSED: Readonly<Record<string, string>> = {
@@ -116,7 +116,7 @@ export const EXPOSED: Readonly<Record<string, string>> = {
     'int x = T; s[T] = T; if (Pair* x = (Pair*)out) { s[T] += x == 0; } __syncthreads(); out[G] = s[31 - T] + x;',
 };
 
-/** The same with `OPERATORS` before them. */
+/** The same after `OPERATORS`. */
 export const EXPOSED_BY_OPERATORS: Readonly<Record<string, string>> = {
   an_object_that_is_called: between('Functor f; f(x);'),
   a_temporary_that_is_called: between('Functor{}(x);'),
@@ -126,7 +126,7 @@ export const EXPOSED_BY_OPERATORS: Readonly<Record<string, string>> = {
   a_conversion: between('s[T] = twice_of(x);'),
 };
 
-/** Without barriers: `i` is a place, and a subscript must not be taken for that after it has changed. */
+/** Without barriers: `i` is an index, and a subscript must not count as one after `i` has changed. */
 const row = (change: string): string => `unsigned i = G; unsigned j = 0; if (i >= 90u) return; ${change} out[i & 127] += i + j;`;
 export const EXPOSED_ROWS: Readonly<Record<string, string>> = {
   row_either: row('(n > 0 ? i : j) += 1; out[i] = 3;'),
@@ -154,7 +154,7 @@ __device__ void next(unsigned& x) { x += 1; }
 __device__ void next_by_alias(URef x) { x += 1; }
 `;
 
-/** Texts of their own: what stands outside the kernel changes what it means. */
+/** Complete sources: code outside the kernel changes the meaning of the kernel's code. */
 export const ODD_TEXTS: Readonly<Record<string, readonly [outside: string, body: string]>> = {
   an_operator_by_reference: [
     'struct In { int v; }; __device__ int operator+(int& x, In i) { return x += i.v; }',

@@ -1,4 +1,4 @@
-// Texts, names and options that mean harm, as far as the compilers: typed errors in good time, and never a shell.
+// Hostile sources, names and options, up to the compilers: typed errors within a time limit, and never a shell.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** What a shell would make a file of. */
+/** Input of which a shell would create a file. */
 const COMMANDS = [
   `$(touch ${planted})`,
   `\`touch ${planted}\``,

@@ -1,4 +1,4 @@
-// Images are remembered by what the package brings to them too: a new release must not load what an old one built.
+// Image keys include the package's identity: a new release must not load images of an old one.
 import {
   chmodSync,
   cpSync,
@@ -34,7 +34,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'millrace-identity-'));
 const [shim, build, compiler, core] = [join(scratch, 'shim'), join(scratch, 'build'), join(scratch, 'compiler'), join(scratch, 'core')];
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** Keeps what it is told, and counts. */
+/** Stores facts, and counts lookups. */
 class Notes implements Facts {
   readonly known = new Map<string, string>();
   recalled = 0;
@@ -47,7 +47,7 @@ class Notes implements Facts {
     this.known.set(what + from, found);
   }
 }
-/** When what was written just now has settled. */
+/** A time at which files written now count as settled. */
 const later = (): number => Date.now() + 5000;
 
 test('an installed package stores its identity, and a checkout does not', () => {
@@ -59,7 +59,7 @@ test('an installed package stores its identity, and a checkout does not', () => 
   expect(installedIdentity(join(scratch, 'package-identity'))).toBeUndefined();
 });
 
-/** Values that a module imports, and those that these import, but for errors, which no text has, and the protocol, whose hash names images too. */
+/** The transitive imports of a module, except errors, which do not affect sources, and the protocol, whose hash is also part of the key. */
 function reached(path: string, known = new Set<string>()): Set<string> {
   if (known.has(path) || /\/(?:core\/base|protocol)\//.test(path)) return known;
   known.add(path);

@@ -1,4 +1,4 @@
-// What a text includes may change while the text does not: its image is no one else's.
+// Included headers may change although the source does not, so such an image is never reused.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

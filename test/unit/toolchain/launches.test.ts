@@ -1,4 +1,4 @@
-// Launches in a CUDA text, as the calls that the CPU device compiles; nvcc takes the same texts.
+// Launches in CUDA C++ source, rewritten as calls for the CPU device; nvcc compiles the same sources.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

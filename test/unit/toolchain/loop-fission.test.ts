@@ -1,4 +1,4 @@
-// Kernels cut at their barriers, against the same kernels as coroutines, bit for bit; and what is not cut.
+// Kernels after loop fission compared bit for bit with coroutines, and kernels that loop fission rejects.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Kernels of the text that are cut. */
+/** Kernels of the source that loop fission splits. */
 function cutOf(source: string): readonly string[] {
   const { tokens } = tokenize(source);
   return formsOf(specOf(source, 'k'), source, tokens, true).cut;

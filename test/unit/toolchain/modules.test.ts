@@ -1,4 +1,4 @@
-// Images of modules: what they show, and when they are built.
+// Images of modules: their exports, and when they are built.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Its variables by what they are asked for by. */
+/** Its variables, by the names that callers pass. */
 function exportsOf(source: string): { kernels: readonly string[]; variables: readonly string[] } {
   const { kernels, variables } = everyExportOf(source);
   return { kernels, variables: [...variables!.keys()] };
@@ -77,7 +77,7 @@ test('the error for source that does not compile calls it a module', async () =>
   expect((error as CompileError).message).toContain("The module of kernels 'bad' does not compile");
 });
 
-/** Names of C are the same whatever namespace they are in. */
+/** Names with C linkage are the same in every namespace. */
 const OF_C = `namespace far {
 extern "C" { __device__ int held[2] = {3, 4}; __global__ void add(int* x) { x[threadIdx.x] += held[threadIdx.x]; } }
 extern "C" __constant__ int alone = 5;

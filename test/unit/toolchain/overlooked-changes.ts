@@ -3,7 +3,7 @@
 
 const END = 's[T] = x + y; __syncthreads(); out[G] = s[31 - T] + x * 3 + y;';
 const between = (change: string): string => `int x = blockIdx.x; int y = n; s[T] = 1; __syncthreads(); ${change} __syncthreads(); ${END}`;
-/** A pointer to a constant that each part between two barriers would make anew. */
+/** A pointer to a constant, which each part between two barriers would recompute. */
 const kept = (pointer: string): string =>
   `const int x = T * 3; const int* p = ${pointer}; s[T] = T; __syncthreads(); out[G] = s[31 - T] + *p;`;
 /** An object that outlives a part. */

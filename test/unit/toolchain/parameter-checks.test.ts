@@ -1,4 +1,4 @@
-// Parameters whose types only a compiler knows: what the CPU device's compiler and nvcc say of each declaration.
+// Parameters whose types only a compiler knows: the results of the CPU device's compiler and of nvcc for each declaration.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// An index of CUDA is an unsigned number, and what a text makes of one has the type and the value that it has there: in
-// conditionals, templates and overloads too.
+// CUDA's indices are unsigned, and every expression of one has the same type and value as in CUDA, also in conditionals, templates and
+// overloads.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { i32 } from './run-image.js';
 import { TextRunner } from './text-runner.js';
@@ -11,7 +11,7 @@ beforeAll(() => {
 afterAll(() => texts.close());
 
 const BLOCK = 300;
-/** What stands outside the kernel, an expression of `n`, which is 0, and what it is for the thread t. */
+/** Code outside the kernel, an expression of `n`, which is 0, and its value for thread t. */
 const CASES: Readonly<Record<string, readonly [outside: string, text: string, of: (t: number) => number]>> = {
   below_zero: ['', '(n > 0 ? threadIdx.x : -1) > 5', () => 1],
   below_zero_on_the_left: ['', '(n == 0 ? -1 : threadIdx.x) / 2 > 5', () => 1],

@@ -1,4 +1,4 @@
-// Random CUDA kernels in the form that is chosen for them, against one thread after the other, as coroutines where they wait.
+// Random CUDA kernels in their selected form, compared with thread-by-thread execution, or coroutines if they wait.
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,9 +11,9 @@ import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 
 const BLOCKS = 3;
-/** More with MILLRACE_SEEDS=from,to. */
+/** MILLRACE_SEEDS=from,to runs more. */
 const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,4').split(',').map(Number) as [number, number];
-/** Kernels of one text: what takes time is to compile. */
+/** Kernels per source: compilation takes most of the time. */
 const OF_ONE_TEXT = 4;
 
 let runner: ImageRunner;

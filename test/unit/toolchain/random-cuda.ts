@@ -4,7 +4,7 @@
 import { type Named, RandomText } from '../../support/random-text.js';
 
 export const THREADS = 32;
-/** What the kernels call. */
+/** Functions that the kernels call. */
 export const CALLED = `
 using Ref = unsigned&;
 typedef unsigned Word;

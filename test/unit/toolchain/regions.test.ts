@@ -1,5 +1,5 @@
-// The CPU device's form of kernels with barriers, against the same text run by one thread of the system for each thread
-// of a block. A barrier that not all threads reach would hang the latter.
+// The CPU device's form of kernels with barriers, compared with the CUDA form run by one system thread per thread of a block. A barrier
+// that some threads do not reach would hang the latter.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
 
 const KERNELS = 8;
-/** Most texts have a barrier that not all threads reach. */
+/** Most random sources have a barrier that some threads may not reach. */
 const ATTEMPTS = 4000;
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NO_LIMIT = 2 ** 31 - 1;
@@ -34,7 +34,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Kernels of the language with barriers, from the seed on. */
+/** Kernels with barriers, from the seed on. */
 function kernelsFrom(seed: number, bounds: 'checked' | 'unchecked'): Kernel[] {
   const made: Kernel[] = [];
   for (let at = seed; made.length < KERNELS && at < seed + ATTEMPTS; at++) {
@@ -52,12 +52,12 @@ function kernelsFrom(seed: number, bounds: 'checked' | 'unchecked'): Kernel[] {
   return made;
 }
 
-/** Something to get wrong: a loop or a branch around a barrier, or somebody who leaves before one. */
+/** A construct that is easy to get wrong: a loop or branch around a barrier, or a thread that returns before one. */
 function hasUnevenFlow({ source }: Kernel): boolean {
   return /^ {4,}MR_SYNCTHREADS/m.test(source);
 }
 
-/** All of them in one text, each in a namespace, since every one brings its helpers. */
+/** All in one source, each in a namespace, because each has its own helpers. */
 function together(kernels: readonly Kernel[]): string {
   const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
   return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
@@ -84,7 +84,7 @@ function buildThreads(kernels: readonly Kernel[]): string {
   return path;
 }
 
-/** What a launch leaves: the array, and whether a thread reported something. */
+/** The result of a launch: the array, and whether a thread reported a fault. */
 function run(
   path: string,
   made: Kernel,

@@ -1,5 +1,5 @@
-// Builds CUDA texts for the CPU device and runs them without an addon: a small C++ program, compiled once for a test
-// file, loads the image and calls it from two threads.
+// Builds CUDA C++ sources for the CPU device and runs them without the addon: a small C++ program, compiled once per test file, loads the
+// image and calls it from two threads.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// What kernels of CUDA C++ compute on the CPU device, through the shim and the system's compiler.
+// Results of CUDA C++ kernels on the CPU device, through the shim and the system's compiler.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { f32, i32, type ImageArgument, type ImageLaunch } from './run-image.js';
 import { TextRunner } from './text-runner.js';

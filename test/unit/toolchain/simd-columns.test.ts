@@ -1,5 +1,5 @@
-// Regions that lanes go through column by column (src/compiler/simd/column-order.ts): which they are, and the bits that they leave, in blocks
-// whose rows fill one group of lanes, several, and none.
+// Regions that run column by column (src/compiler/simd/column-order.ts): which ones qualify, and their results, in blocks whose rows fill
+// one SIMD group, several, or none.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
@@ -15,7 +15,7 @@ const BLOCKS = [
   [40, 16, 1],
 ] as const;
 
-/** What is kept from region to region, of two types; loops that threads leave, threads that return, and those that leave x. */
+/** Values of two types that cross regions; loops that threads leave, threads that return, and indices outside x. */
 const columns = (bounds: 'checked' | 'unchecked'): Kernel =>
   kernel(
     'columns',
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => images.close());
 
-/** What a launch leaves of y, and whether a thread has reported; x may have fewer rows than threads ask for. */
+/** The contents of y after a launch, and whether a thread reported a fault; x may have fewer rows than threads use. */
 function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number], rows: number): { y: number[]; hasReported: boolean } {
   const x = Float32Array.from({ length: rows * WIDTH }, (_, at) => ((at * 7919) % 101) / 16);
   const y = new Float32Array(HEIGHT * WIDTH);

@@ -1,6 +1,6 @@
-// Kernels on lanes of one and two bytes: random ones against the interpreter of their typed form, and such as end at the
-// limits of what fits against the same kernels one thread after the other; for each width of vectors, in blocks that run
-// together and whose rows fill no group. MILLRACE_KERNELS asks for more of the random ones, MILLRACE_KERNEL_SEED for others.
+// Kernels with SIMD elements of one and two bytes: random ones compared with the IR interpreter, and ones at the limits of the range
+// compared with the scalar form; for each vector width, with fused blocks and with rows that fill no group. MILLRACE_KERNELS sets the
+// number of random kernels, MILLRACE_KERNEL_SEED the seed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { i32, input, kernel, output, u8 } from '../../../src/index.js';
@@ -17,7 +17,7 @@ const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 3);
 const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
 const [MASKS, NO_MASKS] = WIDTHS;
 const [ROWS, COLUMNS] = [7, 150];
-/** Three of them run together: groups are full, or there is a rest, or none is full. */
+/** Three of them are fused: groups are full, or there is a remainder, or no group is full. */
 const BLOCKS = [
   [64, 2],
   [33, 3],
@@ -34,7 +34,7 @@ function bytesOf(made: Kernel): number {
   return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').lanes ?? '')?.[1] ?? 4);
 }
 
-/** One of the ends of the type half of the time. */
+/** One of the type's limits half of the time. */
 function valuesOf(dtype: keyof typeof MADE, seed: number): Memory {
   const random = randomFrom(seed);
   const data = new MADE[dtype](ROWS * COLUMNS) as Uint8Array;
@@ -48,7 +48,7 @@ interface Scalars {
   readonly w: number;
 }
 
-/** What a launch leaves in the last of the arrays. */
+/** The contents of the last array after a launch. */
 function launch(image: string, made: Kernel, arrays: readonly Memory[], { t, w }: Scalars, [width, height]: readonly [number, number]) {
   const own = arrays.map((array) => array.slice());
   const shaped = own.flatMap((array): ImageArgument[] => [array as Uint8Array, int(ROWS), int(COLUMNS)]);
@@ -101,7 +101,7 @@ describe('random kernels', () => {
 
 const PARAMS = { a: input(u8, 2), o: output(u8, 2), t: u8, w: i32 };
 type Body = Parameters<typeof kernel<typeof PARAMS>>[2];
-/** Each with the bytes that its lanes have. */
+/** Kernels with their element width in bytes. */
 const AT_LIMITS: Readonly<Record<string, readonly [number, Body]>> = {
   'the sum of two is 255 at most': [
     1,

@@ -1,4 +1,4 @@
-// Kernels on lanes, and the same one thread after the other, as images that are run without a device.
+// Kernels in SIMD form and in scalar form, as images that run without a device.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -9,7 +9,7 @@ import { writtenOf } from '../../support/written.js';
 import { QUICK } from '../../support/quick-compiler.js';
 import { ImageRunner } from './run-image.js';
 
-/** Bytes of a vector: with a processor's masks if it has them, and without. */
+/** Vector sizes in bytes, with the processor's mask registers if it has them, and without. */
 export const WIDTHS: readonly string[] = ['64', '32', '16'];
 
 export class SimdImages {
@@ -37,7 +37,7 @@ export class SimdImages {
   }
 }
 
-/** The kernel on lanes of vectors of so many bytes. */
+/** The kernel's SIMD form for this vector size. */
 export function withSimd(made: Kernel, width: string): BuildSpec {
   const { lanes, ...spec } = writtenOf(made, 'always');
   expect(lanes).toBeDefined();

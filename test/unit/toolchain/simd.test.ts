@@ -1,5 +1,5 @@
-// Kernels on lanes against the same kernels one thread after the other: every bit that either leaves, in blocks whose rows
-// fill no group, for each width of vectors and with masks of either kind.
+// Kernels in SIMD form compared bit for bit with the scalar form, in blocks whose rows fill no group, for each vector size and both kinds
+// of masks.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { LANE_KERNELS } from '../../support/simd-kernels.js';
@@ -10,7 +10,7 @@ import { type ImageArgument, i32 as int } from './run-image.js';
 
 const NO_LIMIT = 2 ** 31 - 1;
 const COUNT = 333;
-/** Rows that fill groups, that do not, and that fill none. */
+/** Rows that fill groups, that do not, and that are shorter than one. */
 const BLOCKS = [1, 7, 16, 33, 250];
 
 let images: SimdImages;
@@ -26,7 +26,7 @@ interface Memory {
   readonly fault: Uint32Array;
 }
 
-/** What a launch leaves. `xs`: elements of x, of which fewer than threads make some of them leave. */
+/** The results of a launch. `xs`: number of elements of x; with fewer than threads, some threads leave. */
 function launch(image: string, { build }: Kernel, block: number, xs: number): Memory {
   const x = Int32Array.from({ length: xs }, (_, at) => hash(at) & 1023);
   const y = Int32Array.from({ length: COUNT }, (_, at) => at);

@@ -1,5 +1,5 @@
-// The same question as test/unit/compiler/oracle.test.ts, of the text: mistakes in the C++ of random kernels, which the
-// CPU device then builds and runs, must come to something else. The text as it is comes to what the interpreter says.
+// Like test/unit/compiler/oracle.test.ts, for emitted source: mistakes in the C++ of random kernels, which the CPU device builds and runs,
+// must change the result. The correct source must give the interpreter's result.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Device, type Kernel, openDevice } from 'millrace';
@@ -9,13 +9,13 @@ import type { Target } from '../../support/target.js';
 import { writtenOf } from '../../support/written.js';
 import { QUICK } from '../../support/quick-compiler.js';
 
-/** Programs whose text has the place of a mistake, at most. */
+/** Most kernels whose source contains the place of a mistake. */
 const PROGRAMS = 40;
-/** Built at once. */
+/** Concurrent builds. */
 const AT_ONCE = 4;
 const SEARCHED = 60;
 
-/** From and to: none of them may poison memory, or end the process. */
+/** Text and replacement. None may corrupt memory or end the process. */
 const MISTAKES: Readonly<Record<string, readonly [from: RegExp, to: string]>> = {
   'the last column is left out': [/(MR_BEGIN_BLOCK(?:_OF_LEAVING)?\()mr_n0,/, '$1mr_n0 - 1,'],
   'a cast takes NaN for the least': [/return x != x \? 0 : /, 'return '],
@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => device.close());
 
-/** Short texts are soon built. */
+/** Short sources compile fast. */
 function shortest(): Decided[] {
   return Array.from({ length: SEARCHED }, (_, at) => program(at)).toSorted((a, b) => sizeOf(a) - sizeOf(b));
 }
@@ -55,7 +55,7 @@ function sizeOf({ one }: Decided): number {
   return one.made.source.length;
 }
 
-/** Without the text for lanes, which the CPU device would take instead. */
+/** Without the SIMD form, which the CPU device would prefer. */
 function withText(made: Kernel, text: string): Kernel {
   const identity = createHash('sha256').update(text).digest('hex');
   return { ...made, source: text, build: { ...writtenOf(made, 'off'), source: text, identity } } as Kernel;

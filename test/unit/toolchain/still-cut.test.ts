@@ -1,4 +1,4 @@
-// Ordinary kernels that are cut at their barriers: what is not would be slower for nothing.
+// Ordinary kernels that loop fission must split, since coroutines would be slower.
 import { expect, test } from 'vitest';
 import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';

@@ -1,4 +1,4 @@
-// CUDA texts, built as a device builds them and run without one.
+// CUDA C++ sources, built as a device builds them and run without one.
 import { join } from 'node:path';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';

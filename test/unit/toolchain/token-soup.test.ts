@@ -1,14 +1,14 @@
-// Texts with mistakes: the compiler's words about them, and never an error of the library's own.
+// Sources with mistakes: the compiler reports them, and the library raises no internal error.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { read, soups, TEXTS } from './token-soup.js';
 
-/** More is for whoever changes the reading of texts. */
+/** Increase this after a change of the parsers. */
 const RUNS = Number(process.env['MILLRACE_SOUPS'] ?? 300);
 
-test('sources with tokens removed, doubled, swapped and inserted compile, or are rejected with a CompileError', {
+test('sources with mutated tokens compile, or are rejected with a CompileError', {
   timeout: 120_000,
 }, () => {
   for (const text of TEXTS) read(text);
@@ -32,7 +32,7 @@ test.each([
 });
 
 const LONG = 6_000;
-/** Generous: each takes well under a second, and minutes where a token is looked at for every other one. */
+/** Generous: each takes well under a second, but minutes with a quadratic algorithm. */
 const MOST_MS = 10_000;
 
 test.each(['<', '(', '{', '[', '::', '/*', '"', '#', 'template<'])(

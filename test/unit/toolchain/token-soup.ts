@@ -1,4 +1,4 @@
-// Texts of real kernels with mistakes in them, and what a text goes through before a compiler has it.
+// Sources of real kernels with mistakes, and the steps before a compiler receives a source.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { compose, exportsOf } from '../../../src/toolchain/compilers/composed-source.js';
@@ -17,7 +17,7 @@ extern "C" __global__ void parent(int* x, int n) {
   scale<int, 3><<<1, dim3(64), 0, cudaStreamTailLaunch>>>(x);
 }`;
 
-/** Each global function of the files with all that stands before it would be long: pieces of a file between its kernels. */
+/** Pieces of a file around its kernels, because whole prefixes would be long. */
 function pieces(text: string): string[] {
   const at = [...text.matchAll(/^(?:template[^\n]*\n)?(?:extern "C" )?__global__/gm)].map(({ index }) => index);
   return at.map((from, n) => text.slice(from, at[n + 1] ?? text.length));
@@ -59,7 +59,7 @@ const EXTRA = [
   '//',
 ];
 
-/** A text, and what is done to its tokens: each taken out, doubled, changed places with another, or something put before it. */
+/** A source with mutated tokens: each removed, doubled, swapped with another, or with a token inserted before it. */
 export const soups: fc.Arbitrary<string> = fc
   .tuple(
     fc.nat(TEXTS.length - 1),
@@ -79,7 +79,7 @@ export const soups: fc.Arbitrary<string> = fc
     return words.join('');
   });
 
-/** What is done to a text on the main thread, and by the builder before a compiler has it. Throws what is no error of the text. */
+/** The steps on the main thread and in the builder before compilation. Throws errors other than those about the source. */
 export function read(source: string): void {
   const name = /__global__[^(]*?(\w+)\s*\(/.exec(source)?.[1] ?? 'k';
   const typed = (work: () => void): void => {

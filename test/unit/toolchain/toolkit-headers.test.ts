@@ -1,4 +1,4 @@
-// Where CUDA's headers are looked for, in folders that are laid out as toolkits and Python's packages lay them out.
+// The search for CUDA's headers, in folders laid out like toolkits and Python packages.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A compiler that may be run and not read (mode 0711): it is asked who it is each time, and works.
+// A compiler that can be run but not read (mode 0711): its version is read each time, and it works.
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import { specOf } from './run-image.js';
 
-// Modes do not hold for root, whom tests may run as.
+// File modes do not restrict root, under which tests may run.
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof fs>();
   const refused = (path: fs.PathLike): boolean => /(?:g\+\+|gcc|clang)[-+\d.]*$/.test(String(path));

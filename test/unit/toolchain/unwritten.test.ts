@@ -1,4 +1,4 @@
-// Builds of TypeScript kernels, whose texts are written when no image is kept.
+// Builds of TypeScript kernels, whose sources are emitted only when no image is cached.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const cpu = (lanes?: string): KernelBuilder =>
 const made = kernel('halve', { x: inout(f32) }, ({ x }, { i }) => {
   if (x[i]! > 0) x[i] = x[i]! / 2;
 });
-/** What nobody can write a text of. */
+/** A kernel that cannot be emitted. */
 const empty = { ...made.build, form: {} } as Build;
 
 test('a build that finds its image emits no source, on either device', async () => {

@@ -1,5 +1,5 @@
-// Kernels whose threads wait for each other, on the CPU device: each against the same computation in JavaScript, in blocks
-// of one thread, of a warp and one more or less, of all that there may be, and of three dimensions.
+// Kernels whose threads wait for each other on the CPU device, compared with the same computation in JavaScript, in blocks of one thread,
+// about one warp, the maximum size, and three dimensions.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
