@@ -1,4 +1,4 @@
-// What control threads ask of a device beside its channel, and what a channel counts.
+// Calls of control threads to a device besides its channel, and the counts that a channel keeps.
 #include <array>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Events: when two of them can be compared, which are recorded once and which again, and how long each is kept.
+// Events: which can be compared, which can be recorded again, and how long each is kept.
 #include <string>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// Allocations without room, and frees whose streams are parked: they are waited for unless they wait for the
-// allocation.
+// Allocations without free memory, and frees whose streams are parked: an allocation waits for such a free unless the
+// free waits for the allocation.
 #include <thread>
 
 #include "channel_rig.h"
@@ -11,7 +11,7 @@ using namespace millrace::testing;  // NOLINT
 
 constexpr uint64_t kMemory = 100;
 
-/// A device whose memory is all in Handle(0) and Handle(1), half of it each, and three streams that are there.
+/// A device whose memory is all in Handle(0) and Handle(1), half in each, with three existing streams.
 struct Full {
   Full() : rig(backend), a(rig.Stream()), b(rig.Stream()), c(rig.Stream()) {
     backend.controls.free_bytes = kMemory;

@@ -1,4 +1,4 @@
-// Records that wait for their owner, whichever of the two comes first, and streams that somebody else made.
+// Records that wait for their owner, in either order of arrival, and wrapped streams.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -47,7 +47,7 @@ MR_TEST(a_hold_that_was_let_go_before_it_was_issued_holds_nobody) {
   MR_EXPECT(rig.Completes(a, third));
 }
 
-/// How often the watcher's thread went to sleep.
+/// Number of times that the watcher's thread went to sleep.
 uint64_t WatcherSleeps() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;

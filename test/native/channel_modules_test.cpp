@@ -1,4 +1,4 @@
-// Modules: kernels of one image, its variables, and what failures do to them.
+// Modules: kernels of one image, its variables, and the effects of failures on them.
 #include "channel_rig.h"
 
 namespace millrace::testing {

@@ -1,5 +1,5 @@
-// Copies that name memory of other devices: what they wait for, which route they take, what a failure poisons across
-// devices, and that no device takes its memory away under them.
+// Copies that name memory of other devices: their waits, their route, the poison of a failure across devices, and that
+// no device frees the memory while they run.
 #include <array>
 #include <atomic>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 using protocol::PeerRoute;
 
-/// Two devices with a stream each, and the route between them tried both ways.
+/// Two devices with a stream each, whose route has been probed in both directions.
 struct Pair {
   explicit Pair(RecordingBackend& backend) : first(backend, 0), second(backend, 1) {
     a = first.Stream();

@@ -1,5 +1,5 @@
-// When a write clears what an earlier failure poisoned: before its work can be over, since whoever waits for that work,
-// on any channel, looks at once.
+// When a write clears the poison of an earlier failure: before its work can complete, because a waiting record on any
+// channel checks right then.
 #include <array>
 #include <functional>
 #include <string>
@@ -14,8 +14,8 @@ using protocol::Access;
 
 constexpr uint64_t kBytes = 16;
 
-/// Two devices whose arrays of handle 0 the second copies from the first in the middle of a call of the first one's
-/// backend, when the work that was handed over has ended and the call has not returned.
+/// Two devices. The second copies handle 0 from the first during a call of the first one's backend, after the submitted
+/// work has completed and before the call returns.
 struct Meeting {
   Meeting() : first(Listen(), 0), second(backend, 1) {
     a = first.Stream();

@@ -1,5 +1,5 @@
-// Streams whose records can only fail: they waited for a device that was lost, or could not be created. Whoever waits
-// for them counts on what they waited for, so that they fail in their order.
+// Streams whose records can only fail: they waited for a lost device, or could not be created. Records that wait for
+// them rely on their order, so they fail in order.
 #include <string>
 
 #include "channel_rig.h"

@@ -1,5 +1,5 @@
-// What a channel gives to its pump: copies of host memory that is not page-locked, and allocations that block. The
-// stream waits, the channel does not, and nothing is taken away under the pump.
+// Work that a channel gives to its pump: copies of pageable host memory, and allocations that block. The stream waits,
+// the channel does not, and no memory in use by the pump is freed.
 #include <array>
 #include <cstring>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 using protocol::AllocKind;
 
-/// A device that needs page-locked memory, with 16 bytes of its own and 16 of the host's that are not.
+/// A device that needs page-locked memory, with 16 bytes of device memory and 16 bytes of pageable host memory.
 struct PumpRig {
   explicit PumpRig(RecordingBackend& backend, uint32_t ordinal = 0) : controls(backend.controls) {
     controls.needs_locked_memory = true;

@@ -1,4 +1,4 @@
-// A device of a recording backend, with short names for what tests submit to its channel.
+// A device of a recording backend, with short names for the records that tests submit.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,4 @@
-// Staging memory of the host between devices of two backends: a failure poisons it as it does device memory, part by
-// part.
+// Host staging memory between devices of two backends: a failure poisons it by byte ranges, like device memory.
 #include <array>
 
 #include "channel_rig.h"
@@ -35,7 +34,7 @@ MR_TEST(spoiled_ranges_are_told_apart_by_their_bytes) {
   MR_EXPECT_EQ(ranges.by(0, 100), 0u);
 }
 
-/// A device of either backend with 16 bytes and a stream each, and 64 bytes of staging memory that the first made.
+/// A device of each backend with 16 bytes and a stream, and 64 bytes of staging memory that the first one created.
 struct Road {
   Road() : first(one), second(other) {
     a = first.Stream();

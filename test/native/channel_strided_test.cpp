@@ -1,5 +1,5 @@
-// Strided records: which axes reach the backend, which are refused before anybody computes an address from them, and
-// which writes clear what was poisoned.
+// Strided records: the axes that reach the backend, those rejected before any address is computed from them, and the
+// writes that clear poison.
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -148,7 +148,7 @@ MR_TEST(strided_records_wait_for_memory_and_fail_with_their_source) {
   MR_EXPECT(rig.Failures(b).at(0).cause == rig.Failures(a).at(0).id);
 }
 
-/// Counts what `CoversAll` and `StridesFit` decide, byte by byte.
+/// Computes the results of `CoversAll` and `StridesFit` byte by byte.
 MR_TEST(small_axes_are_judged_as_counting_their_bytes_does) {
   uint32_t seed = 99;
   const auto random = [&](uint32_t n) {

@@ -1,5 +1,5 @@
-// The runtime against a backend that records: what is issued when, what parks a stream and what lets it go on, what a
-// failure poisons, and that order and wakes survive many threads.
+// The runtime on a recording backend: when records are issued, why a stream parks and resumes, what a failure poisons,
+// and that order and wakes are correct with many threads.
 #include <array>
 #include <cstring>
 #include <memory>

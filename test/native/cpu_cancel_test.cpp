@@ -1,5 +1,5 @@
-// CPU devices that are given up: what has not begun is dropped, what runs stops, and what streams of other devices were
-// promised runs to its end.
+// Cancelled CPU devices: work that has not begun is dropped, running work stops, and work that streams of other devices
+// wait for still runs.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -18,7 +18,7 @@ bool IsIdle(const Lane& lane) {
   return Eventually([&] { return !lane.stream->IsBusy(lane.last); }, 10000);
 }
 
-/// A lane of a device that was given up never drains.
+/// A lane of a cancelled device never drains.
 void End(Lane& lane) {
   lane.stream.reset();
   lane.sink.reset();
@@ -171,8 +171,8 @@ MR_TEST(ACooperativeLaunchBeginsWholeOrNotAtAll) {
   End(lane);
 }
 
-/// Streams of three devices that wait for each other at random; one device after the other is given up meanwhile. Those
-/// of the last never miss what they wait for.
+/// Streams of three devices wait for each other at random, while one device after the other is cancelled. The waits of
+/// the last device's streams always complete.
 MR_TEST(StreamsThatStayHaveAllTheyWaitedFor) {
   constexpr uint32_t kLanes = 4;
   constexpr uint32_t kItems = 60;

@@ -1,4 +1,4 @@
-// Cooperative launches of the CPU backend: blocks with threads of their own, which wait for each other.
+// Cooperative launches of the CPU backend: each block has a thread, and blocks wait for each other.
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-// What the kernel `circle` leaves.
+// The result of the kernel `circle`.
 std::vector<uint32_t> Circle(uint32_t blocks, uint32_t turns, bool leaves) {
   std::vector<uint32_t> words(blocks);
   for (uint32_t block = 0; block < blocks; ++block) words[block] = block;

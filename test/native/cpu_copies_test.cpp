@@ -1,5 +1,5 @@
-// Copies and fills of the CPU backend: strided ones against an element-by-element model, large ones over the pool, and
-// those between devices.
+// Copies and fills of the CPU backend: strided ones compared with an element-by-element model, large ones on several
+// threads, and copies between devices.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -44,7 +44,7 @@ Bytes Pattern(size_t size) {
   return bytes;
 }
 
-// One side of a strided operation: a dense layout of the axes in any order, with gaps and turned axes.
+// One side of a strided operation: a dense layout with the axes in any order, gaps and negative strides.
 struct Layout {
   std::vector<int64_t> strides;
   int64_t first = 0;  // Of the element whose indices are all 0.

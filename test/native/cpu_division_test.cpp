@@ -1,4 +1,4 @@
-// Divisions that the processor refused: the instruction is read, and gets its results.
+// Divisions that trap: the handler decodes the instruction and stores its results.
 #include <initializer_list>
 #include <vector>
 

@@ -1,5 +1,4 @@
-// Launches on the CPU backend whose kernels launch kernels: that all of it runs, in what order, when the launch is
-// over, and what is refused.
+// Launches on the CPU backend whose kernels launch kernels: completeness, order, completion, and refused launches.
 #include <array>
 #include <atomic>
 #include <vector>

@@ -1,4 +1,4 @@
-// Kernels that cannot go on: their launch is told so, and all else goes on.
+// Kernels that have to stop: their launch reports it, and other work continues.
 #include <sys/wait.h>
 
 #include <climits>
@@ -135,7 +135,7 @@ MR_TEST(WhatAKernelLaunchedAndOverflowsFailsTheLaunchOfTheHost) {
   MR_EXPECT(lane.sink->failures()[0].code == StatusCode::kLaunchFailed);
 }
 
-// In a process of its own, since it ends.
+// In a child process, because it ends.
 int EndedBy(void (*body)()) {
   const pid_t child = fork();
   if (child == 0) {

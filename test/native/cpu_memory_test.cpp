@@ -1,4 +1,4 @@
-// Memory of the CPU backend: its budget, its order, what is kept of it, and what the pool says of itself.
+// Memory of the CPU backend: its budget, its stream order, its cache, and the pool's statistics.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

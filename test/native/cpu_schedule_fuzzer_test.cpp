@@ -1,4 +1,4 @@
-// Randomised scheduling of the CPU backend: what is not ordered comes out in every order, and what is ordered does not.
+// The schedule fuzzer of the CPU backend: unordered operations occur in every order, ordered ones keep their order.
 #include <array>
 #include <atomic>
 #include <map>
@@ -20,7 +20,7 @@ std::unique_ptr<hal::Device> OpenWith(uint32_t seed, uint32_t threads = 2) {
   return device;
 }
 
-// Two streams write digits into one word. How often each result came out.
+// Two streams write digits into one word. Counts each result.
 std::map<uint32_t, uint32_t> Race(bool has_seed, bool has_wait) {
   std::map<uint32_t, uint32_t> results;
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {

@@ -1,5 +1,5 @@
-// Streams of the CPU backend: order inside one, independence between them, waits that hold no thread, and what runs
-// inside the submitting call.
+// Streams of the CPU backend: order within a stream, independence between streams, waits that block no thread, and work
+// that runs inside the submitting call.
 #include <array>
 #include <atomic>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the tests of the CPU backend share: kernels, compiled here and now, and streams that count their own tickets.
+// Shared by the CPU backend's tests: kernels, compiled by the test itself, and streams that count their own tickets.
 #pragma once
 
 #include <unistd.h>
@@ -82,11 +82,11 @@ KERNEL(meet, 2, 8, 4) {
 KERNEL(gate, 1, 8) {
   while (Param<Flag>(launch, 0)->load() == 0) {}
 }
-// Says which thread ran.
+// Records which thread ran.
 KERNEL(whoami, 1, 8) {
   for (auto block = first; block < end; ++block) Param<int32_t*>(launch, 0)[block] = gettid();
 }
-// A block of a millisecond, counted; the thread goes into a second array.
+// Counts a block that takes a millisecond, and stores its thread in a second array.
 KERNEL(slow, 2, 8, 8) {
   for (auto block = first; block < end; ++block) {
     usleep(1000);
@@ -106,8 +106,8 @@ KERNEL(shared, 1, 8) {
   for (unsigned i = 0; i < launch->shared_bytes; ++i) launch->dynamic_shared[i] = char(i);
   *Param<uint32_t*>(launch, 0) = aligned;
 }
-// A cooperative launch: each block writes its number, and after each barrier adds what its neighbour had before it. A
-// block ends after as many turns as its number says, if `leaves`.
+// A cooperative launch: each block writes its number, and after each barrier adds its neighbour's previous value. With
+// `leaves`, a block ends after as many rounds as its number.
 KERNEL(circle, 4, 8, 8, 4, 4) {
   auto* words = Param<uint32_t*>(launch, 0);
   auto* counts = Param<Flag>(launch, 1);
@@ -125,7 +125,7 @@ KERNEL(circle, 4, 8, 8, 4, 4) {
     counts[block].fetch_add(1);
   }
 }
-// A cooperative launch without a barrier: every block waits for what the next one writes, the last begins.
+// A cooperative launch without a barrier: every block waits for the next one's write; the last one begins.
 KERNEL(handed, 1, 8) {
   auto flags = Param<Flag>(launch, 0);
   for (auto block = first; block < end; ++block) {
@@ -158,7 +158,7 @@ void Launch(const MrCpuLaunch* launch, unsigned long long block, decltype(MrChil
                       {unsigned(block), 0, 0}, {0, 0, 0}};
   launch->launcher->launch(launch->launcher, &child);
 }
-// Counts itself at words[number]; each block launches two grids of two blocks, of the next lower number.
+// Counts itself at words[number]; each block launches two grids of two blocks with the next lower number.
 KERNEL(tree, 3, 8, 8, 4) {
   auto* words = Param<Flag>(launch, 0);
   const auto number = Param<uint32_t>(launch, 2);
@@ -169,14 +169,14 @@ KERNEL(tree, 3, 8, 8, 4) {
     }
   }
 }
-// Itself for the end, `number` times: what it counts needs no atomics.
+// Launches itself on the tail stream `number` times: its counter needs no atomics.
 KERNEL(rounds, 3, 8, 8, 4) {
   auto* word = Param<uint32_t*>(launch, 0);
   const auto number = Param<uint32_t>(launch, 2);
   *word += 1;
   if (number > 1) Launch(launch, 0, mr_entry_rounds, 1, 1, 3, word, nullptr, number - 1);
 }
-// words[0] is where the next number goes.
+// words[0] is the position of the next number.
 KERNEL(note, 3, 8, 8, 4) {
   auto* words = Param<uint32_t*>(launch, 0);
   const uint32_t place = words[0];
@@ -184,7 +184,7 @@ KERNEL(note, 3, 8, 8, 4) {
   words[1 + place] = Param<uint32_t>(launch, 2);
   words[0] = place + 1;
 }
-// Notes on the null stream, on two streams of each grid, and for the end.
+// Launches on the null stream, on two created streams of each grid, and on the tail stream.
 KERNEL(orders, 3, 8, 8, 4) {
   auto* words = Param<uint32_t*>(launch, 0);
   const auto room = Param<uint32_t>(launch, 2);
@@ -197,13 +197,13 @@ KERNEL(orders, 3, 8, 8, 4) {
     }
   }
 }
-// A block of 2000 threads, which is refused, and one that is not.
+// A launch of 2000 threads per block, which is refused, and a valid one.
 KERNEL(beyond, 3, 8, 8, 4) {
   auto* words = Param<Flag>(launch, 0);
   Launch(launch, 0, mr_entry_tree, 1, 2000, 0, words, nullptr, 0);
   Launch(launch, 0, mr_entry_tree, 1, 1, 0, words, nullptr, 0);
 }
-// From one block `number` grids of a block each.
+// From one block, `number` grids of one block each.
 KERNEL(flood, 3, 8, 8, 4) {
   for (auto block = first; block < end; ++block) {
     for (unsigned i = 0; i < Param<uint32_t>(launch, 2); ++i) {
@@ -211,13 +211,13 @@ KERNEL(flood, 3, 8, 8, 4) {
     }
   }
 }
-// Never comes back: each call has its own stack.
+// Recurses without end: each call has its own stack frame.
 __attribute__((noinline)) int deeper(volatile int* word, int depth) {
   volatile int own[100];
   own[depth % 100] = *word;
   return depth < 0 ? 0 : deeper(word, depth + 1) + own[(depth + 1) % 100];
 }
-// In block `number`, each counted before.
+// In block `number`, after counting each earlier one.
 KERNEL(overflow, 2, 8, 4) {
   for (auto block = first; block < end; ++block) {
     launch->block_now = block;
@@ -231,7 +231,7 @@ KERNEL(stray, 1, 8) {
 KERNEL(trap, 0) {
   __builtin_trap();
 }
-// Takes memory without end, and writes to it.
+// Allocates memory without end, and writes to it.
 KERNEL(greedy, 1, 8) {
   while (true) {
     *static_cast<volatile char*>(launch->take_memory(launch->run, 1 << 20)) = 1;
@@ -243,7 +243,7 @@ KERNEL(quotient, 3, 8, 4, 4) {
   Param<int*>(launch, 0)[0] = dividend / divisor;
   Param<int*>(launch, 0)[1] = dividend % divisor;
 }
-// Launches a grid that overflows, and one that is behind it.
+// Launches a grid that overflows its stack, and one after it.
 KERNEL(ruinous, 3, 8, 8, 4) {
   Launch(launch, 0, mr_entry_overflow, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
   Launch(launch, 0, mr_entry_tree, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
@@ -251,7 +251,7 @@ KERNEL(ruinous, 3, 8, 8, 4) {
 extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
 )";
 
-// The kernels' shared object, in a folder that goes when the program ends.
+// The kernels' shared object, in a folder that is removed when the program ends.
 class KernelImage {
  public:
   KernelImage() {

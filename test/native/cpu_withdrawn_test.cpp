@@ -1,4 +1,4 @@
-// Copies of host memory whose owner ends before they run: they leave it alone, and whoever is left to hear is told.
+// Copies of host memory whose owner ends before they run: they do not access it, and the remaining owner gets a report.
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -22,7 +22,7 @@ Bytes Counted(size_t size) {
   return bytes;
 }
 
-// One that a single thread runs, and one that is cut into pieces.
+// One that a single thread runs, and one that several threads share.
 constexpr uint64_t kSizes[] = {4096, uint64_t{8} << 20};
 
 MR_TEST(CopiesLeaveMemoryAloneThatWasWithdrawn) {

@@ -222,8 +222,8 @@ MR_TEST(WaitOrdersTwoStreamsOfOneDevice) {
   MR_EXPECT(Finish(*first, 5));
 }
 
-/// Two devices where there are two, else two openings of one. Each on its own channel thread, passing a number to and
-/// fro through host memory that both have registered.
+/// Two devices, or else one device opened twice. Each is on its own channel thread, and they pass a number back and
+/// forth through host memory that both have registered.
 MR_TEST(WaitOrdersTwoChannelThreads) {
   const uint32_t other = Cuda().Enumerate().devices.size() > 1 ? 1 : 0;
   constexpr int kRounds = 200;

@@ -1,5 +1,5 @@
-// What becomes of freed interprocess memory, on the fake driver, or on this machine's own (cuda_backend_test.cpp says
-// how). Giving it back waits for the device, so it happens when that costs nothing, or when it must.
+// Freed interprocess memory, on the fake driver or on this machine's (see cuda_backend_test.cpp). Returning it waits
+// for the device, so it happens when that takes no time, or when it must.
 #include <thread>
 
 #include "cuda_fixture.h"
@@ -19,7 +19,7 @@ uint64_t Reserved(Opened& opened) {
   return use.value().reserved;
 }
 
-/// Whether somebody looks if the device is idle, more than once.
+/// Whether some thread has checked more than once that the device is idle.
 bool IsLookedAt() {
   if (!OnFake()) return true;
   constexpr int kLooks = 3;  // One stream at least is asked in each.
@@ -27,7 +27,7 @@ bool IsLookedAt() {
   return Eventually([questions] { return Questions(0) >= questions + kLooks; });
 }
 
-/// A device one stream of which runs until the gate opens, and another one that is free.
+/// A device with one stream that runs until the gate opens, and another, idle one.
 struct Busy {
   Busy() : opened(0), held(opened.NewStream(0)), stream(opened.NewStream(1)), gate(opened) {
     before = opened.device->FreeBytes();

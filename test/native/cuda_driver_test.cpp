@@ -1,5 +1,5 @@
-// What a machine's driver may be: absent, too old, without a device, or short of a function. The driver is looked for
-// once a process, so each case runs in a child of its own.
+// Driver states of a machine: absent, too old, without a device, or lacking a function. A process loads the driver only
+// once, so each case runs in a child process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace millrace;  // NOLINT: the test speaks of little else
 
-/// Runs `body` in a child with these variables; its failed expectations become one here.
+/// Runs `body` in a child with these variables; its failed expectations count as one here.
 bool InChild(const std::map<std::string, std::string>& environment, const std::function<void()>& body) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -84,7 +84,7 @@ MR_TEST(ModulesAreLoadedEagerlyUnlessTheUserChose) {
   }));
 }
 
-// Without pools memory is allocated and freed at once; without word writes the events alone tell the progress.
+// Without pools, memory is allocated and freed synchronously; without word writes, only events tell the progress.
 MR_TEST(MissingOptionalFunctionsAreDoneWithout) {
   MR_EXPECT(InChild(
       {{"MILLRACE_FAKE_CUDA_MISSING", "cuMemAllocAsync,cuMemFreeAsync,cuDeviceGetDefaultMemPool,cuStreamWriteValue64"}},

@@ -1,5 +1,5 @@
-// Events of the CUDA backend, its pool, and streams that somebody else made. Without arguments on the fake driver, else
-// on this machine's own with the kernels named (cuda_backend_test.cpp says how to build them).
+// Events of the CUDA backend, its pool, and wrapped streams. Without arguments on the fake driver, else on this
+// machine's with the named kernels (see cuda_backend_test.cpp).
 #include <chrono>
 
 #include "cuda/driver.h"

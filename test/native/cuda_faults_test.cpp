@@ -1,6 +1,6 @@
 // The CUDA backend when driver calls fail, on the fake driver, which fails them on request.
 //
-// A lost device is lost for the process, so the cases that lose one come last and leave a device to each other.
+// A lost device is lost for the process, so the cases that lose one come last, each with its own device.
 #include "cuda_fixture.h"
 #include "fake_controls.h"
 

@@ -1,5 +1,5 @@
-// What the tests of the CUDA backend share: a device with this thread as its channel, page-locked memory, and a kernel
-// that holds a stream until it is let go.
+// Shared by the CUDA backend's tests: a device with this thread as its channel, page-locked memory, and a kernel that
+// blocks a stream until it is released.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,13 @@ inline hal::Backend& Cuda() {
   return *backend;
 }
 
-/// The driver keeps what a lost device had registered: nobody may get the same memory again.
+/// The driver keeps the registrations of a lost device, so this memory must not be reused.
 inline bool IsLost(hal::Device& device) {
   // Another device of the thread may have closed, and left it none to ask.
   return !device.BindChannelThread().ok() || device.FreeBytes() == 0;
 }
 
-/// Host memory that is page-locked for a device as long as this lives, with a page to itself.
+/// Host memory that is page-locked for a device during this object's lifetime, on pages of its own.
 struct Pinned {
   Pinned(hal::Device& device, size_t size) : device(device), bytes(size) {
     const size_t pages = (size + 4095) / 4096 * 4096;
@@ -97,7 +97,7 @@ inline bool Finish(hal::Stream& stream, Ticket ticket) {
   });
 }
 
-/// All the closed streams that the backend would use again, on the fake driver.
+/// Removes all closed streams that the backend would reuse, on the fake driver.
 inline std::vector<std::unique_ptr<hal::Stream>> TakeKept(Opened& opened) {
   std::vector<std::unique_ptr<hal::Stream>> taken;
   FailCalls("cuStreamCreateWithPriority:0:2");
@@ -110,7 +110,7 @@ inline std::vector<std::unique_ptr<hal::Stream>> TakeKept(Opened& opened) {
   return taken;
 }
 
-/// A kernel that holds a stream until `Open`.
+/// A kernel that blocks a stream until `Open`.
 struct Gate {
   explicit Gate(Opened& opened) : word(*opened.device, 4), kernel(opened.Load("hold")) {}
   Status Launch(hal::Stream& stream, Ticket ticket) {
@@ -124,7 +124,7 @@ struct Gate {
   std::shared_ptr<hal::Kernel> kernel;
 };
 
-/// Reads the kernels of cuda_kernels.cu, built for the driver that the test runs on.
+/// Reads the kernels of cuda_kernels.cu, built for the driver of this test run.
 inline bool ReadKernels(const char* path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

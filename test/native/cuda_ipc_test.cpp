@@ -1,5 +1,5 @@
-// Memory and events that two processes share, on the fake driver, or on this machine's own (cuda_backend_test.cpp says
-// how). The driver does not survive a fork, so the case with two processes comes first and parts before any of it.
+// Memory and events shared by two processes, on the fake driver or on this machine's (see cuda_backend_test.cpp). The
+// driver does not survive a fork, so the case with two processes comes first and forks before using it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ struct Line {
   }
 };
 
-/// Opens what the other process exported, waits for its event, reads, writes, and lets go.
+/// Opens the other process's exports, waits for its event, reads, writes, and closes them.
 void BeTheOther(const Line& line) {
   hal::IpcHandle memory_handle;
   hal::IpcHandle exported_event;

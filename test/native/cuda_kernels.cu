@@ -79,10 +79,10 @@ ENTRY(axpy, 4, 8, 8, 4, 4) {
   }
 }
 
-// What the fake driver tells of `bounded` as a real one does.
+// The attributes of `bounded` that a real driver reports, for the fake driver.
 extern "C" const int mr_max_threads_bounded = 64;
 extern "C" const int fake_own_shared_bounded = 1024;
-// 24 warps of it are on a multiprocessor at most.
+// At most 24 of its warps are resident on a multiprocessor.
 extern "C" const int fake_registers_bounded = 84;
 ENTRY(bounded, 1, 8) {
   if (end > 0) Param<unsigned*>(launch, 0)[0] = launch->block[0];

@@ -1,5 +1,5 @@
-// Which driver streams the streams of the CUDA backend are, as they come and go: on the fake driver, or on this
-// machine's own (cuda_backend_test.cpp says how).
+// The driver streams behind the CUDA backend's streams, across creation and closing: on the fake driver or on this
+// machine's (see cuda_backend_test.cpp).
 #include <algorithm>
 #include <set>
 
@@ -12,14 +12,14 @@ namespace {
 using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 
-/// The driver forgets the last of a stream's work a moment after its effects are seen, and a stream that has work is
-/// not used again.
+/// The driver reports a stream as idle a moment after the last work's effects are visible, and a stream with work is
+/// not reused.
 bool IsIdle(uint64_t handle) {
   return Eventually(
       [&] { return cuda::Cuda().cuStreamQuery(reinterpret_cast<cuda::CUstream>(handle)) == cuda::CUDA_SUCCESS; });
 }
 
-/// Opens a stream, gives it work, waits for it and closes it. Its handle.
+/// Opens a stream, gives it work, waits for it and closes it. Returns its handle.
 uint64_t Round(Opened& opened, int slot, int32_t priority = 0) {
   auto stream = opened.NewStream(slot, priority);
   const uint64_t handle = stream->NativeHandle();
@@ -42,7 +42,7 @@ MR_TEST(StreamsOneAfterAnotherAreOneOfTheDriver) {
   MR_EXPECT_EQ(handles.size(), 1u);
 }
 
-// Two streams over one of the driver's would each believe that its work alone is in there.
+// Two streams over one driver stream would each assume that only their own work is in it.
 MR_TEST(NoTwoOpenStreamsAreTheSame) {
   Opened opened(0);
   Opened same(0);
@@ -68,7 +68,7 @@ MR_TEST(NoTwoOpenStreamsAreTheSame) {
   MR_EXPECT_EQ(ever.size(), most);
 }
 
-// The driver deals its queues in the order of making, so the first made are the ones that are apart.
+// The driver assigns queues in creation order, so the first streams have separate queues.
 MR_TEST(TheFirstMadeIsTheFirstUsedAgain) {
   Opened opened(0);
   std::vector<std::unique_ptr<hal::Stream>> open;
@@ -103,7 +103,7 @@ MR_TEST(PrioritiesAreKeptApart) {
   MR_EXPECT_EQ(handles.size(), static_cast<size_t>(info.least_priority - info.greatest_priority + 1));
 }
 
-// Whoever has a stream's handle may have given it work of which its owner knows nothing.
+// Foreign code with a stream's handle may have submitted work that its owner does not know.
 MR_TEST(AStreamThatHasWorkIsNotUsedAgain) {
   Opened opened(0);
   Gate gate(opened);
@@ -155,7 +155,7 @@ MR_TEST(MoreThanAFewDozenAreNotKept) {
   for (size_t i = 0; i < open.size(); ++i) MR_EXPECT_EQ(open[i]->NativeHandle(), first[i]);
 }
 
-// Loses device 1: last.
+// Loses device 1, so it runs last.
 MR_TEST(NothingOfALostDeviceIsUsedAgain) {
   if (!OnFake()) return;
   Opened opened(1);

@@ -1,5 +1,5 @@
-// Copies of the CUDA backend between device memory and host memory that is not page-locked. On the fake driver, or on
-// this machine's own (cuda_backend_test.cpp says how), where the last line says how fast it was.
+// Copies of the CUDA backend between device memory and pageable host memory. On the fake driver, or on this machine's
+// (see cuda_backend_test.cpp), where the last line prints the bandwidth.
 #include <chrono>
 #include <random>
 #include <thread>
@@ -27,7 +27,7 @@ std::vector<std::byte> RandomBytes(uint64_t count, unsigned seed) {
   return bytes;
 }
 
-/// As the pump does: on a thread of its own, with nothing of the device bound to it.
+/// Like the pump: on a thread of its own, without a current context.
 Status OnPump(hal::Stream& stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
   Status status;
   std::thread pump([&] { status = stream.CopyPageable(dst, src, bytes); });
@@ -127,7 +127,7 @@ MR_TEST(HelpersAreFewOnASmallMachine) {
   MR_EXPECT_EQ(cuda::Pageable::HelpersFor(128), 4u);
 }
 
-// Many threads on few cores: the helpers' part, also where the machine at hand would have none.
+// Tests the helpers' part with many threads, even on a machine that would use none.
 MR_TEST(LanesShareOneCopy) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
@@ -186,7 +186,7 @@ MR_TEST(LanesWithoutAThreadAreLeftOut) {
   MR_REQUIRE(Finish(*stream, 2));
 }
 
-// No expectation: a figure to read.
+// Prints a figure, without expectations.
 MR_TEST(HowFast) {
   if (OnFake()) return;
   Opened opened(0);

@@ -1,5 +1,5 @@
-// Peers of the CUDA backend: who may reach whose memory, copies between devices, and routes that give wrong bytes. On
-// the fake driver with three devices, or on this machine's own (cuda_backend_test.cpp says how) where it has two.
+// Peers of the CUDA backend: access permissions, copies between devices, and routes that corrupt data. On the fake
+// driver with three devices, or on this machine's (see cuda_backend_test.cpp) if it has two.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ hal::PeerState PeerOf(Opened& opened, uint32_t ordinal, PeerWhat what) {
   return state.ok() ? state.value() : hal::PeerState{};
 }
 
-// First: the driver is looked for once a process, so a machine without peers is a child's.
+// First: a process loads the driver only once, so a child process tests the machine without peers.
 MR_TEST(DevicesThatAreNoPeers) {
   if (!OnFake()) return;
   std::fflush(stdout);
@@ -67,7 +67,7 @@ MR_TEST(ADeviceIsItsOwnPeer) {
   MR_EXPECT(route.value() == PeerRoute::kDirect);
 }
 
-// What is granted of device 0 is that device 1 reaches its memory, not the other way round.
+// A grant on device 0 lets device 1 access its memory, not the reverse.
 MR_TEST(PermissionsGoOneWayAndAreRemembered) {
   if (Devices() < 2) return;
   for (const PeerWhat what : {PeerWhat::kMemory, PeerWhat::kPool}) {
@@ -97,7 +97,7 @@ MR_TEST(PermissionsGoOneWayAndAreRemembered) {
   }
 }
 
-/// Memory of one device with room on either side, and its own stream.
+/// Memory of one device with guard bytes on both sides, and its own stream.
 struct Side {
   Side(uint32_t ordinal, uint64_t bytes) : opened(ordinal), stream(opened.NewStream(0)) {
     auto allocated = stream->Allocate(++ticket, bytes);
@@ -122,7 +122,7 @@ struct Side {
   std::unique_ptr<hal::Memory> memory;
 };
 
-/// Copies from one device to another on the stream of a third or of one of them, behind a gate, and looks at the bytes.
+/// Copies from one device to another on a stream of a third or of one of them, behind a gate, and checks the bytes.
 void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes) {
   Pinned pattern(*from.opened.device, bytes);
   Pinned seen(*to.opened.device, bytes);
@@ -173,7 +173,7 @@ MR_TEST(CopiesTravelOnAnyStreamByEitherRoute) {
   MR_EXPECT(Finish(*zero.stream, zero.ticket));
 }
 
-// hal.h, of Copy: memory of another device, on this one's stream, where the other end is of the host.
+// See Stream::Copy in hal.h: memory of another device on this one's stream, when the other end is host memory.
 MR_TEST(HostMemoryReachesAnotherDevicesMemory) {
   if (Devices() < 2) return;
   constexpr uint64_t kBytes = (5 << 20) + 7;
@@ -199,7 +199,7 @@ MR_TEST(HostMemoryReachesAnotherDevicesMemory) {
   MR_EXPECT(down == up);
 }
 
-// A later overwrite of the source waits for the copy, and an earlier one of the destination comes first.
+// A later overwrite of the source waits for the copy, and an earlier one of the destination precedes it.
 MR_TEST(StagedCopiesKeepTheStreamsOrder) {
   if (Devices() < 2) return;
   constexpr uint64_t kBytes = 10 << 20;
@@ -251,7 +251,7 @@ MR_TEST(AProbeFindsTheRoute) {
   MR_EXPECT(probe() == PeerRoute::kDirect);
 }
 
-// The driver takes another route once a device is let in, so that is tried before it stays.
+// The driver uses another route once access is granted, so the route is probed before the grant is kept.
 MR_TEST(APermissionThatBreaksCopiesIsTakenBack) {
   if (!OnFake()) return;
   Opened zero(0);
@@ -268,7 +268,7 @@ MR_TEST(APermissionThatBreaksCopiesIsTakenBack) {
   MR_EXPECT(zero.device->SetPeer(1, PeerWhat::kPool, false).ok());
 }
 
-// Rule 3, in the middle of a copy that is many calls.
+// Rule 3, during a copy that consists of many calls.
 MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
   if (!OnFake()) return;
   constexpr uint64_t kBytes = 12 << 20;
@@ -299,7 +299,7 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
   MR_EXPECT(Finish(*zero.stream, zero.ticket));
 }
 
-// Loses device 2: last.
+// Loses device 2, so it runs last.
 MR_TEST(ALostPeerIsNoLossOfTheOthers) {
   if (!OnFake() || Devices() < 3) return;
   constexpr uint64_t kBytes = 4096;

@@ -1,5 +1,5 @@
-// The device's pool: that memory is never the reason why one stream waits for another. On the fake driver, or on this
-// machine's own (cuda_backend_test.cpp says how).
+// The device's pool: memory is never a reason for one stream to wait for another. On the fake driver or on this
+// machine's (see cuda_backend_test.cpp).
 #include "cuda/driver_types.h"
 #include "cuda_fixture.h"
 

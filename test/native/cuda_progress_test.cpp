@@ -1,5 +1,5 @@
-// How far a stream of the CUDA backend came, and who tells it (native/hal/hal.h; rules are cited by number): on the
-// fake driver, or on this machine's own (cuda_backend_test.cpp says how).
+// The progress of a CUDA stream, and its sources (native/hal/hal.h; rules are cited by number): on the fake driver or
+// on this machine's (see cuda_backend_test.cpp).
 #include <thread>
 
 #include "cuda_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 
-// Rules 3 and 4: interior tickets are seen behind slower work, and the host's word alone shows them.
+// Rules 3 and 4: interior tickets are visible before slower later work ends, through the host's word alone.
 MR_TEST(ResolveFindsInteriorTickets) {
   Opened opened(0);
   auto stream = opened.NewStream(1);
@@ -32,8 +32,7 @@ MR_TEST(ResolveFindsInteriorTickets) {
   MR_EXPECT_EQ(opened.slots[1].host_word, 80u);
 }
 
-// Records that come one by one behind a stalled stream are signalled one by one; the driver's launch queue must not
-// fill.
+// Single records after a stalled stream are signalled one by one; the driver's launch queue must not fill.
 MR_TEST(WordsOnTheirWayAreBounded) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
@@ -52,8 +51,8 @@ MR_TEST(WordsOnTheirWayAreBounded) {
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[0].device_word).load() == kLast; }));
 }
 
-// What nobody asked about by its own ticket is told too, once somebody has waited for a later one for a while: also for
-// one whose word is on its way.
+// After a long wait for a later ticket, tickets that no thread asked about are reported too, also if the later ticket's
+// word is in flight.
 MR_TEST(ALongWaitTellsHowFarTheStreamCame) {
   for (const bool is_signalled : {false, true}) {
     for (const Ticket before : {0, 1, 2, 7, 30, 31}) {
@@ -94,7 +93,7 @@ MR_TEST(SignalMakesTheStreamWriteItsWord) {
   MR_EXPECT_EQ(opened.slots[2].host_word, 0u);
 }
 
-// Rule 4, with the watcher's questions beside the channel's calls.
+// Rule 4, with the watcher's queries concurrent to the channel's calls.
 MR_TEST(ProgressOnlyGrowsWhileAWatcherAsks) {
   Opened opened(0);
   auto stream = opened.NewStream(3);

@@ -1,5 +1,5 @@
-// Strided copies and fills of the CUDA backend: how axes are merged, and what comes out, compared with the plainest
-// loop there is. On the fake driver, which runs the kernels' own sources, or on this machine's driver:
+// Strided copies and fills of the CUDA backend: merged axes, and results compared with a plain loop. On the fake
+// driver, which runs the kernels' own sources, or on this machine's driver:
 //
 //   nvcc -cubin -arch=sm_90 -o cuda_kernels.cubin cuda_kernels.cu && cuda_strided_test cuda_kernels.cubin
 #include <cstdint>
@@ -90,7 +90,7 @@ struct Layout {
   int64_t bytes = 0;
 };
 
-/// Gives each axis a place of its own: axes in a random order, with gaps, some backwards.
+/// Gives each axis its own stride: axes in random order, with gaps, some backwards.
 Layout RandomLayout(std::mt19937& random, const std::vector<uint64_t>& extents, uint32_t element_bytes) {
   std::vector<size_t> order(extents.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -158,7 +158,7 @@ MR_TEST(StridedWorkDoesWhatALoopDoes) {
   MR_EXPECT(kernels > 100);
 }
 
-// The wide kernels, which no test has the memory for, give the narrow ones' results.
+// The wide kernels, for which no test has enough memory, give the narrow ones' results.
 MR_TEST(WideKernelsAgreeWithNarrowOnes) {
   Opened opened(0);
   auto stream = opened.NewStream(0);

@@ -1,5 +1,4 @@
-// The CUDA backend on a device that makes no cooperative launches, as the fake driver has one where the environment
-// says.
+// The CUDA backend on a device without cooperative launches, which an environment variable selects in the fake driver.
 #include <cstdlib>
 
 #include "cuda_fixture.h"

@@ -1,16 +1,16 @@
-// Compares what native/cuda declares by hand with NVIDIA's own headers: types, values, and each function of the table
-// in the very ABI version that it is asked for. Nothing happens at run time. Built only where a toolkit is installed:
+// Compares native/cuda's own declarations with NVIDIA's headers: types, values, and each function of the table in the
+// ABI version that is requested. No run-time tests. Built only if a toolkit is installed:
 //
 //   g++ -std=c++20 -fsyntax-only -I native -isystem /usr/local/cuda/include test/native/driver_abi_test.cpp
 #include <cstddef>
 #include <type_traits>
 
-// Ours first: NVIDIA's header renames functions by macros, which must not reach our names.
+// This library's headers first: NVIDIA's header renames functions by macros, which must not apply to them.
 #include "cuda/driver_types.h"
 #include "cuda/nvrtc_library.h"
 
 namespace {
-// Macros in NVIDIA's header, so that ours have to be read before.
+// Macros in NVIDIA's header, whose values must be read before.
 constexpr unsigned int kOurHostFlags[] = {
     millrace::cuda::CU_MEMHOSTALLOC_PORTABLE, millrace::cuda::CU_MEMHOSTALLOC_DEVICEMAP,
     millrace::cuda::CU_MEMHOSTREGISTER_PORTABLE, millrace::cuda::CU_MEMHOSTREGISTER_DEVICEMAP};
@@ -155,8 +155,8 @@ static_assert(kOurHostFlags[2] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[3
 
 // ── Functions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Two parameters that a caller passes alike: pointers to handles and structs we name otherwise are pointers all the
-/// same, enumerations are integers of their size, and numbers must agree in size and sign.
+/// Whether a caller passes two parameters the same way: all pointers match, enumerations match integers of their size,
+/// and numbers must agree in size and sign.
 template <typename T>
 struct Plain {
   using type = T;

@@ -1,5 +1,5 @@
-// Every order of the steps of a whole device, within a bound: owners, channels, the watcher, the pump and the device
-// itself. Native/runtime runs here as it is, on the explorer's atomics and locks.
+// Explores every order of the steps of a whole device, within a bound: owners, channels, the watcher, the pump and the
+// device. Runs native/runtime unchanged, on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/manual_backend.h"
 #include "explorer/sleeper.h"
@@ -11,7 +11,7 @@ namespace {
 using protocol::MemorySpace;
 
 constexpr uint32_t kHandle = 1u << protocol::kHandleIndexBits;
-/// A channel of a polled device that has work looks at it this often by itself: what took longer was woken by that.
+/// A channel of a polled device with work polls it at this interval: a wait that took longer ended by a poll.
 constexpr int64_t kHealthCheckNs = 5'000'000;
 
 /// An open device with one stream.
@@ -138,7 +138,7 @@ MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
   });
 }
 
-// The watcher lets go of a stream that ends while the next one of its slot is waited for already.
+// The watcher releases a stream that ends while a thread already waits for the slot's next stream.
 MR_TEST(TheNextStreamOfASlotIsWatchedToo) {
   ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({.is_polled = true});
@@ -174,7 +174,7 @@ MR_TEST(ACopyByThePumpEndsAndWakesItsStream) {
   });
 }
 
-// What is accepted before the end completes; what comes later is refused. Nobody waits for ever.
+// Records accepted before the end complete; later ones are rejected. No thread waits forever.
 MR_TEST(SubmittingAndClosingMeet) {
   ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
@@ -188,7 +188,7 @@ MR_TEST(SubmittingAndClosingMeet) {
   });
 }
 
-// A device that is lost while it drains is not waited for.
+// Closing does not wait for a device that is lost while it drains.
 MR_TEST(ADeviceIsLostWhileItCloses) {
   for (const bool is_polled : {false, true}) {
     ExpectNoneFails({.switches = 2, .delays = 0}, [is_polled] {

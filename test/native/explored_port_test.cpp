@@ -1,5 +1,5 @@
-// Every order of the steps in which threads ring an owner and its loop hears them: native/addon/port.cpp on the
-// explorer's atomics and locks, and on a Node-API of the test's own.
+// Explores every order of the steps in which threads ring an owner and its event loop receives the rings:
+// native/addon/port.cpp on the explorer's atomics and locks, and on the test's own Node-API.
 #include "addon/port.h"
 
 #include "explorer/explored_test.h"
@@ -7,8 +7,8 @@
 namespace explorer {
 namespace {
 
-/// Node's loop: makes the calls that were queued, and sleeps while there is none, until `is_over()` or the function
-/// closed.
+/// Node's event loop: makes the queued calls, and sleeps while there are none, until `is_over()` or until the function
+/// closes.
 template <typename IsOver>
 void RunLoop(FakeFunction* function, IsOver is_over) {
   const auto env = reinterpret_cast<napi_env>(function);
@@ -76,7 +76,7 @@ MR_TEST(TwoThreadsRingAtOnce) {
   });
 }
 
-// A ring that comes while the environment ends reaches nobody, and uses nothing that is gone.
+// A ring while the environment ends calls nothing, and accesses no freed object.
 MR_TEST(RingingAndClosingMeet) {
   ExpectNoneFails({.switches = 3, .delays = 1}, [] {
     Owner owner;

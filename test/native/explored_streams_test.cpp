@@ -1,5 +1,5 @@
-// Every order of the steps of two or three threads in a timeline slot: who asks for a wake, who completes, who lets go.
-// The code of native/runtime/streams.cpp itself runs here, on the explorer's atomics and locks.
+// Explores every order of the steps of two or three threads in a timeline slot that request wakes, complete and
+// release. Runs native/runtime/streams.cpp on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/sleeper.h"
 #include "no_kernel_failures.h"
@@ -25,7 +25,7 @@ struct Slot {
   }
 };
 
-// The later ticket is armed; an earlier one completes while it is armed too.
+// The later ticket is armed; an earlier one completes meanwhile.
 MR_TEST(ALaterTicketStaysArmedWhileAnEarlierOneCompletes) {
   ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
@@ -55,7 +55,7 @@ MR_TEST(EveryTicketThatWasArmedRings) {
   });
 }
 
-// The channel completes on the host what it could not issue, beside the device.
+// The channel completes records on the host that it could not issue, concurrently with the device.
 MR_TEST(TwoThreadsMayCompleteAtOnce) {
   ExpectNoneFails({.switches = 3, .delays = 1}, [] {
     Slot slot;
@@ -68,7 +68,7 @@ MR_TEST(TwoThreadsMayCompleteAtOnce) {
   });
 }
 
-// Parking: a channel waits for the issue of one ticket and the end of another, of the same stream.
+// Parking: a channel waits for the issue of one ticket and the completion of another of the same stream.
 MR_TEST(AChannelIsWokenForWhatItWaitsFor) {
   ExpectNoneFails({.switches = 3, .delays = 2}, [] {
     Slot slot;
@@ -101,7 +101,7 @@ MR_TEST(TwoChannelsAndTheOwnerAreAllWoken) {
   });
 }
 
-// A hold is let go before, while and after the channel looks whether it was.
+// A hold is released before, while and after the channel checks it.
 MR_TEST(AHoldThatIsLetGoGoesOn) {
   ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
@@ -117,7 +117,7 @@ MR_TEST(AHoldThatIsLetGoGoesOn) {
   });
 }
 
-// A device that is lost wakes all who asked before; who asks later sees that it is lost.
+// A lost device wakes all earlier waiters; later ones see the loss.
 MR_TEST(WakeAllReachesWhoeverAskedBefore) {
   ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
@@ -154,7 +154,7 @@ MR_TEST(ABellWakesWhoeverGoesToSleep) {
 
 // ── The explorer itself ──
 
-/// Stores, then looks at what the other stores: with a fence between, one of the two sees the other.
+/// Each side stores, then loads the other's value: with a fence in between, at least one sees the other's store.
 Report MeetBehind(bool has_fence) {
   return Explore({.switches = 2, .delays = 2}, [has_fence] {
     std::atomic<int> mine{0};

@@ -1,5 +1,4 @@
-// What tests ask of the fake driver while it runs. Nothing here works on a real one: cases that need it say so by
-// OnFake().
+// Controls of the fake driver at run time. They do not work on a real driver: cases that need them check OnFake().
 #pragma once
 
 #include <dlfcn.h>
@@ -16,7 +15,7 @@ inline bool OnFake() {
   return driver != nullptr && std::strcmp(driver, MILLRACE_FAKE_CUDA) == 0;
 }
 
-/// A function of the driver in use, by its name.
+/// A function of the loaded driver, by name.
 template <typename Function>
 Function FromDriverLibrary(const char* name) {
   void* library = dlopen(OnFake() ? MILLRACE_FAKE_CUDA : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -36,20 +35,20 @@ inline void BreakPeers(const char* which) {
   FromDriverLibrary<void (*)(const char*)>("fake_cuda_break_peers")(which);
 }
 
-/// Whether the context of `device` may reach memory of `peer` that is not of its pool.
+/// Whether the context of `device` may access memory of `peer` outside its pool.
 inline bool Reaches(int device, int peer) {
   return FromDriverLibrary<bool (*)(int, int)>("fake_cuda_reaches")(device, peer);
 }
 
-/// How often the driver was told to free memory of the device's own or to close another process's.
+/// Number of calls that freed the device's own memory or closed another process's.
 inline int Frees(int device) {
   return FromDriverLibrary<int (*)(int)>("fake_cuda_frees")(device);
 }
-/// Of these, how often it had to wait for work.
+/// Number of those calls that waited for work.
 inline int WaitingFrees(int device) {
   return FromDriverLibrary<int (*)(int)>("fake_cuda_waiting_frees")(device);
 }
-/// How often a stream of the device was asked whether it has work.
+/// Number of queries whether a stream of the device has work.
 inline int Questions(int device) {
   return FromDriverLibrary<int (*)(int)>("fake_cuda_questions")(device);
 }

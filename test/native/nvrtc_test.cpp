@@ -1,4 +1,4 @@
-// Builds through NVRTC, on the fake one; where NVRTC is absent a build says so.
+// Builds through the fake NVRTC; without NVRTC, a build reports that.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ std::string Text(const NvrtcResult& result) {
   return {reinterpret_cast<const char*>(result.image.data()), result.image.size()};
 }
 
-// First, and in a child: the library is looked for once a process.
+// First, and in a child process: a process searches for the library only once.
 MR_TEST(WithoutNvrtcABuildIsUnavailable) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// What the generated header does not assert by itself: relations between its limits.
+// Relations between the protocol's limits that the generated header does not assert.
 #include "hal/hal.h"
 #include "protocol/protocol.gen.h"
 #include "testing.h"

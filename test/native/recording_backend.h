@@ -1,5 +1,5 @@
-// A backend that does nothing but write down what it was asked, and completes work when the test says so. Points, parks
-// and failures of the runtime are tested on it without a device and without luck.
+// A backend that only logs its calls, and completes work when the test says so. Tests of the runtime's waits, parks and
+// failures need no device and are deterministic.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace millrace::testing {
 
 class RecordingBackend;
 
-/// Writes words when they are due, one after the other, and tells nobody: as a GPU does.
+/// Writes due words one after the other without notifying the runtime, like a GPU.
 class LateWriter {
  public:
   LateWriter() : thread_([this] { Run(); }) {}
@@ -96,7 +96,7 @@ struct BackendControls {
   hal::KernelLimits kernel_limits{.max_threads_per_block = 1024, .max_dynamic_shared_bytes = 48 << 10};
 };
 
-/// Its stamp counts the events of all devices.
+/// Its timestamp is the number of events recorded on all devices.
 class RecordingEventHandle final : public hal::EventHandle {
  public:
   RecordingEventHandle(BackendControls& controls, protocol::EventKind kind) : kind(kind), controls_(controls) {

@@ -11,7 +11,7 @@
 
 namespace millrace::testing {
 
-/// The log of all devices of a backend, in the order of the calls.
+/// The log of all devices of a backend, in call order.
 class CallLog {
  public:
   void Add(std::string line) {
@@ -40,7 +40,7 @@ class CallLog {
   std::vector<std::string> lines_;
 };
 
-/// Of zeros.
+/// Zero-initialised.
 class RecordingMemory : public hal::Memory {
  public:
   explicit RecordingMemory(uint64_t bytes) : address_(std::calloc(bytes + 1, 1)), bytes_(bytes) {}
@@ -53,7 +53,7 @@ class RecordingMemory : public hal::Memory {
   const uint64_t bytes_;
 };
 
-/// Writes down its end.
+/// Logs its destruction.
 class LoggedMemory final : public RecordingMemory {
  public:
   LoggedMemory(CallLog& log, uint64_t bytes) : RecordingMemory(bytes), log_(log) {}

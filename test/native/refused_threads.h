@@ -1,4 +1,4 @@
-// Has the system refuse threads, as it does when a user or a container has too many.
+// Makes the system refuse threads, as when a user or container has too many.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace millrace::testing {
 
-/// While one of these lives, threads of that name cannot be made, except for the first `spared`. One at a time.
+/// During this object's lifetime, threads of that name cannot be created, except the first `spared`. One at a time.
 class RefusedThreads {
  public:
   explicit RefusedThreads(const char* name, int spared = 0) {

@@ -1,5 +1,5 @@
-// One timeline slot alone: which wishes for a wake stand, and who is rung. Every interleaving of two threads of it is
-// in explored_streams_test.cpp.
+// A single timeline slot: which wake requests are pending, and who is rung. explored_streams_test.cpp explores all
+// interleavings of two threads.
 #include "runtime/streams.h"
 
 #include <memory>

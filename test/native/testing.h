@@ -1,4 +1,4 @@
-// The little that native tests need: named cases, expectations that print both sides, one line a case.
+// Minimal native test support: named cases, expectations that print both sides, one line per case.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,8 @@
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
-/// What the address sanitizer asks a program for. Up to GCC 13 and LLVM 16 it may take thread-local storage of an
-/// opened library for something else and crash when it looks for leaks (google/sanitizers#1322), while threads that
-/// used some are alive.
+/// Options for the address sanitizer. Up to GCC 13 and LLVM 16, its leak check may misread the thread-local storage of
+/// an opened library and crash (google/sanitizers#1322) while threads that used it are alive.
 extern "C" __attribute__((visibility("default"), used)) inline const char* __asan_default_options() {
   return "intercept_tls_get_addr=0";
 }
@@ -62,7 +61,7 @@ void ExpectEqual(const A& actual, const B& expected, const char* text, const cha
   if (!(actual == expected)) Fail(file, line, std::string(text) + ": " + Show(actual) + ", expected " + Show(expected));
 }
 
-/// True once `condition` holds; false when it does not within `limit_ms`. Time is only ever the upper bound of a test.
+/// True once `condition` holds; false when it does not within `limit_ms`. Time is only the upper bound of a test.
 inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 5000) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   while (!condition()) {
@@ -103,7 +102,7 @@ inline int RunAll() {
 #define MR_EXPECT_EQ(actual, expected) \
   ::millrace::testing::ExpectEqual((actual), (expected), #actual, __FILE__, __LINE__)
 
-/// Leaves the test when going on would make no sense.
+/// Leaves the test if continuing would make no sense.
 #define MR_REQUIRE(condition)                                                              \
   do {                                                                                     \
     if (!(condition)) {                                                                    \

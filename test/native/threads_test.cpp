@@ -1,5 +1,5 @@
-// What becomes of a device, a copy and a watch when the system has no more threads. Those of cooperative launches are
-// in cpu_cooperative_test.cpp, those of the CUDA backend in cuda_pageable_test.cpp and cuda_deferred_frees_test.cpp.
+// Devices, copies and watches when the system refuses threads. cpu_cooperative_test.cpp tests those of cooperative
+// launches, cuda_pageable_test.cpp and cuda_deferred_frees_test.cpp those of the CUDA backend.
 #include <array>
 #include <cerrno>
 

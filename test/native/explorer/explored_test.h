@@ -1,4 +1,4 @@
-// What tests that explore share.
+// Shared by the tests that use the explorer.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace explorer {
 
 using namespace millrace;  // NOLINT: the scenarios speak of little else
 
-/// No order of the scenario's steps fails. Prints how many there were.
+/// Expects that no order of the scenario's steps fails. Prints the number of orders.
 inline void ExpectNoneFails(const Bounds& bounds, const std::function<void()>& scenario) {
   const Report report = Explore(bounds, scenario);
   std::printf("  %llu orders\n", static_cast<unsigned long long>(report.runs));

@@ -1,4 +1,4 @@
-// A backend whose work ends when a thread of the scenario says so, and which does nothing else.
+// A minimal backend whose work completes when a thread of the scenario says so.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace explorer {
 
 using namespace millrace;  // NOLINT: the scenarios speak of little else
 
-/// How its devices behave. Set before one is opened.
+/// Properties of its devices. Set before one is opened.
 struct Manner {
   /// As a GPU: work ends with a word that the device writes, and tells nobody.
   bool is_polled = false;

@@ -13,9 +13,9 @@ namespace explorer {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
-/// A run that takes more steps never ends.
+/// A run with more steps counts as endless.
 constexpr uint64_t kMostSteps = 20'000;
-/// The last steps of a failed run that are told.
+/// The last steps of a failed run that the report shows.
 constexpr size_t kToldSteps = 120;
 
 struct DelayedStore {
@@ -45,7 +45,7 @@ struct Choice {
   uint32_t count;
 };
 
-// Everything runs on one thread of the system.
+// Everything runs on one system thread.
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::vector<std::unique_ptr<Fiber>> abandoned;  // Of failed runs: their stacks hold what they wait with.
 Fiber* current = nullptr;
@@ -84,13 +84,13 @@ void SwitchTo(Fiber* next) {
   swapcontext(before == nullptr ? &outside : &before->context, next == nullptr ? &outside : &next->context);
 }
 
-/// Leaves the run; what its threads hold is lost with it.
+/// Leaves the run; objects that its threads hold leak.
 void Fail(std::string what) {
   if (failure.empty()) failure = std::move(what);
   SwitchTo(nullptr);
 }
 
-/// The running thread cannot go on: another one does.
+/// The running thread is blocked: another one runs.
 void GoOn() {
   std::vector<Fiber*> runnable;
   for (const auto& fiber : fibers) {
@@ -124,7 +124,7 @@ void Entry() {
   GoOn();
 }
 
-/// One run: the thread of the scenario, and all that it starts.
+/// One run: the scenario's thread, and all threads that it starts.
 void Run(const std::function<void()>& scenario) {
   depth = 0;
   steps = 0;
@@ -147,7 +147,7 @@ void Abandon() {
   fibers.clear();
 }
 
-/// The next run takes another choice at the last place that has one; false when there is none.
+/// The next run takes another choice at the last choice point that has one; false when there is none.
 bool Advance() {
   while (!choices.empty() && choices.back().taken + 1 == choices.back().count) choices.pop_back();
   if (choices.empty()) return false;

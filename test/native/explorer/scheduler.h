@@ -1,17 +1,15 @@
 // Runs the threads of a test one at a time, and again for every order of their steps within a bound.
 //
-// A step is an operation that another thread can see: of an atomic, a mutex, a condition variable or a futex. Before
-// each one the scheduler chooses which thread goes on. It first lets a thread run until it waits, and then the
-// first that can; then it takes every other choice, at most so many a run, which is where races are found (most need
-// one or two). The second thing it chooses is how long a store that is not sequentially consistent stays in the
-// thread's store buffer, as on x86: until the thread's next read-modify-write, fence or lock. So a missing fence is
-// found too.
+// A step is an operation that another thread can observe: on an atomic, a mutex, a condition variable or a futex.
+// Before each step the scheduler chooses the next thread. It first runs a thread until it waits, and then the first
+// runnable one; later runs take every other choice, up to a number of switches per run, which finds races (most need
+// one or two). It also chooses how long a store that is not sequentially consistent stays in the thread's store buffer,
+// as on x86: until the thread's next read-modify-write, fence or lock. So it finds missing fences too.
 //
-// A run in which every thread waits and one of them is not a daemon has lost a wake. Time is virtual: a wait with a
-// limit ends by that limit only when nothing else can run.
+// If every thread waits in a run and one of them is not a daemon, a wake was lost. Time is virtual: a wait with a time
+// limit ends by the limit only when no other thread can run.
 //
-// The code under test is compiled with sync.h, which replaces the standard library's threads by calls of these
-// functions.
+// The code under test includes sync.h, which replaces the standard library's threads by these functions.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +36,7 @@ Report Explore(const Bounds& bounds, const std::function<void()>& scenario);
 
 // ── For scenarios ──
 
-/// Orders are explored while one of these lives, so that what a scenario only needs is done in one order.
+/// Orders are explored only during this object's lifetime, so that setup runs in a single order.
 class Window {
  public:
   Window();
@@ -54,7 +52,7 @@ void Join(uint32_t thread);
 
 // ── For sync.h ──
 
-/// Another thread may go on here. `what` and `object` are for the report.
+/// Another thread may run here. `what` and `object` are for the report.
 void Step(const char* what, const void* object);
 /// The running thread waits on `object`; false when `limit_ns` (if not negative) ended the wait.
 bool Wait(const void* object, int64_t limit_ns = -1);
@@ -63,11 +61,11 @@ void WakeAll(const void* object);
 void NameThread(const char* name);
 [[nodiscard]] int64_t NowNs();
 
-/// What the running thread sees at an address, its own delayed stores included.
+/// The value that the running thread sees at an address, including its own delayed stores.
 [[nodiscard]] uint64_t Load(const void* address, uint32_t bytes);
 /// A store that may be delayed.
 void Store(void* address, uint64_t value, uint32_t bytes);
-/// Writes the running thread's delayed stores.
+/// Publishes the running thread's delayed stores.
 void Drain();
 
 }  // namespace explorer

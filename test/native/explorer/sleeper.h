@@ -1,4 +1,4 @@
-// A thread of a scenario that sleeps until it is rung, as an owner's event loop or a channel's thread does.
+// A thread of a scenario that sleeps until it is rung, like an owner's event loop or a channel's thread.
 #pragma once
 
 #include <condition_variable>

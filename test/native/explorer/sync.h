@@ -1,8 +1,8 @@
-// Included before everything else by files that the explorer runs (-include): from here on the standard library's
-// atomics, locks, clocks and threads, and the system's futex, mean the explorer's. Their code stays as it is.
+// Included first (-include) in files that run under the explorer: the standard library's atomics, locks, clocks and
+// threads, and the system's futex, then name the explorer's. The files stay unchanged.
 #pragma once
 
-// First, so that nothing of the standard library is read with the names below.
+// Included first, so that the names below do not affect the standard library.
 #include <bits/stdc++.h>  // NOLINT: all of it
 #include <linux/futex.h>
 #include <pthread.h>

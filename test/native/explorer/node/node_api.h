@@ -1,5 +1,5 @@
-// The little of Node-API that native/addon/port.cpp calls, for the explorer: a thread-safe function is a count of calls
-// that a thread of the scenario, as Node's loop, makes.
+// The part of Node-API that native/addon/port.cpp calls, for the explorer: a thread-safe function is a count of calls,
+// which a thread of the scenario makes as Node's event loop.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ typedef void (*napi_threadsafe_function_call_js)(napi_env, napi_value, void*, vo
 }
 #define NAPI_AUTO_LENGTH SIZE_MAX
 
-/// What Node keeps of a thread-safe function.
+/// Node's data about a thread-safe function.
 struct FakeFunction {
   napi_threadsafe_function_call_js call;
   napi_finalize finalize;
@@ -29,9 +29,9 @@ struct FakeFunction {
 };
 typedef FakeFunction* napi_threadsafe_function;
 
-/// The one that was made last.
+/// The one created last.
 inline FakeFunction* last_function = nullptr;
-/// What JavaScript does when it is called.
+/// The JavaScript function that it calls.
 inline std::function<void()> on_wake_of_scenario;
 
 inline napi_status napi_create_string_utf8(napi_env, const char*, size_t, napi_value* value) {
