@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-// As much of CUDA's language as the kernels of native/cuda/kernels use.
+// The part of CUDA C++ that the kernels of native/cuda/kernels use.
 #define __global__
 #define __device__
 #define __grid_constant__

@@ -1,5 +1,5 @@
-// How the fake driver runs kernels: as functions in the CPU device's image format. The library's own kernels, which it
-// is given as PTX, are here by name, compiled from their very sources.
+// The fake driver's kernels: functions in the CPU device's image format. The library's own kernels, which the driver
+// receives as PTX, are found by name, compiled from their sources.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 namespace millrace::fake_cuda {
 
-/// What a kernel took while its entry ran.
+/// Memory that a kernel allocated while its entry ran.
 class KernelMemory {
  public:
   KernelMemory() = default;

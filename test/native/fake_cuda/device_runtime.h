@@ -1,12 +1,12 @@
-// Launches from kernels, on the fake driver: one grid after the other.
+// Launches from kernels on the fake driver: one grid after the other.
 #pragma once
 
 #include "device_code.h"
 
 namespace millrace::fake_cuda {
 
-/// Runs a grid and all that its kernels launch: what is on no stream of its end in the order of the launches, then the
-/// tails. Dynamic shared memory of each is its own.
+/// Runs a grid and its child launches: first those outside the tail stream, in launch order, then the tail launches.
+/// Each has its own dynamic shared memory.
 void RunLaunchTree(Entry entry, const CpuLaunch& shape);
 
 }  // namespace millrace::fake_cuda

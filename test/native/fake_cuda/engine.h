@@ -1,14 +1,14 @@
-// The machine behind the fake driver: devices, streams that are threads with a FIFO, events, and who owns which bytes.
+// The core of the fake driver: devices, streams as threads with a FIFO, events, and the ownership of memory.
 //
-// Streams of one device run at the same time, as they may on a GPU, so an order that nobody asked for does not come
-// about. An event is its latest recorded point: a wait takes the point of that moment, and one on an event that was
-// never recorded waits for nothing.
+// Streams of one device run concurrently, as on a GPU, so nothing adds an order that was not requested. An event is its
+// latest record: a wait refers to the record at that moment, and a wait for an event that was never recorded does
+// nothing.
 //
-// Memory of its own and interprocess events live in files in memory, which another process maps through /proc: a handle
-// names the process and its descriptor. As with a real driver, a process does not open its own handles.
+// The device's own memory and interprocess events live in memory files, which another process maps through /proc: a
+// handle names the process and its descriptor. As with a real driver, a process cannot open its own handles.
 //
-// A lost device stops: what its streams still hold never runs, their points are never reached, and waits of other
-// devices' streams for them end, so that a test can end too.
+// A lost device stops: the remaining work of its streams never runs, and waits of other devices' streams for it end, so
+// that a test can finish.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ using cuda::CUresult;
 
 struct Device;
 
-/// A place in a stream that is reached once.
+/// A point in a stream, which is reached once.
 class Point {
  public:
   explicit Point(Device& device) : device_(device) {}
@@ -51,7 +51,7 @@ class Point {
   std::chrono::steady_clock::time_point time_;
 };
 
-/// What the processes that share an event see of it.
+/// The state of an event that its processes share.
 struct SharedEvent {
   std::atomic<uint64_t> recorded{0};
   std::atomic<uint64_t> reached{0};
@@ -91,7 +91,7 @@ struct Event {
   int file = -1;                  // Where it lives, in the process that made it.
 };
 
-/// The device's default pool. What was freed stays reserved up to the threshold, which each wait of the host enforces.
+/// The device's default pool. Freed memory stays reserved up to the threshold, which each wait of the host enforces.
 struct Pool {
   uint64_t used = 0;
   uint64_t used_high = 0;
@@ -113,7 +113,7 @@ struct Pool {
   void Shrink(uint64_t keep);
 };
 
-/// Also what a CUcontext points to: only primary contexts exist.
+/// The target of a CUcontext: only primary contexts exist.
 struct Device {
   int ordinal = 0;
   std::atomic<int> lost{0};
@@ -132,8 +132,8 @@ struct Device {
   std::atomic<int> questions{0};  // Calls of cuStreamQuery.
 };
 
-/// A range the driver knows: a device's own memory or its pool's, another process's, a variable of a module, host
-/// memory that it allocated, or host memory registered with it.
+/// A range that the driver knows: a device's own or pool memory, another process's memory, a module's variable,
+/// allocated host memory, or registered host memory.
 struct Range {
   enum class Kind { kDevice, kPool, kOpened, kVariable, kHost, kRegistered };
   uint64_t bytes = 0;
@@ -157,24 +157,24 @@ struct World {
   void Erase(std::map<uintptr_t, Range>::iterator range);
 };
 
-/// A file in memory of this size, zeroed, and its mapping.
+/// A zeroed memory file of this size, and its mapping.
 void* MapNew(size_t bytes, int* file);
-/// Maps the file that another process has under this descriptor; null when it is gone.
+/// Maps another process's file with this descriptor; null if it is gone.
 void* MapTheirs(int process, int file, size_t bytes);
 
-/// Never destroyed: streams may run until the process is gone.
+/// Never destroyed, because streams may run until the process exits.
 World& GetWorld();
 
-/// Logs a call and answers the code it has to fail with. Sticky codes lose the current device.
+/// Logs a call and returns the code with which it must fail. Sticky codes lose the current device.
 CUresult Enter(const char* function, const std::string& detail = "");
 
 /// The thread's current contexts, innermost last.
 std::vector<Device*>& CurrentDevices();
 
-/// The stream that a handle means on this device: 0 and 1 are its default stream. Null when there is none.
+/// The stream of a handle on this device: 0 and 1 are its default stream. Null if there is none.
 Stream* FindStream(cuda::CUstream handle, Device& device);
 
-/// The current device, if there is one and it still lives.
+/// The current device; null if there is none or it is lost.
 CUresult Current(Device** device);
 
 }  // namespace millrace::fake_cuda

@@ -15,14 +15,14 @@ extern "C" {
 
 }  // namespace millrace::cuda
 
-/// Begins an entry point: the call is logged, and fails here when it was told to.
+/// Begins an entry point: logs the call, and fails if a failure was requested.
 #define MR_ENTER(...)                                                                         \
   do {                                                                                        \
     const ::millrace::cuda::CUresult mr_injected = ::millrace::fake_cuda::Enter(__VA_ARGS__); \
     if (mr_injected != ::millrace::cuda::CUDA_SUCCESS) return mr_injected;                    \
   } while (false)
 
-/// Declares `device`, the thread's current one; returns when there is none or it is lost.
+/// Declares `device`, the thread's current device; returns if there is none or it is lost.
 #define MR_CURRENT(device)                                                                 \
   ::millrace::fake_cuda::Device* device = nullptr;                                         \
   do {                                                                                     \
@@ -30,7 +30,7 @@ extern "C" {
     if (mr_current != ::millrace::cuda::CUDA_SUCCESS) return mr_current;                   \
   } while (false)
 
-/// Declares `queue`, the stream that a handle means; returns when there is none, or when it is not of `device`.
+/// Declares `queue`, the stream of a handle; returns if there is none, or if it is not on `device`.
 #define MR_STREAM(queue, handle, device)                                                                  \
   ::millrace::fake_cuda::Stream* queue = ::millrace::fake_cuda::FindStream(handle, *device);              \
   do {                                                                                                    \
@@ -46,7 +46,7 @@ inline Device* FromHandle(cuda::CUcontext context) {
   return reinterpret_cast<Device*>(context);
 }
 
-/// How the log names a stream or an event.
+/// The name of a stream or event in the log.
 inline std::string Name(cuda::CUstream stream) {
   const bool is_default = reinterpret_cast<uintptr_t>(stream) <= 1;
   return "stream=" + std::to_string(is_default ? 0 : reinterpret_cast<Stream*>(stream)->number);
@@ -55,14 +55,14 @@ inline std::string Name(cuda::CUevent event) {
   return "event=" + std::to_string(event == nullptr ? 0 : FromHandle(event)->number);
 }
 
-/// After a wait of the host, the device's pool gives back what it need not keep.
+/// After a wait of the host, the device's pool releases memory above its threshold.
 void ShrinkPool(Device& device);
 
-/// Waits for all that the device was given, as a real driver does before it unmaps memory of its own or of another
-/// process. Counts the call, and whether it had to wait.
+/// Waits for all of the device's work, as a real driver does before it unmaps its own or another process's memory.
+/// Counts the call, and whether it had to wait.
 void AwaitWork(Device& device);
 
-/// Queues work that takes as long as MILLRACE_FAKE_CUDA_DELAY_US says, at least.
+/// Queues work that takes at least the time of MILLRACE_FAKE_CUDA_DELAY_US.
 void PushWork(Stream& stream, std::function<void()> work);
 
 }  // namespace millrace::fake_cuda

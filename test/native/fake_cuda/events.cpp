@@ -12,7 +12,7 @@ namespace millrace::fake_cuda {
 
 namespace {
 
-/// What a handle of an event says.
+/// The content of an event's handle.
 struct EventHandle {
   int process;
   int file;
@@ -24,7 +24,7 @@ bool IsReached(Event& event) {
   return event.point == nullptr || event.point->IsReached();
 }
 
-/// Waits until other processes, too, came as far as `sequence`.
+/// Waits until other processes have also reached `sequence`.
 void AwaitShared(const SharedEvent& shared, uint64_t sequence, const Device& device) {
   while (shared.reached.load() < sequence && device.lost.load() == 0) std::this_thread::yield();
 }

@@ -1,19 +1,19 @@
-// A CUDA driver for machines without a GPU: native/cuda runs on it unchanged, through the same dlopen and the same
-// functions. Work really happens, on host threads: fills and copies move bytes, and a module is a shared object in the
-// CPU device's image format (mr_entry_<name>, mr_params_<name>) whose functions run as kernels. options.h lists what
-// the environment can ask of it, engine.h says how streams and events behave.
+// A CUDA driver for machines without a GPU: native/cuda runs on it unchanged, through the same dlopen and functions.
+// Host threads do the work: fills and copies move bytes, and a module is a shared object in the CPU device's image
+// format (mr_entry_<name>, mr_params_<name>) whose functions run as kernels. options.h lists the environment variables;
+// engine.h describes streams and events.
 //
 //   g++ -std=c++20 -shared -fPIC -fno-exceptions -I native -o libfake_cuda.so
 //     test/native/fake_cuda/*.cpp (without fake_nvrtc.cpp) native/cuda/driver_errors.cpp
 //   MILLRACE_CUDA_DRIVER=$PWD/libfake_cuda.so node ...
 //
-// It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or an event of
-// another context is refused, and memory that the driver was never told about cannot be copied (a real driver would
-// stage it and block the caller). A fill of host memory blocks the caller, as it does there, and so does freeing memory
-// of its own, or closing another process's, while the device has work. A pool short of memory makes a stream wait for
-// another's frees unless it was told not to.
+// It is stricter than a GPU where that finds mistakes: a call without a current context fails, a stream or event of
+// another context is rejected, and unregistered host memory cannot be copied (a real driver would stage it and block
+// the caller). As on a GPU, a fill of host memory blocks the caller, and so does freeing the device's own memory or
+// closing another process's while the device has work. A pool short of memory makes a stream wait for another's frees,
+// unless that is disabled.
 //
-// This file: the process, devices, contexts and streams.
+// This file: process, devices, contexts and streams.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -48,7 +48,7 @@ __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* 
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-/// For tests: as MILLRACE_FAKE_CUDA_FAIL and MILLRACE_FAKE_CUDA_BROKEN_PEERS, from now on.
+/// For tests: replaces MILLRACE_FAKE_CUDA_FAIL and MILLRACE_FAKE_CUDA_BROKEN_PEERS.
 __attribute__((visibility("default"))) void fake_cuda_break_peers(const char* which) {
   SetBrokenPeers(which);
 }
@@ -57,7 +57,7 @@ __attribute__((visibility("default"))) void fake_cuda_fail(const char* specifica
   SetFailures(specification);
 }
 
-/// For tests: what engine.h counts of a device.
+/// For tests: the counters of a device in engine.h.
 __attribute__((visibility("default"))) int fake_cuda_frees(int ordinal) {
   return GetWorld().devices[static_cast<size_t>(ordinal)]->frees.load();
 }
@@ -254,7 +254,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-/// For tests, which find it by name in a real driver too.
+/// For tests, which look it up by name in a real driver too.
 __attribute__((visibility("default"))) CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);

@@ -1,5 +1,5 @@
-// An NVRTC for machines without one, chosen by MILLRACE_NVRTC. It compiles nothing: an accepted program's cubin or PTX
-// is its own text with the options before it, so that a test sees what arrived.
+// An NVRTC for machines without one, selected by MILLRACE_NVRTC. It compiles nothing: the cubin or PTX of an accepted
+// program is the options and the source, so that tests see what arrived.
 //
 //   #error in the text      not accepted, with a log
 //   #warning in the text    accepted, with a log

@@ -1,4 +1,4 @@
-// The fake driver's linker: what comes out is what went in, if the library that it was to be linked with is there.
+// The fake driver's linker: its output is its input, if the library to link exists.
 #include <unistd.h>
 
 #include <cstdio>

@@ -14,18 +14,19 @@ namespace {
 
 using cuda::CUdeviceptr;
 
-/// New memory holds this, so that nobody finds zeros by luck. Only its beginning: tests also allocate gigabytes.
+/// Fill value of new memory, so that no test finds zeros by accident. Only at the beginning: tests also allocate
+/// gigabytes.
 constexpr int kPoison = 0xcd;
 constexpr size_t kPoisonedBytes = 64 << 10;
 
-/// Device memory that is left, the pool's cache included. Call with the world's mutex held.
+/// The device's free memory, including the pool's cache. Needs the world's mutex.
 bool HasRoom(const Device& device, size_t bytes) {
   const uint64_t used = device.used_bytes + device.pool.InUse();
   return bytes <= GetOptions().memory_bytes && used <= GetOptions().memory_bytes - bytes;
 }
 
-/// What frees under way would make room, if the stream waited for them; nothing where that does not help or the pool is
-/// told not to. As a real pool does, it makes an order that nobody asked for. Call with the world's mutex held.
+/// The pending frees that would make room if the stream waited for them; none if they do not suffice or the pool
+/// forbids it. Like a real pool, this adds an implicit order. Needs the world's mutex.
 std::vector<std::shared_ptr<Point>> HiddenWaits(Device& device, size_t bytes) {
   std::vector<std::shared_ptr<Point>> waits;
   Pool& pool = device.pool;
@@ -40,7 +41,7 @@ std::vector<std::shared_ptr<Point>> HiddenWaits(Device& device, size_t bytes) {
   return {};
 }
 
-/// `queue`: the stream that gets memory of the pool.
+/// `queue`: the stream that receives pool memory.
 CUresult Allocate(Device& device, size_t bytes, Range::Kind kind, void** address, Stream* queue = nullptr) {
   if (bytes == 0) return cuda::CUDA_ERROR_INVALID_VALUE;
   World& world = GetWorld();
@@ -79,8 +80,7 @@ CUresult Release(uintptr_t address, Range::Kind kind, CUresult otherwise) {
   return cuda::CUDA_SUCCESS;
 }
 
-/// As cuMemFree does with memory of the pool: it is given back to the device and stays counted as used. False for other
-/// memory.
+/// cuMemFree of pool memory: it returns to the device but stays counted as used. False for other memory.
 bool ReleaseOfPool(Device& device, CUdeviceptr address) {
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
@@ -95,7 +95,7 @@ bool ReleaseOfPool(Device& device, CUdeviceptr address) {
   return true;
 }
 
-/// Whether a device's own copies and fills reach these bytes: host memory, its memory, or a peer's that lets it.
+/// Whether a device can copy or fill these bytes: host memory, its own memory, or that of a peer with access.
 bool Reaches(Device& device, CUdeviceptr address, uint64_t bytes) {
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
@@ -113,7 +113,7 @@ bool IsKnown(CUdeviceptr address, uint64_t bytes) {
   return world.Find(address, bytes) != world.ranges.end();
 }
 
-/// Whether these bytes are the host's, page-locked.
+/// Whether these bytes are page-locked host memory.
 bool IsHost(CUdeviceptr address, uint64_t bytes) {
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);

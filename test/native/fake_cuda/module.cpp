@@ -1,7 +1,7 @@
 // The fake driver's modules and launches.
 //
-// An image is an ELF file: a shared object in the CPU device's format, which is loaded through a file in memory. Or it
-// is PTX, which nothing here can run; the library's own PTX kernels are known by name (device_code.h).
+// An image is an ELF file, a shared object in the CPU device's format, which is loaded through a memory file; or PTX,
+// which cannot run here: the library's own PTX kernels are known by name (device_code.h).
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ namespace millrace::fake_cuda {
 
 namespace {
 
-/// Dynamic shared memory of one block: what may be used unasked, and what may be asked for.
+/// Dynamic shared memory per block: the default limit, and the limit with opt-in.
 constexpr int kDefaultShared = 48 << 10;
 constexpr int kMostShared = 227 << 10;
 
@@ -37,7 +37,7 @@ struct Function {
   std::weak_ptr<struct Module> module;
 };
 
-/// A row of an image's table of variables, which ends with a null name.
+/// A row of an image's variable table, which ends with a null name.
 struct Variable {
   const char* name;
   void* address;
@@ -45,7 +45,7 @@ struct Variable {
   unsigned is_const;
 };
 
-/// `_ZN1a1bE` as `a::b`.
+/// Converts `_ZN1a1bE` to `a::b`.
 std::string NameOf(std::string symbol) {
   if (!symbol.starts_with("_ZN")) return symbol;
   std::string name;
@@ -59,7 +59,7 @@ std::string NameOf(std::string symbol) {
   return name;
 }
 
-/// Launches hold their module, so unloading it never pulls code from under one that runs.
+/// Launches hold their module, so unloading it never removes running code.
 struct Module {
   int file = -1;            // Stays open: the name that the loader knows the library by is its descriptor's.
   void* library = nullptr;  // Null for PTX.
@@ -75,7 +75,7 @@ struct Module {
 
 std::map<Module*, std::shared_ptr<Module>> modules;  // Guarded by World::mutex.
 
-/// Where an ELF file ends, which is all that its loader here is not told: behind its last section's header.
+/// The end of an ELF file, whose size the loader does not receive: after its last section header.
 size_t ElfBytes(const void* image) {
   const auto* header = static_cast<const Elf64_Ehdr*>(image);
   return header->e_shoff + size_t{header->e_shnum} * header->e_shentsize;
@@ -104,7 +104,7 @@ bool IsAllowed(const unsigned grid[3], const unsigned block[3]) {
   return block[0] * block[1] * block[2] <= 1024;
 }
 
-/// Blocks of one multiprocessor of compute capability 9.0.
+/// Resident blocks per multiprocessor of compute capability 9.0.
 int BlocksAtOnce(const Function& function, int threads, size_t shared_bytes) {
   constexpr int kThreads = 2048;
   constexpr int kBlocks = 32;
@@ -117,7 +117,7 @@ int BlocksAtOnce(const Function& function, int threads, size_t shared_bytes) {
       {kBlocks, kThreads / threads, kRegisters / (function.registers * threads), static_cast<int>(kShared / shared)});
 }
 
-/// Dynamic shared memory of a block.
+/// Dynamic shared memory per block.
 class SharedMemory {
  public:
   explicit SharedMemory(size_t bytes) : bytes_(bytes + 64) {}
@@ -129,7 +129,7 @@ class SharedMemory {
   std::vector<char> bytes_;
 };
 
-/// A launch that was accepted: its own copy of everything, as the driver makes one.
+/// An accepted launch: a copy of all its data, like the driver's.
 struct Launch {
   std::shared_ptr<Module> module;
   Entry entry;
@@ -173,7 +173,7 @@ struct Launch {
   }
 };
 
-/// Null where the device could not run it.
+/// Null if the device cannot run it.
 std::shared_ptr<Launch> Accept(const Function& function, const std::array<unsigned, 3>& grid,
                                const std::array<unsigned, 3>& block, unsigned shared_bytes, void** params) {
   auto launch = std::make_shared<Launch>(

@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-// Stands in for nvcc beside the fake driver: `nvcc.mjs -cubin -arch=sm_90 [-DN=4] in.cu -o out.cubin`. What it writes is
-// no cubin but a shared object of the CPU device with every kernel of the text, which the fake driver loads and runs.
-// Messages have the form of the C++ compiler's.
+// Replaces nvcc for the fake driver: `nvcc.mjs -cubin -arch=sm_90 [-DN=4] in.cu -o out.cubin`. Its output is a shared object of the CPU
+// device with every kernel of the source, which the fake driver loads and runs. Messages have the C++ compiler's format.
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 
-// The build under test, found from wherever this file is started.
+// The build under test, found from any working directory.
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/identity.js', built).href);
@@ -17,7 +16,7 @@ if (args.includes('--version')) {
   process.exit(0);
 }
 
-// Linked with the device runtime: there is nothing to add, for the fake driver has it.
+// Linking with the device runtime adds nothing, because the fake driver contains it.
 if (args.includes('-dlink')) {
   copyFileSync(
     args.find((arg) => arg.endsWith('.cubin') && arg !== args[args.indexOf('-o') + 1]),
@@ -41,10 +40,10 @@ if (input === undefined || output === undefined) {
 
 const source = readFileSync(input, 'utf8');
 const isLaunching = options.includes('--relocatable-device-code=true');
-// What only kernels launch may have any name.
+// Kernels that only kernels launch may have any name.
 const isEntry = (name) => !isLaunching || new RegExp(`extern "C" __global__ [^;{(]*\\b${name}\\(`).test(source);
 const kernels = kernelNames(source).filter(isEntry);
-// As a compiler for GPUs, it leaves nothing out that may be asked for by name.
+// Like a GPU compiler, it keeps everything that can be looked up by name.
 const spec = {
   source,
   isModule: true,

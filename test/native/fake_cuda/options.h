@@ -1,5 +1,4 @@
-// What the environment asks of the fake driver, and the two things it does besides driving: writing a log and failing
-// on request.
+// The fake driver's environment variables, and its two extra features: a log, and failures on request.
 //
 //   MILLRACE_FAKE_CUDA_DEVICES   how many devices (2; 0 is a machine without any)
 //   MILLRACE_FAKE_CUDA_VERSION   what the driver calls itself (13000)
@@ -25,7 +24,7 @@
 
 namespace millrace::fake_cuda {
 
-/// Of every device.
+/// Applies to every device.
 inline constexpr int kMultiprocessors = 4;
 
 struct Options {
@@ -43,13 +42,13 @@ const Options& GetOptions();
 /// Whether MILLRACE_FAKE_CUDA_MISSING names the function.
 bool IsMissing(const char* function);
 
-/// Counts a call; the code it must fail with, or CUDA_SUCCESS.
+/// Counts a call; returns the code with which it must fail, or CUDA_SUCCESS.
 cuda::CUresult Injected(const char* function);
 
-/// Replaces what MILLRACE_FAKE_CUDA_FAIL said and starts counting again.
+/// Replaces MILLRACE_FAKE_CUDA_FAIL and restarts the counts.
 void SetFailures(const char* specification);
 
-/// Whether peer copies move wrong bytes, between devices of which one may reach the other's memory, or neither may.
+/// Whether peer copies corrupt data, between devices with access in some direction, or without.
 bool ArePeersBroken(bool has_access);
 void SetBrokenPeers(const std::string& which);
 

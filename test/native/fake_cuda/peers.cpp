@@ -1,4 +1,4 @@
-// The fake driver's peers, its pools, and memory of other processes.
+// The fake driver's peers, pools, and memory of other processes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace millrace::fake_cuda {
 
 namespace {
 
-/// What a handle of memory says.
+/// The content of a memory handle.
 struct MemHandle {
   int process;
   int file;
@@ -46,13 +46,13 @@ uint64_t* Field(Pool& pool, cuda::CUmemPool_attribute attribute) {
   return nullptr;
 }
 
-/// Those whose value is an int.
+/// Attributes whose value is an int.
 bool IsSwitch(cuda::CUmemPool_attribute attribute) {
   return attribute >= cuda::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
          attribute <= cuda::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-/// Whether either device may reach the other's memory, of the pool or not.
+/// Whether either device may access the other's memory, pool or not.
 bool HaveAccess(Device& a, Device& b) {
   return a.peers.contains(b.ordinal) || b.peers.contains(a.ordinal) || a.pool.readers.contains(b.ordinal) ||
          b.pool.readers.contains(a.ordinal);
@@ -116,7 +116,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   return device->peers.erase(FromHandle(peer)->ordinal) != 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }
 
-/// For tests: whether the context of `device` may reach memory of `peer` that is not of its pool.
+/// For tests: whether the context of `device` may access memory of `peer` outside its pool.
 __attribute__((visibility("default"))) bool fake_cuda_reaches(int device, int peer) {
   const std::lock_guard lock(GetWorld().mutex);
   return GetWorld().devices[static_cast<size_t>(device)]->peers.contains(peer);
