@@ -16,7 +16,7 @@
 //  4. `Completed()` never decreases, and never passes a ticket whose memory effects other threads cannot see yet.
 //  5. A backend whose work ends on threads of its own (the CPU) calls `ProgressSink::Progress` after each advance. One
 //     whose work ends elsewhere (a GPU) returns true from `Device::NeedsPolling()`; the process's watcher then calls
-//     `Stream::Resolve` while somebody waits.
+//     `Stream::Resolve` while a thread waits.
 //  6. A sink is called with no lock held, from any thread, and never blocks.
 //  7. No call blocks for the device. Those that may take long (opening, building, page-locking, closing) come from the
 //     device's control thread and say so.

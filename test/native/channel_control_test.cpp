@@ -109,7 +109,7 @@ MR_TEST(memory_of_another_process_is_waited_for_and_freed_in_order) {
   MR_EXPECT(rig.Completes(a, rig.Free(a, Handle(1))));
   MR_EXPECT_EQ(rig.channel->Stats().live_bytes, 16u);
   MR_EXPECT(rig.Failures(a).empty());
-  // What cannot be opened fails those who wait for it, and is let go as memory is that could not be made.
+  // A failed open fails the records that wait for it, and is freed like memory that could not be allocated.
   const Ticket late = rig.Fill(a, Handle(2), 16);
   MR_EXPECT(rig.Parks(a, ParkReason::kPoint));
   MR_EXPECT(rig.channel->OpenMemory(Handle(2), {}, 16).code() == StatusCode::kArgument);

@@ -321,7 +321,7 @@ MR_TEST(an_allocation_has_kept_memory_given_back_before_it_fails) {
   MR_EXPECT(failures[0].requested_bytes == 80 && failures[0].free_bytes == 30);
   const auto lines = backend.controls.log.Lines();
   MR_EXPECT_EQ(std::ranges::count(lines, "gives back"), 2);
-  // With nothing kept nobody is asked.
+  // Without kept memory, the pump is not asked.
   MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(2), 80)));
   MR_EXPECT_EQ(rig.Failures(a).size(), 2u);
   const auto after = backend.controls.log.Lines();

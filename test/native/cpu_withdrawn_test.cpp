@@ -108,7 +108,7 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
     MR_EXPECT(going.channel->RegisterHost(Owner::kHandle, *withdrawn, false).ok());
     const Ticket made = staying.Submit(protocol::AllocRecord{.handle = Owner::kHandle, .bytes = size});
     MR_REQUIRE(staying.Completes(made));
-    // A kernel that runs for longer than anybody waits.
+    // A kernel that runs longer than any wait.
     const std::string& path = KernelPath();
     MR_EXPECT(staying.channel->InstallKernel(Owner::kHandle, {.request = Request(path, "gate")}).ok());
     std::atomic<uint32_t> flag{0};

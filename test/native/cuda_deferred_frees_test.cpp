@@ -81,7 +81,7 @@ MR_TEST(WhatIsFreedWhileTheDeviceWorksIsKept) {
   MR_EXPECT_EQ(busy.opened.device->KeptBytes(), kBytes);
   busy.ExpectFrees(0, 0);
   MR_EXPECT_EQ(busy.held->Resolve(1).value(), 0u);
-  // Then it is idle, and nobody asks for anything.
+  // Then the device is idle, and no thread asks for anything.
   busy.gate.Open();
   MR_REQUIRE(Finish(*busy.held, 1));
   MR_EXPECT(Eventually([&] { return busy.opened.device->KeptBytes() == 0; }));

@@ -206,7 +206,7 @@ MR_TEST(LettingGoOfAForeignStreamWaitsForOurWordAlone) {
   MR_REQUIRE(ours.ok() && again.ok());
   MR_REQUIRE(ours.value()->Nop(1).ok());
   MR_REQUIRE(ours.value()->Signal().ok());
-  // The second stands for somebody whose work goes on.
+  // The second stands for foreign code whose work continues.
   MR_REQUIRE(gate.Launch(*again.value(), 1).ok());
   ours = Status();
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[2].device_word).load(), 1u);

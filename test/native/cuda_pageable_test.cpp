@@ -149,7 +149,7 @@ MR_TEST(LanesShareOneCopy) {
     MR_EXPECT(seen == sent);
   }
   if (OnFake()) {
-    // Whoever meets the failure, the copy tells it, and nobody is left in it.
+    // The copy reports the failure, whichever thread detects it, and no thread remains in it.
     FailCalls("cuMemcpyAsync:7:1");
     MR_EXPECT(!pageable.Copy(own, seen.data(), address, kBytes).ok());
     FailCalls("");

@@ -61,7 +61,7 @@ class LateWriter {
 struct BackendControls {
   CallLog log;
   std::atomic<bool> completes_at_once{true};
-  /// As a GPU: the stream writes its word a little later, from nowhere, and tells nobody.
+  /// Like a GPU: the stream writes its word a little later, without a notification.
   std::atomic<bool> is_polled{false};
   std::atomic<uint64_t> delay_ns{0};
   LateWriter gpu;
@@ -260,7 +260,7 @@ class RecordingDevice final : public hal::Device {
   [[nodiscard]] bool NeedsPolling() const override { return controls_.is_polled.load(); }
   Status BindChannelThread() override { return {}; }
   Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override {
-    // Long enough for whoever closes the device to be there first.
+    // Long enough that the closing thread gets there first.
     if (controls_.is_polled.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (controls_.refuse_streams.load() > 0) {
       controls_.refuse_streams.fetch_sub(1);

@@ -26,7 +26,7 @@ struct Slot {
   StreamState stream{0, words, kernel_failures};
   std::shared_ptr<CountingOwner> owner = std::make_shared<CountingOwner>();
   Slot() { stream.SetOwner(owner); }
-  /// The device writes its word; nobody was told yet.
+  /// The device writes its word, without a notification.
   void Write(Ticket ticket) { std::atomic_ref(words.device_word).store(ticket); }
   void Reach(Ticket ticket) {
     Write(ticket);

@@ -62,7 +62,7 @@ function refused(reason: string): Folder {
   return { reason, isUnsafe: true, isPassing: false };
 }
 
-/** Whether the folder is still private: somebody may have changed its mode, or replaced it. */
+/** Whether the folder is still private: another process may have changed its mode, or replaced it. */
 export function isStillPrivate(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts !== undefined && facts.isDirectory() && facts.uid === ownUser() && (facts.mode & 0o7777) === PRIVATE;

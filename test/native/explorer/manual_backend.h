@@ -14,7 +14,7 @@ using namespace millrace;  // NOLINT: the scenarios speak of little else
 
 /// Properties of its devices. Set before one is opened.
 struct Manner {
-  /// As a GPU: work ends with a word that the device writes, and tells nobody.
+  /// Like a GPU: work ends with a word that the device writes, without a notification.
   bool is_polled = false;
   bool completes_at_once = true;
 };

@@ -197,7 +197,7 @@ struct explored_steady_clock {
 };
 
 struct explored_thread {
-  /// On one core nobody looks again and again instead of sleeping.
+  /// A single core, so that the code under test sleeps instead of spinning.
   static unsigned hardware_concurrency() { return 1; }
 };
 

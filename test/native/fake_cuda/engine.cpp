@@ -34,12 +34,12 @@ std::chrono::steady_clock::time_point Point::time() {
 
 void Point::Await() {
   std::unique_lock lock(mutex_);
-  // A loss wakes nobody, so it is looked for.
+  // A loss notifies no thread, so this polls for it.
   while (!is_reached_ && device_.lost.load() == 0) changed_.wait_for(lock, std::chrono::milliseconds(1));
 }
 
 void Stream::Start() {
-  // The thread keeps its stream alive; nobody joins it.
+  // The thread keeps its stream alive; it is never joined.
   std::thread([self = shared_from_this()] { self->Run(); }).detach();
 }
 

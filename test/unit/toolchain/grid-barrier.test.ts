@@ -143,7 +143,7 @@ function randomKernels(bounds: 'checked' | 'unchecked', seed: number): Made[] {
         wide: kernel(`w${at}`, params, withText(wide), { bounds }),
         plain: kernel(`p${at}`, params, withText(text), { bounds }),
       };
-      // Something to get wrong: a loop or a branch around a barrier, or somebody who leaves before one.
+      // A construct that is easy to get wrong: a loop or branch around a barrier, or a thread that returns before one.
       if (/^ {4,}MR_SYNC_GRID/m.test(one.wide.source)) made.push(one);
     } catch (error) {
       if (!(error instanceof CompileError) || error.diagnostics[0]!.code !== 'K401') throw new Error(wide, { cause: error });
