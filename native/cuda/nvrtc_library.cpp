@@ -49,7 +49,7 @@ std::vector<std::string> Patterns() {
   return patterns;
 }
 
-std::vector<std::string> Candidates() {
+std::vector<std::string> NvrtcCandidates() {
   if (std::string chosen = Environment("MILLRACE_NVRTC"); !chosen.empty()) return {std::move(chosen)};
   std::vector<std::string> paths = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   for (const std::string& pattern : Patterns()) {
@@ -72,7 +72,7 @@ void OpenBuiltins(const NvrtcInfo& info) {
   dlopen((info.path.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-std::optional<NvrtcLibrary> TryOpen(const std::string& path) {
+std::optional<NvrtcLibrary> TryOpenNvrtc(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
   NvrtcLibrary opened;
@@ -108,8 +108,8 @@ std::optional<NvrtcLibrary> TryOpen(const std::string& path) {
 
 const NvrtcLibrary* OpenNvrtc() {
   static const std::optional<NvrtcLibrary> library = []() -> std::optional<NvrtcLibrary> {
-    for (const std::string& path : Candidates()) {
-      if (std::optional<NvrtcLibrary> opened = TryOpen(path)) return opened;
+    for (const std::string& path : NvrtcCandidates()) {
+      if (std::optional<NvrtcLibrary> opened = TryOpenNvrtc(path)) return opened;
     }
     return std::nullopt;
   }();
