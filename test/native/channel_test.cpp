@@ -245,6 +245,7 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     if (header.opcode == static_cast<uint16_t>(Opcode::kLaunch) ||
         header.opcode == static_cast<uint16_t>(Opcode::kCopy) ||
         header.opcode == static_cast<uint16_t>(Opcode::kCopyStrided) ||
+        header.opcode == static_cast<uint16_t>(Opcode::kAdopt) ||
         header.opcode == static_cast<uint16_t>(Opcode::kHold) ||
         header.opcode == static_cast<uint16_t>(Opcode::kStreamDestroy)) {
       continue;
