@@ -133,7 +133,9 @@ export const OPERATORS = {
   timeInterval: (source) => source.pipe(rx.timeInterval()),
   finalize: (source) => source.pipe(rx.finalize(() => undefined)),
   'catchError, nothing more': (source) => faulty(source, 1).pipe(rx.catchError(() => rx.EMPTY)),
-  'catchError, again': (source) => faulty(source, 1).pipe(rx.catchError((_, caught) => caught)),
+  // An aborted run fails each time anew, so only the chain's own error is worth another run.
+  'catchError, again': (source) =>
+    faulty(source, 1).pipe(rx.catchError((error, caught) => (error.message === FAULT ? caught : rx.throwError(() => error)))),
   retry: (source) => faulty(source, 2).pipe(rx.retry(2)),
   'retry with a delay': (source) => faulty(source, 1).pipe(rx.retry({ count: 1, delay: 1 })),
   'an error that nothing catches': (source) => faulty(source, 1),
