@@ -116,7 +116,7 @@ MR_TEST(an_interprocess_event_is_recorded_again_exported_and_opened) {
   MR_EXPECT(rig.channel->Elapsed(Handle(0), Handle(0)).status().code() == StatusCode::kState);
 }
 
-MR_TEST(marks_of_a_poisoned_stream_fail_and_are_freed_without_more_ado) {
+MR_TEST(events_of_a_poisoned_stream_fail_and_are_freed) {
   RecordingBackend backend;
   Rig first(backend, 0);
   Rig second(backend, 1);

@@ -201,7 +201,7 @@ MR_TEST(ATimestampIsTakenWhenItsStreamReachesIt) {
   MR_EXPECT_EQ(device->Elapsed(*after, *after).value(), 0.0);
 }
 
-MR_TEST(AMarkMayGoBeforeItIsReached) {
+MR_TEST(AnEventMayGoBeforeItIsReached) {
   auto device = OpenDevice();
   auto gate = LoadKernel(*device, "gate");
   std::atomic<uint32_t> flag{0};

@@ -189,7 +189,7 @@ MR_TEST(TrimmingGivesItBackThoughItWaits) {
   MR_EXPECT(busy.opened.device->KeptBytes() <= 2 * kBytes);
 }
 
-MR_TEST(HighMarksCountIt) {
+MR_TEST(HighWaterValuesCountIt) {
   Busy busy;
   MR_REQUIRE(busy.opened.device->ResetHighWater().ok());
   const uint64_t high = busy.opened.device->PoolUse().value().reserved_high;

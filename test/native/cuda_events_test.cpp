@@ -70,7 +70,7 @@ MR_TEST(TimestampsAreReused) {
   FailCalls("");
 }
 
-MR_TEST(AnInterprocessMarkIsRecordedAgainAndAgain) {
+MR_TEST(AnInterprocessEventIsRecordedAgainAndAgain) {
   Opened opened(0);
   auto first = opened.NewStream(0);
   auto second = opened.NewStream(1);

@@ -20,7 +20,7 @@ export class PeerUsers {
   /** A stream of another device uses memory of this one. */
   add(timeline: Timeline, ticket: number): void {
     if (!this.#peerUsers.has(timeline)) {
-      for (const [visitor, last] of this.#peerUsers) if (visitor.hasReached(last)) this.#peerUsers.delete(visitor);
+      for (const [peer, last] of this.#peerUsers) if (peer.hasReached(last)) this.#peerUsers.delete(peer);
     }
     this.#peerUsers.set(timeline, ticket);
   }

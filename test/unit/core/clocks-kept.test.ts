@@ -34,14 +34,14 @@ describe('what is kept', () => {
     /** In a scope of its own, so that only what is kept can still refer to what was closed. */
     async function visitAndClose(): Promise<WeakRef<FakeChannel>> {
       const gone = fixture(new FakeChannel(2), kept.progress);
-      const visitor = gone.device.createStream({ ordering: 'checked' });
-      visitor.waitStream(stream);
-      uses.begin(visitor);
+      const peer = gone.device.createStream({ ordering: 'checked' });
+      peer.waitStream(stream);
+      uses.begin(peer);
       uses.add(x.storage, 0, 8, true);
       uses.order('copy', undefined);
-      uses.commit(gone.core.submit(visitor.timeline, gone.core.encoder.nop(visitor.timeline.slot)));
+      uses.commit(gone.core.submit(peer.timeline, gone.core.encoder.nop(peer.timeline.slot)));
       expect(() => stream.fill(x, 1)).toThrow(StreamHazardError);
-      stream.waitStream(visitor);
+      stream.waitStream(peer);
       stream.fill(x.subarray(1, 2), 1);
       gone.channel.completeAll();
       kept.progress.wake();
@@ -66,8 +66,8 @@ test('a device that is lost or destroyed tells nothing of what its streams waite
   using y = x.clone(b);
   // Neither of these has finished.
   const [writing, reading] = [a.timeline.last, b.timeline.last];
-  const visitor = gone.device.createStream({ ordering: 'checked' });
-  visitor.waitStream(b);
+  const peer = gone.device.createStream({ ordering: 'checked' });
+  peer.waitStream(b);
   await gone.device.destroy();
   const c = kept.device.createStream({ ordering: 'checked' });
   expect(() => c.fill(x, 1)).toThrow(StreamHazardError);
@@ -80,8 +80,8 @@ test('memory that a destroyed device still reads is freed after that', async () 
   const gone = fixture(new FakeChannel(2), kept.progress);
   const [a, b] = [kept.device.createStream({ ordering: 'checked' }), kept.device.createStream()];
   const x = a.ones(4);
-  const visitor = gone.device.createStream();
-  visitor.copy(gone.device.empty(4), x);
+  const peer = gone.device.createStream();
+  peer.copy(gone.device.empty(4), x);
   await gone.device.destroy();
   using y = x.clone(b);
   x[Symbol.dispose]();
