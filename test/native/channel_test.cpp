@@ -241,18 +241,15 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     for (std::byte& byte : record) byte = static_cast<std::byte>(random() >> 16);
     const protocol::RecordHeader header{static_cast<uint16_t>(random() % 18), 0, (16 + random() % 30 * 8), a, 0};
     std::memcpy(record.data(), &header, sizeof(header));
-    // Parks for ever otherwise: no random handle shall be one that may come.
-    if (header.opcode == static_cast<uint16_t>(Opcode::kLaunch) ||
-        header.opcode == static_cast<uint16_t>(Opcode::kCopy) ||
-        header.opcode == static_cast<uint16_t>(Opcode::kCopyStrided) ||
-        header.opcode == static_cast<uint16_t>(Opcode::kAdopt) ||
-        header.opcode == static_cast<uint16_t>(Opcode::kHold) ||
-        header.opcode == static_cast<uint16_t>(Opcode::kStreamDestroy)) {
+    // Parks for ever: a random handle may be one that comes later.
+    const auto opcode = static_cast<Opcode>(header.opcode);
+    if (opcode == Opcode::kLaunch || opcode == Opcode::kCopy || opcode == Opcode::kCopyStrided ||
+        opcode == Opcode::kAdopt || opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
       continue;
     }
     const uint32_t no_handle = 5;  // Generation 0.
     std::memcpy(record.data() + sizeof(header), &no_handle, sizeof(no_handle));
-    if (header.opcode == static_cast<uint16_t>(Opcode::kAlloc)) continue;
+    if (opcode == Opcode::kAlloc) continue;
     static_cast<void>(rig.channel->Submit(std::span(record).first(header.size)));
   }
   MR_EXPECT(rig.channel->Submit(std::span(record).first(7)).refused == StatusCode::kInternal);

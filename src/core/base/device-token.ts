@@ -13,6 +13,7 @@ export interface DeviceAddress {
 
 /** Names an open device to other threads of the process: `device.share()` gives it and `openShared` takes it. Plain data. */
 export interface DeviceToken {
+  /** Tells this token from others. */
   readonly type: 'millrace.device';
   /** The device's id, for example 'cuda:0'. */
   readonly device: string;
@@ -32,9 +33,11 @@ export interface SharedPoint {
 
 /** Names an array to other threads that have the same device open: `array.share()` gives it and `device.adopt` takes it. Plain data. */
 export interface ArrayToken<D extends string = string> {
+  /** Tells this token from others. */
   readonly type: 'millrace.array';
   /** The element type. */
   readonly dtype: D;
+  /** Row-major: the last dimension is the fastest. */
   readonly shape: readonly number[];
   /** @internal */
   readonly key: string;
