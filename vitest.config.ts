@@ -1,8 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
+// Files of test/process and test/examples that mostly wait, for child processes and for time to pass.
+const WAITING = [
+  'test/examples/**/*.test.ts',
+  'test/process/{compilers,failing-builds,lifetime,package,readme,teardown,watching}.test.ts',
+];
+
 // Forks, not threads: tests own the process they run in, and --expose-gc works only there. Files of unit tests run side by
-// side, most of them waiting for compilers; then the others one at a time: some show that two kernels run side by side,
-// and need the cores for that.
+// side, most of them waiting for compilers; then those that wait for processes; then the others one at a time: some show
+// that two kernels run side by side, and need the cores for that.
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -11,14 +17,15 @@ export default defineConfig({
     hookTimeout: 60_000,
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: 'programs', include: WAITING, maxWorkers: 3, sequence: { groupOrder: 1 } } },
       {
         extends: true,
         test: {
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/unit/**'],
+          exclude: ['test/unit/**', ...WAITING],
           fileParallelism: false,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

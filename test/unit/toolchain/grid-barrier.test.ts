@@ -17,6 +17,7 @@ import { MAX_STREAMS } from '../../../src/protocol/protocol.gen.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+import '../../support/use-quick-compiler.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NVCC = '/usr/local/cuda/bin/nvcc';

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { i32 } from './run-image.js';
 import { TextRunner } from './text-runner.js';
+import '../../support/use-quick-compiler.js';
 
 let texts: TextRunner;
 beforeAll(() => {

@@ -17,6 +17,7 @@ import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+import '../../support/use-quick-compiler.js';
 
 const KERNELS = 8;
 /** Most random sources have a barrier that some threads may not reach. */
