@@ -23,6 +23,7 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,6 @@
 #include "runtime/host_entry.h"
 #include "runtime/memory_entry.h"
 #include "runtime/outputs.h"
-#include "runtime/owners.h"
 #include "runtime/peers.h"
 #include "runtime/pump.h"
 #include "runtime/record_reader.h"
@@ -148,8 +148,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Result<hal::IpcHandle> ExportMemory(uint32_t memory);
   /// Records that name the handle wait for it; when it cannot be opened, they fail.
   Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
-  /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
-  /// are destroyed, and what it has not freed is freed. Calls `told` once then, on the channel's thread or at once.
+  /// A thread that shared the device submits nothing any more. What it submitted runs to its end, its holds are
+  /// released, its streams are destroyed, and memory and events that it has not freed are freed. Calls `told` once
+  /// after that, on the channel's thread or at once. Thread: any.
   void OwnerLeft(uint32_t owner_id, std::function<void()> told);
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
@@ -216,18 +217,29 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool HasBusyStream();
   void Finish();
 
-  /// Page-locks the bytes, unless a range that has them all is locked already.
+  /// Page-locks the bytes, unless a range that has them all is locked already. `locked_mutex_` is not held.
   Status Lock(std::span<std::byte> bytes);
   Status Unlock(std::span<std::byte> bytes);
   void UnlockAll();
-  LockedPages* FindLocked(std::span<std::byte> bytes);  // `locked_mutex_` is held.
+  /// `locked_mutex_` is held.
+  LockedPages* FindLocked(std::span<std::byte> bytes);
 
   // channel_owners.cpp: threads that share the device.
+  struct Leaving {
+    uint32_t streams = 0;  // Not destroyed yet.
+    std::vector<std::function<void()>> told;
+  };
+  struct Owned {
+    std::unordered_set<uint32_t> memory;
+    std::unordered_set<uint32_t> events;
+  };
   void EndOwner(uint32_t owner_id, std::function<void()> told);
   void SubmitOwn(StreamState& stream, std::span<const std::byte> record);
+  /// The stream is the last one of a thread that left: submits the frees of what that left behind. False: nothing was.
   bool FreeLeftBehind(StreamState& stream);
   void OwnedStreamEnded(uint32_t owner_id);
   void TellAllLeft();
+  /// The stream's ADOPT record has found its memory.
   void EndClaim(StreamState& stream);
   void Own(const StreamState& stream, uint32_t memory);
   void OwnEvent(const StreamState& stream, uint32_t event);
@@ -361,7 +373,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // Channel thread only.
   alignas(64) HandleTable<KernelEntry> kernels_;
   HandleTable<EventRef> events_table_;
-  Owners owners_;
+  std::unordered_map<uint32_t, uint32_t> claims_;  // By memory handle: ADOPT records that wait for its ALLOC.
+  std::vector<uint32_t> awaiting_claims_;          // Streams with a FREE of such memory.
+  std::unordered_map<uint32_t, Leaving> leaving_;  // By owner.
+  std::unordered_map<uint32_t, Owned> owned_;      // The same; nothing of the thread that opened the device.
   Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.

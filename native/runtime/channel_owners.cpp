@@ -45,7 +45,7 @@ void Channel::EndOwner(uint32_t owner_id, std::function<void()> told) {
     told();
     return;
   }
-  Owners::Leaving& leaving = owners_.leaving[owner_id];
+  Leaving& leaving = leaving_[owner_id];
   leaving.streams = static_cast<uint32_t>(left.size());
   leaving.told.push_back(std::move(told));
   for (StreamState* const stream : left) {
@@ -67,15 +67,14 @@ void Channel::SubmitOwn(StreamState& stream, std::span<const std::byte> record) 
   ring_.Publish(record);
 }
 
-/// If the stream is the last one of a thread that left, submits the frees of what that left behind. False: nothing was.
 bool Channel::FreeLeftBehind(StreamState& stream) {
   if (stream.owner_id == 0) return false;
-  const auto leaving = owners_.leaving.find(stream.owner_id);
-  if (leaving == owners_.leaving.end() || leaving->second.streams > 1) return false;
-  const auto found = owners_.owned.find(stream.owner_id);
-  if (found == owners_.owned.end()) return false;
-  const Owners::Owned owned = std::move(found->second);
-  owners_.owned.erase(found);
+  const auto leaving = leaving_.find(stream.owner_id);
+  if (leaving == leaving_.end() || leaving->second.streams > 1) return false;
+  const auto found = owned_.find(stream.owner_id);
+  if (found == owned_.end()) return false;
+  const Owned owned = std::move(found->second);
+  owned_.erase(found);
   if (owned.memory.empty() && owned.events.empty()) return false;
   for (const uint32_t handle : owned.memory) {
     auto record = RecordOf<protocol::FreeRecord>(protocol::Opcode::kFree, stream.index());
@@ -94,25 +93,25 @@ bool Channel::FreeLeftBehind(StreamState& stream) {
 
 void Channel::OwnedStreamEnded(uint32_t owner_id) {
   if (owner_id == 0) return;
-  const auto found = owners_.leaving.find(owner_id);
-  if (found == owners_.leaving.end() || --found->second.streams > 0) return;
-  const Owners::Leaving left = std::move(found->second);
-  owners_.leaving.erase(found);
+  const auto found = leaving_.find(owner_id);
+  if (found == leaving_.end() || --found->second.streams > 0) return;
+  const Leaving left = std::move(found->second);
+  leaving_.erase(found);
   for (const auto& tell : left.told) tell();
 }
 
 void Channel::TellAllLeft() {
-  for (const auto& [owner_id, leaving] : std::exchange(owners_.leaving, {})) {
+  for (const auto& [owner_id, leaving] : std::exchange(leaving_, {})) {
     for (const auto& tell : leaving.told) tell();
   }
 }
 
 void Channel::Own(const StreamState& stream, uint32_t memory) {
-  if (stream.owner_id != 0) owners_.owned[stream.owner_id].memory.insert(memory);
+  if (stream.owner_id != 0) owned_[stream.owner_id].memory.insert(memory);
 }
 
 void Channel::OwnEvent(const StreamState& stream, uint32_t event) {
-  if (stream.owner_id != 0) owners_.owned[stream.owner_id].events.insert(event);
+  if (stream.owner_id != 0) owned_[stream.owner_id].events.insert(event);
 }
 
 }  // namespace millrace

@@ -51,7 +51,7 @@ Channel::Outcome Channel::IssueFreeEvent(StreamState& stream, Ticket ticket, Rec
   if (EventRef* found = events_table_.Find(record.handle)) {
     stream.Keep(ticket, std::move(*found));
     events_table_.Release(record.handle);
-    if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
+    if (const auto owned = owned_.find(stream.owner_id); owned != owned_.end())
       owned->second.events.erase(record.handle);
   }
   CloseTicket(stream, ticket);

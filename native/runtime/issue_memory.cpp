@@ -113,12 +113,11 @@ void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::u
   memory_.Bind(handle, std::move(entry));
 }
 
-/// The stream's ADOPT record has found its memory.
 void Channel::EndClaim(StreamState& stream) {
-  const auto found = owners_.claims.find(std::exchange(stream.claimed, 0));
-  if (found == owners_.claims.end() || --found->second > 0) return;
-  owners_.claims.erase(found);
-  for (const uint32_t waiting : std::exchange(owners_.awaiting_claims, {})) WakeStream(waiting);
+  const auto found = claims_.find(std::exchange(stream.claimed, 0));
+  if (found == claims_.end() || --found->second > 0) return;
+  claims_.erase(found);
+  for (const uint32_t waiting : std::exchange(awaiting_claims_, {})) WakeStream(waiting);
 }
 
 Channel::Outcome Channel::IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader) {
@@ -126,7 +125,7 @@ Channel::Outcome Channel::IssueAdopt(StreamState& stream, Ticket ticket, RecordR
   if (!reader.Read(record) || memory_.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.source)) {
     // A FREE may stand right behind the ALLOC that this waits for.
-    if (std::exchange(stream.claimed, record.source) != record.source) ++owners_.claims[record.source];
+    if (std::exchange(stream.claimed, record.source) != record.source) ++claims_[record.source];
     return Park(stream, ParkReason::kPoint);
   }
   if (stream.claimed == record.source) EndClaim(stream);
@@ -152,8 +151,8 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
   protocol::FreeRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
-  if (owners_.claims.contains(record.handle)) {
-    owners_.awaiting_claims.push_back(stream.index());
+  if (claims_.contains(record.handle)) {
+    awaiting_claims_.push_back(stream.index());
     return Park(stream, ParkReason::kPoint);
   }
   if (const MemoryRef* const found = memory_.Find(record.handle); found != nullptr && (*found)->handles == 1) {
@@ -164,8 +163,7 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
   }
   const std::optional<MemoryRef> taken = memory_.Take(record.handle);
   if (!taken) return FailMalformed(stream, ticket);
-  if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
-    owned->second.memory.erase(record.handle);
+  if (const auto owned = owned_.find(stream.owner_id); owned != owned_.end()) owned->second.memory.erase(record.handle);
   const MemoryRef& entry = *taken;
   if (--entry->handles > 0) {
     entry->freed_by.emplace_back(&stream, ticket);

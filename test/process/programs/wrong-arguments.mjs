@@ -70,7 +70,6 @@ const RIGHT = {
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
   destroyDevice: [channel + 1000],
-  ownerLeft: [channel + 1000, 1],
   installKernel: [
     channel,
     handle(HandleKind.KERNEL),
@@ -86,7 +85,7 @@ const RIGHT = {
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
   openPort: [new Uint8Array(MAX_RECORD_BYTES), () => {}],
   refPort: [false],
-  attach: [channel, false],
+  attach: [channel],
   detach: [channel + 1000],
   reserveHandles: [channel, HandleKind.MEMORY, 1],
   reserveStream: [channel],
