@@ -10,7 +10,6 @@ import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
-import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
 import { Progress } from './core/waits/progress.js';
 import { checkOrdering } from './core/api/stream-options.js';
@@ -22,7 +21,6 @@ import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
 import { MachineDevices } from './workers/machine-devices.js';
-import { openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
 
 /** Which device to open: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0', and 'auto' is the first GPU, or the CPU device if there is none. */
@@ -66,10 +64,6 @@ interface Ending {
 
 let environment: Environment | undefined;
 const entries: Map<DeviceName, Entry> = new Map();
-/** Devices that other threads opened, by channel. */
-const sharedEntries: Map<number, Entry> = new Map();
-/** What this thread has of them, until the last of it has ended. */
-const sharedChannels: Map<number, WorkerChannel> = new Map();
 /** The same device is opened again only afterwards. Those that are destroyed are not waited for. */
 const endings: Map<DeviceName, Ending> = new Map();
 
@@ -117,35 +111,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
-  entry.context.catch(() => forget(entries, id, entry));
-  return join(entry, opts);
-}
-
-/**
- * Opens a device that another thread of this process has open, by the token that its `share` gave. The Device makes streams of its own on
- * that device; close it as any other, which ends this thread's streams and frees the memory that it did not dispose. When the thread that
- * opened the device closes it or ends, the Device is lost. In the thread that opened it, the result is as of `openDevice`.
- *
- * Rejects with ArgumentError for what is no token or one of another process, DeviceLostError if the device is not open any more, and
- * AbortError. The event loop of the main thread must turn meanwhile: it passes the request on.
- * @example await using device = await openShared(token);
- */
-export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
-  const { address, ordering } = checkDeviceToken(token);
-  if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
-  if (opts.signal?.aborted) throw new AbortError(opts.signal);
-  const env = getEnvironment();
-  const own = [...env.cores].find(({ channel }) => channel.id === address.channel && channel.address.key === address.key);
-  const mine = own === undefined ? undefined : entries.get(own.name as DeviceName);
-  if (mine !== undefined && own?.state === 'open') return join(mine, opts);
-  let entry = sharedEntries.get(address.channel);
-  if (entry === undefined) {
-    const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    entry = { context, ordering: ordering as Ordering, maxPending: 0, users: 0 };
-    sharedEntries.set(address.channel, entry);
-    const opening = entry;
-    context.catch(() => forget(sharedEntries, address.channel, opening));
-  }
+  entry.context.catch(() => forget(id, entry));
   return join(entry, opts);
 }
 
@@ -177,67 +143,30 @@ async function openIn(
   { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
-  const { id } = info;
   const channel = await openChannel(env, info, native, maxPending);
-  const left = (core: DeviceCore): void => {
-    if (endings.get(id)?.core === core) endings.delete(id);
-  };
-  return contextOn(env, channel, ordering, entries.get(id) as Entry, {
-    forget: (entry) => forget(entries, id, entry),
-    ends: (core, closed) => {
-      const ended = closed.catch(() => undefined).then(() => left(core));
-      endings.set(id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
-    },
-    letsGo: left,
-  });
-}
-
-async function openSharedIn(env: Environment, token: DeviceToken, entryOf: () => Entry): Promise<DeviceContext> {
-  const { channel: id } = token.address;
-  // To the device, a thread that opens it again is another one than before.
-  await sharedChannels.get(id)?.ended;
-  const channel = await openSharedChannel(env.binding, env.encoder, token);
-  sharedChannels.set(id, channel);
-  void channel.ended.then(() => {
-    if (sharedChannels.get(id) === channel) sharedChannels.delete(id);
-  });
-  return contextOn(env, channel, token.ordering as Ordering, entryOf(), {
-    forget: (entry) => forget(sharedEntries, id, entry),
-    ends: () => undefined,
-    letsGo: () => undefined,
-  });
-}
-
-/** What the lists of this thread hear of a device. */
-interface Listing {
-  forget(entry: Entry): void;
-  ends(core: DeviceCore, closed: Promise<void>): void;
-  letsGo(core: DeviceCore): void;
-}
-
-function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
-  // An open device knows more of itself than a list did: its priority range, for one.
-  const info = describe(channel.backend, channel.info);
   const core = new DeviceCore(info.id, channel, env.progress);
   core.arena.prepare();
+  // An open device knows more of itself than a list did: its priority range, for one.
   env.cores.add(core);
+  const entry = entries.get(info.id) as Entry;
+  const left = (): void => {
+    if (endings.get(info.id)?.core === core) endings.delete(info.id);
+    env.cores.delete(core);
+  };
   const context = new DeviceContext(core, {
-    info,
+    info: describe(info.backend, channel.info),
     ordering,
     isShared: () => entry.users > 1,
     release: () => {
-      if (--entry.users === 0 || core.state !== 'open') listing.forget(entry);
+      if (--entry.users === 0 || core.state !== 'open') forget(info.id, entry);
     },
     ends: (closed) => {
-      void closed.catch(() => undefined).then(() => env.cores.delete(core));
-      listing.ends(core, closed);
+      const ended = closed.catch(() => undefined).then(left);
+      endings.set(info.id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
     },
-    letsGo: () => {
-      env.cores.delete(core);
-      listing.letsGo(core);
-    },
+    letsGo: left,
   });
-  void core.lost.then(() => listing.forget(entry));
+  void core.lost.then(() => forget(info.id, entry));
   if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
   return context;
 }
@@ -259,8 +188,8 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
   }
 }
 
-function forget<K>(map: Map<K, Entry>, key: K, entry: Entry): void {
-  if (map.get(key) === entry) map.delete(key);
+function forget(id: DeviceName, entry: Entry): void {
+  if (entries.get(id) === entry) entries.delete(id);
 }
 
 function getEnvironment(): Environment {

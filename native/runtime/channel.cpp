@@ -67,14 +67,13 @@ Channel::Submission Channel::Submit(std::span<const std::byte> record) {
     }
     ++submitted_;
     ticket = ++stream->last_ticket;
-    if (static_cast<protocol::Opcode>(header.opcode) == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
     ring_.Publish(record);
   }
   bell_.Ring();
   return {ticket, StatusCode::kOk};
 }
 
-int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id) {
+int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
   std::lock_guard lock(ring_.producer_mutex());
   const auto slots = static_cast<uint32_t>(timeline_.size());
   for (uint32_t tried = 0; tried < slots; ++tried) {
@@ -87,8 +86,6 @@ int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner
       stream_count_.store(std::max(stream_count_.load(), index + 1), std::memory_order_release);
     }
     stream->is_reserved = true;
-    stream->is_ending = false;
-    stream->owner_id = owner_id;
     stream->failures.Restart();
     stream->SetOwner(std::move(owner));
     free_search_ = stream->index() + 1;

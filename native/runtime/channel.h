@@ -23,7 +23,6 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -90,8 +89,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   };
   Submission Submit(std::span<const std::byte> record);
   /// A free timeline slot, or -1.
-  /// `owner_id`: of a thread that shares the device, for OwnerLeft; else 0.
-  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0);
+  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner);
   /// The first of a run of indices, or kMaxHandles when there are not so many left.
   uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count);
   Ticket LastTicket(uint32_t stream);
@@ -148,10 +146,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Result<hal::IpcHandle> ExportMemory(uint32_t memory);
   /// Records that name the handle wait for it; when it cannot be opened, they fail.
   Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
-  /// A thread that shared the device submits nothing any more. What it submitted runs to its end, its holds are
-  /// released, its streams are destroyed, and memory and events that it has not freed are freed. Calls `told` once
-  /// after that, on the channel's thread or at once. Thread: any.
-  void OwnerLeft(uint32_t owner_id, std::function<void()> told);
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
   /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that
@@ -217,33 +211,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool HasBusyStream();
   void Finish();
 
-  /// Page-locks the bytes, unless a range that has them all is locked already. `locked_mutex_` is not held.
-  Status Lock(std::span<std::byte> bytes);
-  Status Unlock(std::span<std::byte> bytes);
-  void UnlockAll();
-  /// `locked_mutex_` is held.
-  LockedPages* FindLocked(std::span<std::byte> bytes);
-
-  // channel_owners.cpp: threads that share the device.
-  struct Leaving {
-    uint32_t streams = 0;  // Not destroyed yet.
-    std::vector<std::function<void()>> told;
-  };
-  struct Owned {
-    std::unordered_set<uint32_t> memory;
-    std::unordered_set<uint32_t> events;
-  };
-  void EndOwner(uint32_t owner_id, std::function<void()> told);
-  void SubmitOwn(StreamState& stream, std::span<const std::byte> record);
-  /// The stream is the last one of a thread that left: submits the frees of what that left behind. False: nothing was.
-  bool FreeLeftBehind(StreamState& stream);
-  void OwnedStreamEnded(uint32_t owner_id);
-  void TellAllLeft();
-  /// The stream's ADOPT record has found its memory.
-  void EndClaim(StreamState& stream);
-  void Own(const StreamState& stream, uint32_t memory);
-  void OwnEvent(const StreamState& stream, uint32_t event);
-
   // issue*.cpp: one record.
   Outcome Issue(StreamState& stream, std::span<const std::byte> record);
   Outcome IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header, RecordReader& reader);
@@ -253,7 +220,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
-  Outcome IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader);
   template <typename Call>
@@ -373,10 +339,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // Channel thread only.
   alignas(64) HandleTable<KernelEntry> kernels_;
   HandleTable<EventRef> events_table_;
-  std::unordered_map<uint32_t, uint32_t> claims_;  // By memory handle: ADOPT records that wait for its ALLOC.
-  std::vector<uint32_t> awaiting_claims_;          // Streams with a FREE of such memory.
-  std::unordered_map<uint32_t, Leaving> leaving_;  // By owner.
-  std::unordered_map<uint32_t, Owned> owned_;      // The same; nothing of the thread that opened the device.
   Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.
@@ -401,9 +363,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool is_shut_ = false;  // Guarded by device_mutex_; the channel, which writes it, reads it without.
   /// Guarded by device_mutex_; while that is shared, they are the control thread's.
   std::unordered_map<uint32_t, std::shared_ptr<hal::Module>> modules_;
-
-  std::mutex locked_mutex_;
-  std::vector<LockedPages> locked_;  // Guarded by locked_mutex_.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

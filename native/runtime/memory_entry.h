@@ -4,14 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "hal/hal.h"
 
 namespace millrace {
-
-class StreamState;
 
 /// Whether contents are poisoned, and by which failure. A fault is reported after its launch, perhaps after contents
 /// that replaced those it poisoned; so contents have a version, and a late report counts only for the version it is
@@ -42,10 +38,6 @@ class Poison {
 };
 
 struct MemoryEntry {
-  /// How many handles name it; the last FREE gives it back. Thread: its channel.
-  uint32_t handles = 1;
-  /// The FREE records of other handles: those threads' uses come before them. Thread: its channel.
-  std::vector<std::pair<StreamState*, hal::Ticket>> freed_by;
   std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed. Thread: its channel.
   // What other channels read; neither changes once the handle is bound.
   std::byte* address = nullptr;  // Null when the allocation failed.

@@ -75,9 +75,6 @@ class StreamState final : public hal::ProgressSink {
   // ── Submission. Guarded by the ring's producer mutex. ──
   Ticket last_ticket = 0;
   bool is_reserved = false;
-  bool is_ending = false;  // Its STREAM_DESTROY record was submitted.
-  /// Which thread that shares the device reserved it; 0: the one that opened the device.
-  uint32_t owner_id = 0;
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
@@ -85,8 +82,6 @@ class StreamState final : public hal::ProgressSink {
   bool is_dirty = false;            // Issued since the last Signal.
   uint32_t poisoned_by = 0;         // It waited for a lost device: the failure that every later record repeats.
   uint32_t doomed_device = 0;       // The channel of that device.
-  uint32_t claimed = 0;             // The memory that its first deferred record, an ADOPT, waits for.
-  bool has_owner_left = false;      // Nobody will release its holds.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
   uint32_t deferred_frees = 0;           // Of them, those that free memory.

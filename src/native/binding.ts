@@ -60,11 +60,6 @@ export interface Binding {
    * any more: never, where a kernel never ends.
    */
   destroyDevice(channel: number): Promise<void>;
-  /**
-   * An environment that shared the device is gone. Resolves when all that it submitted has run, its streams are destroyed, and the memory
-   * that it had not freed is freed.
-   */
-  ownerLeft(channel: number, owner: number): Promise<void>;
   /** Loads an image (blocks) and lets the streams that wait for this kernel go on; throws a NativeFailure, after which call failKernel. */
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
@@ -129,11 +124,8 @@ export interface Binding {
   closePort(): void;
   /** Keeps the loop alive, or lets it go. Not counted. */
   refPort(on: boolean): void;
-  /**
-   * Ties this environment to a channel opened elsewhere in the process; counted. `isShared`: another environment opened the device, and
-   * outlives this one. The number by which `ownerLeft` knows this environment, or 0 for one that opened the device.
-   */
-  attach(channel: number, isShared: boolean): number;
+  /** Ties this environment to a channel opened elsewhere in the process; counted. */
+  attach(channel: number): void;
   detach(channel: number): void;
   /** V8 counts these bytes for memory of this thread until it has collected the buffer, which by itself it does not for shared memory. */
   countShared(buffer: SharedArrayBuffer, byteLength: number): void;

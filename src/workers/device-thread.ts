@@ -8,7 +8,6 @@ import { decodeError, DeviceLostError, InternalError } from '../core/base/errors
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
-import { workerLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { WorkerChannel } from './worker-channel.js';
 
@@ -53,10 +52,9 @@ export class DeviceThread {
 
   /** From then on the worker is the channel's. */
   open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
-    const opened = this.#next('opened', ({ channel, info, timeline, arena, address }) => {
+    const opened = this.#next('opened', ({ channel, info, timeline, arena }) => {
       this.#worker.off('message', this.#hear);
-      const link = workerLink(this.#worker);
-      return new WorkerChannel(this.#binding, link, encoder, { id: channel, backend, info, maxPending, timeline, arena, address });
+      return new WorkerChannel(this.#binding, this.#worker, encoder, { id: channel, backend, info, maxPending, timeline, arena });
     });
     this.#post({ type: 'open', backend, info: chosen, maxPending });
     return opened;

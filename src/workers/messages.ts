@@ -3,8 +3,6 @@
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
-import type { MessagePort } from 'node:worker_threads';
-import type { DeviceAddress } from '../core/base/device-token.js';
 import type { EncodedError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
@@ -30,21 +28,10 @@ export type ToWorker =
   /** A ControlCall; 'answered' or 'refused' follows, by the same id. */
   | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
-  /** From a thread that shares the device: it is done with it. 'closed' follows when its streams have ended. */
-  | { readonly type: 'leave' }
   /** Runs what is queued, then ends. */
   | { readonly type: 'close' }
   /** Drops what is queued, and ends as soon as nothing runs any more; also after 'close'. */
   | { readonly type: 'destroy' };
-
-/** Comes by `postMessageToThread`: a thread wants to share the device. `port` is closed if it may not. */
-export interface ShareRequest {
-  readonly type: 'millrace.share';
-  readonly key: string;
-  /** What `attach` gave. */
-  readonly owner: number;
-  readonly port: MessagePort;
-}
 
 export type FromWorker =
   /** First message: asking the driver may take a tenth of a second, so it is asked here. */
@@ -52,16 +39,11 @@ export type FromWorker =
   /** `arena` is for pinned memory, `timeline` the streams' slots; both start on a page and are held by the worker. */
   | {
       readonly type: 'opened';
-      readonly backend: BackendName;
-      readonly maxPending: number;
       readonly channel: number;
       readonly info: NativeDeviceInfo;
       readonly timeline: SharedArrayBuffer;
       readonly arena: GrowableSharedBuffer;
-      readonly address: DeviceAddress;
     }
-  /** To a thread that shares the device: the one that opened it closes it. */
-  | { readonly type: 'ending' }
   | { readonly type: 'openFailed'; readonly error: EncodedError }
   | ({ readonly type: 'built'; readonly handle: number } & BuildReport)
   | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }

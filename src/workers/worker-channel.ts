@@ -4,6 +4,7 @@
 // worker ends unasked, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
+import type { Worker } from 'node:worker_threads';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
@@ -13,8 +14,6 @@ import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
-import type { DeviceAddress } from '../core/base/device-token.js';
-import type { ControlLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** A worker that said it is closed and has not ended after this is terminated. */
@@ -37,7 +36,6 @@ export interface Opened {
   readonly maxPending: number;
   readonly timeline: SharedArrayBuffer;
   readonly arena: GrowableSharedBuffer;
-  readonly address: DeviceAddress;
 }
 
 export class WorkerChannel implements Channel {
@@ -48,10 +46,9 @@ export class WorkerChannel implements Channel {
   readonly encoder: Encoder;
   readonly timeline: SharedArrayBuffer;
   readonly arena: GrowableSharedBuffer;
-  readonly address: DeviceAddress;
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly #binding: Binding;
-  readonly #link: ControlLink;
+  readonly #worker: Worker;
   readonly #builds: Map<number, Settling<BuildReport>> = new Map();
   readonly #modules: Map<number, Settling<ModuleReport>> = new Map();
   readonly #variables: Map<number, Settling<void>> = new Map();
@@ -60,18 +57,13 @@ export class WorkerChannel implements Channel {
   readonly #asked: Map<number, Settling<unknown>> = new Map();
   #lastAsked = 0;
   readonly #exited: Promise<void>;
-  /** Resolves when this thread has nothing to do with the device any more. */
-  readonly ended: Promise<void>;
-  #tellEnded: () => void = () => undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
   /** Why it ended, once it has. */
   #reason: 'closed' | 'worker-exit' = 'closed';
-  /** The thread that opened a shared device closes it. */
-  #isOwnerClosing = false;
   #holds = 0;
   #ending: NodeJS.Timeout | undefined = undefined;
 
-  constructor(binding: Binding, link: ControlLink, encoder: Encoder, opened: Opened) {
+  constructor(binding: Binding, worker: Worker, encoder: Encoder, opened: Opened) {
     this.id = opened.id;
     this.backend = opened.backend;
     this.info = opened.info;
@@ -80,24 +72,18 @@ export class WorkerChannel implements Channel {
     this.arena = opened.arena;
     this.encoder = encoder;
     this.#binding = binding;
-    this.address = opened.address;
-    this.#link = link;
-    binding.attach(this.id, link.isShared);
-    this.ended = new Promise((resolve) => {
-      this.#tellEnded = resolve;
-    });
+    this.#worker = worker;
+    binding.attach(this.id);
+    worker.on('message', (message: FromWorker) => this.#hear(message));
+    worker.on('error', (error) => this.#end(error));
     this.#exited = new Promise((resolve) => {
-      link.listen(
-        (message) => this.#hear(message),
-        (error) => this.#end(error),
-        () => {
-          clearTimeout(this.#ending);
-          this.#end(undefined);
-          resolve();
-        },
-      );
+      worker.once('exit', () => {
+        clearTimeout(this.#ending);
+        this.#end(undefined);
+        resolve();
+      });
     });
-    link.unref();
+    worker.unref();
   }
 
   submit(bytes: number): number {
@@ -155,7 +141,7 @@ export class WorkerChannel implements Channel {
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const moved = types.isArrayBuffer(buffer) ? [buffer] : [];
     if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena) this.#count(buffer);
-    this.#post({ type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
+    post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
   }
 
   mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean {
@@ -170,7 +156,7 @@ export class WorkerChannel implements Channel {
   }
 
   lend(handle: number, byteLength: number): void {
-    this.#post({ type: 'lend', handle, byteLength });
+    post(this.#worker, { type: 'lend', handle, byteLength });
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
@@ -199,27 +185,26 @@ export class WorkerChannel implements Channel {
   }
 
   async holdLoop<T>(promise: Promise<T>): Promise<T> {
-    if (this.#holds++ === 0) this.#link.ref();
+    if (this.#holds++ === 0) this.#worker.ref();
     try {
       return await promise;
     } finally {
-      if (--this.#holds === 0) this.#link.unref();
+      if (--this.#holds === 0) this.#worker.unref();
     }
   }
 
   async close(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing';
-      this.#post({ type: this.#link.isShared ? 'leave' : 'close' });
+      post(this.#worker, { type: 'close' });
     }
     await this.holdLoop(this.#exited);
   }
 
   async destroy(): Promise<StillRunning | undefined> {
-    const { isShared } = this.#link;
     if (this.#state !== 'closed') {
       this.#state = 'closing';
-      this.#post({ type: isShared ? 'leave' : 'destroy' });
+      post(this.#worker, { type: 'destroy' });
     }
     // The timer holds the loop.
     let timer: NodeJS.Timeout | undefined;
@@ -232,10 +217,9 @@ export class WorkerChannel implements Channel {
     const streams = this.#binding.busyStreams(this.id);
     this.#end(undefined);
     // Its environment does not wait for what runs, but the worker may be in a call of the driver that does.
-    this.#link.unref();
-    this.#link.stop();
-    // What a thread that shared the device submitted runs on for the others, and the device's worker looks after it.
-    return isShared ? undefined : { streams, afterMs: DESTROY_MS };
+    this.#worker.unref();
+    void this.#worker.terminate();
+    return { streams, afterMs: DESTROY_MS };
   }
 
   /** V8 does not see what a shared buffer keeps. */
@@ -250,12 +234,8 @@ export class WorkerChannel implements Channel {
     if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
     return new Promise((resolve, reject) => {
       pending.set(id, { resolve, reject });
-      this.#post(message);
+      post(this.#worker, message);
     });
-  }
-
-  #post(message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
-    this.#link.post(message, moved);
   }
 
   get #device(): string {
@@ -307,19 +287,9 @@ export class WorkerChannel implements Channel {
       case 'refused':
         take(this.#asked, message.id)?.reject(decodeError(message.error, { device: this.#device }));
         break;
-      case 'ending':
-        this.#isOwnerClosing = true;
-        break;
       case 'closed':
-        this.#ending = setTimeout(() => this.#link.stop(), EXIT_MS).unref();
+        this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
     }
-  }
-
-  endedError(): DeviceLostError {
-    // Why may stand in a message that this thread has not come to.
-    for (const message of this.#link.waiting()) this.#hear(message);
-    if (this.#state === 'open') this.#reason = 'worker-exit';
-    return this.#endedError(undefined);
   }
 
   /** The worker has ended, or is about to. */
@@ -335,16 +305,10 @@ export class WorkerChannel implements Channel {
       pending.clear();
     }
     this.#binding.detach(this.id);
-    this.#tellEnded();
   }
 
   #endedError(cause: unknown): DeviceLostError {
     const device = this.#device;
-    if (this.#link.isShared && this.#reason === 'worker-exit') {
-      const what = this.#isOwnerClosing ? `was closed by the thread that opened it` : `is lost: the thread that opened it ended`;
-      const reason = this.#isOwnerClosing ? 'closed' : 'worker-exit';
-      return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${device} ${what}.`, reason, { device, cause });
-    }
     const message = this.#reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, this.#reason, { device, cause });
   }
@@ -354,4 +318,8 @@ function take<T>(pending: Map<number, Settling<T>>, handle: number): Settling<T>
   const settling = pending.get(handle);
   pending.delete(handle);
   return settling;
+}
+
+function post(worker: Worker, message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
+  worker.postMessage(message, moved);
 }

@@ -1,7 +1,6 @@
 // An array in device memory: a handle, a shape, and no bytes in JavaScript. Made, filled and freed in stream order, so
 // none of it waits.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import type { ArrayToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import { type ArgumentError, StateError } from '../base/errors.js';
 import { type Elements, flatRegion, type Region } from '../copies/region.js';
@@ -26,7 +25,6 @@ import type { WaitOptions } from '../waits/wait.js';
 import type { Device } from './device.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
-import { shareArray } from './share-array.js';
 import type { Stream } from './stream.js';
 
 /**
@@ -224,20 +222,6 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     for (const [axis, value] of index.entries()) checkInteger(`index of dimension ${axis}`, value, 0, (this.shape[axis] as number) - 1);
     const [element] = (await this.view(...index).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
     return elementValue(this.dtype, element as number | bigint);
-  }
-
-  /**
-   * A token by which another thread that has the device open (`device.share`) adopts the array with `device.adopt`. Plain data for
-   * `postMessage`, and may be used by several threads. It carries what this thread has submitted so far that uses the array: the
-   * adopting stream waits for that on the device. Keep the array until the other threads have adopted it; then each thread disposes its
-   * own. Later uses of one thread are unknown to the others: share again, or await them. Throws StateError after disposal.
-   * @example worker.postMessage({ x: x.share() });
-   */
-  share(): ArrayToken<D> {
-    this.#check();
-    const over = this.core.refuseIfOver();
-    if (over !== undefined) throw over;
-    return shareArray(this);
   }
 
   /**

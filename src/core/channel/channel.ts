@@ -6,7 +6,6 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
-import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Build, BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
@@ -46,8 +45,6 @@ export interface Channel {
   readonly encoder: Encoder;
   /** The streams' slots. */
   readonly timeline: SharedArrayBuffer;
-  /** By which other threads find the device. */
-  readonly address: DeviceAddress;
   /** Growable; staging memory is cut from it, and the pages of pinned arrays. */
   readonly arena: GrowableSharedBuffer;
 
@@ -113,8 +110,6 @@ export interface Channel {
   /** Where memory is on the device, undefined until the device made it or where it could not. */
   memoryAddress(handle: number): bigint | undefined;
 
-  /** Why the device is gone, if its worker or the thread that opened it ended. */
-  endedError(): DeviceLostError;
   /** Called at most once, when the worker ends unasked. */
   onLost: ((error: DeviceLostError) => void) | undefined;
   /** Keeps the process alive until `promise` settles: for what is awaited and has no ticket. */

@@ -17,7 +17,7 @@ import { PointWaits } from '../waits/point-waits.js';
 import type { Progress } from '../waits/progress.js';
 import { HandleTable, type Reach } from './handles.js';
 import { Helpers } from './helpers.js';
-import { type HiddenStreams, hiddenTimelines } from './hidden-streams.js';
+import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
 import { hungError } from './hung-device.js';
 import { StreamDependencies, type Submitter } from './stream-dependencies.js';
@@ -32,9 +32,6 @@ const CHECK_MS = 50;
 
 /** Frees that wait for different streams at the same time; further ones share them, which delays nothing but memory. */
 const MAX_RECLAIMERS = 4;
-
-/** Adoptions that wait at the same time for arrays which are not allocated yet; further ones share streams. */
-const MAX_ADOPTERS = 4;
 
 export class DeviceCore implements Submitter {
   /** 'cuda:0', 'cpu:0'. */
@@ -65,8 +62,6 @@ export class DeviceCore implements Submitter {
   readonly peerUsers: PeerUsers;
   /** Streams for the parts of copies that only this device can do. */
   readonly helpers: Helpers;
-  /** Streams on which arrays of other threads are adopted. */
-  readonly adoptions: HiddenStreams<Timeline>;
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
@@ -98,7 +93,6 @@ export class DeviceCore implements Submitter {
     const open = (label: string): Timeline => this.openTimeline(label, 0);
     this.dependencies = new StreamDependencies(this, this.memory, hiddenTimelines(open, MAX_RECLAIMERS, 'frees'));
     this.helpers = new Helpers(open);
-    this.adoptions = hiddenTimelines(open, MAX_ADOPTERS, 'adoptions');
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
@@ -195,9 +189,10 @@ export class DeviceCore implements Submitter {
     if (status === 0) return undefined;
     // The device itself is well, but the thread that had it open is gone: this may be known before its exit is.
     const hasWorkerEnded = status === Status.STATE;
-    if (hasWorkerEnded) return this.channel.endedError();
-    const message = `Device ${this.name} is lost (status ${status}); it needs a new process.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
+    const message = hasWorkerEnded
+      ? `The worker of device ${this.name} ended.`
+      : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name });
   }
 
   lose(error: DeviceLostError): void {

@@ -10,7 +10,6 @@ import {
   LaunchError,
   MillraceError,
   OutOfMemoryError,
-  StateError,
   UnsupportedError,
   UpstreamError,
 } from '../base/errors.js';
@@ -88,9 +87,6 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
     case Status.UNSUPPORTED:
       return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);
     default:
-      if (record.status === Status.STATE && record.kernel === 0) {
-        return new StateError('ERR_MILLRACE_STATE', `${what} ${where} failed${note}.`, facts);
-      }
       // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
       if (kernel !== undefined && record.kernel !== 0) {
         return kernel.built.then(

@@ -7,7 +7,7 @@ const [spec] = process.argv.slice(2);
 const owners = [startOwner(spec, 'check'), startOwner(spec, 'check')];
 const device = await openDevice(spec);
 const again = await openDevice(spec);
-console.log(device.isSameDevice(again) ? 'one device' : 'two devices');
+console.log(device === again ? 'one device' : 'two devices');
 await Promise.all([checkDevice(device), ...owners.map((owner) => owner.message)]);
 console.log('three owners');
 await again.close();

@@ -58,7 +58,7 @@ const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
 const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000);
 const channel = open();
-binding.attach(channel, false);
+binding.attach(channel);
 const stream = binding.reserveStream(channel);
 const handle = (kind) => binding.reserveHandles(channel, kind, 1) + (1 << 22);
 binding.submit(channel, encoder.streamCreate(stream, 0));
