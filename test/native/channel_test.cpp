@@ -244,7 +244,7 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     // Parks for ever: a random handle may be one that comes later.
     const auto opcode = static_cast<Opcode>(header.opcode);
     if (opcode == Opcode::kLaunch || opcode == Opcode::kCopy || opcode == Opcode::kCopyStrided ||
-        opcode == Opcode::kAdopt || opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
+        opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
       continue;
     }
     const uint32_t no_handle = 5;  // Generation 0.
