@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+// Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
+const LONG = process.env['MILLRACE_LONG'] === '1' ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
+
 // Files of test/process and test/examples that mostly wait, for child processes and for time to pass.
 const WAITING = ['test/examples/**/*.test.ts', 'test/process/{compilers,failing-builds,lifetime,package,readme,teardown,watching}.test.ts'];
 
@@ -13,7 +16,16 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`),
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
       { extends: true, test: { name: 'programs', include: WAITING, maxWorkers: 3, sequence: { groupOrder: 1 } } },
       {
         extends: true,

@@ -100,6 +100,7 @@ function* programRuns() {
 const LONG_TESTS = [
   'test/process/teardown.test.ts',
   'test/unit/toolchain/hidden-changes.test.ts',
+  'test/unit/toolchain/plain-indices.test.ts',
   'test/unit/toolchain/random-cuda.test.ts',
   'test/unit/toolchain/simd-columns.test.ts',
   'test/unit/toolchain/simd-element-width.test.ts',

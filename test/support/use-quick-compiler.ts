@@ -1,4 +1,7 @@
-// Imported by test files whose kernels are all compiled for their results: they use the quick compiler (quick-compiler.ts).
+// For test files whose kernels are all compiled for their results.
 import { QUICK } from './quick-compiler.js';
 
-Object.assign(process.env, QUICK);
+/** Makes this file's process use the quick compiler (quick-compiler.ts). */
+export function useQuickCompiler(): void {
+  Object.assign(process.env, QUICK);
+}

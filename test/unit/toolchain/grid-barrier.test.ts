@@ -17,7 +17,9 @@ import { MAX_STREAMS } from '../../../src/protocol/protocol.gen.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NVCC = '/usr/local/cuda/bin/nvcc';

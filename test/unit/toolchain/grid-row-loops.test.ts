@@ -9,7 +9,9 @@ import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { randomFrom } from '../../support/random-text.js';
 import { i32, type ImageLaunch, ImageRunner, specOf } from './run-image.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const FIRST_SEED = 100;
 const KERNELS = 20;

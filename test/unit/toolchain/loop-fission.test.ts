@@ -9,7 +9,9 @@ import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const SOURCE = readFileSync(fileURLToPath(new URL('./parts.cu', import.meta.url)), 'utf8');
 const NAMES = ['tree', 'crossing', 'nested', 'shadows', 'inside', 'memory', 'turning', 'counting', 'tiles'];

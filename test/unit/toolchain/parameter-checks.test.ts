@@ -12,7 +12,9 @@ import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { bool, f32, f64, i32, i64, i8, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Param } from '../../../src/core/kernels/kernel.js';
 import { hasNvcc } from '../../support/nvcc.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-parameters-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

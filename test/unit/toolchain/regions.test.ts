@@ -17,7 +17,9 @@ import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const KERNELS = 8;
 /** Most random sources have a barrier that some threads may not reach. */

@@ -9,7 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
-import '../../support/use-quick-compiler.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
 
 const SOURCE_FILE = fileURLToPath(new URL('./waiting.cu', import.meta.url));
 const SOURCE = readFileSync(SOURCE_FILE, 'utf8');
