@@ -1,6 +1,6 @@
 // `createBatcher`: requests of a service that one launch serves together.
 // Thread: owner.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { checkInteger, show } from '../core/base/arguments.js';
 import { ArgumentError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
@@ -8,7 +8,7 @@ import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from '
 import { isObservable, rx } from './observe.js';
 import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
-import type { Stage } from './stage.js';
+import { checkStage, type Stage } from './stage.js';
 
 /** Options of `createBatcher`. */
 export interface BatcherOptions extends LanesOptions {
@@ -22,13 +22,12 @@ export interface BatcherOptions extends LanesOptions {
 
 /**
  * Makes lanes that serve requests in batches: the stage gets up to `maxItems` of them and gives as many results, in their order, as an
- * array or typed array: by a promise, or as the last value of an Observable. One
- * launch for many small items is what makes a GPU worth its latency. A batch whose stage fails, or returns another number of results
- * (ArgumentError), rejects all its requests. Throws as `createLanes` does.
+ * array or typed array: by a promise, or as the last value of an Observable. One launch then serves many small items. A batch whose stage
+ * fails, or returns another number of results (ArgumentError), rejects all its requests. Throws as `createLanes` does.
  * @example const batcher = createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, inferBatch);
  */
 export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
-  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  checkStage(stage);
   checkOptionNames(opts, [...LANE_OPTIONS, 'maxItems', 'maxWaitMs']);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const maxItems = checkInteger('maxItems', opts.maxItems, 1);

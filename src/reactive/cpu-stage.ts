@@ -1,6 +1,7 @@
 // A stage on a pool of CPU threads, as an operator: piscina's, or what `createCpuPool` returns.
-import type { Observable, OperatorFunction } from 'rxjs';
+import type { OperatorFunction } from 'rxjs';
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { onAbort } from '../core/waits/abort-listeners.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
 
@@ -66,63 +67,48 @@ export function cpuStage<T, M extends object, K extends TaskName<M>>(
   const { ordered = true, lane } = opts;
   const concurrency = checkInteger('concurrency', opts.concurrency ?? tasks.threads, 1);
   const { defer, mergeMap } = rx();
-  const run = (value: T): Observable<TaskResult<M, K>> => runTask(tasks, name, arg(value), lane);
-  if (!ordered) return mergeMap(run, concurrency);
   return (values) =>
     defer(() => {
-      // mergeMap emits as tasks finish; each result waits for the one before it.
+      // Tasks finish in any order; an ordered result waits for the one before it.
       let before: Promise<unknown> = Promise.resolve();
       return values.pipe(
         mergeMap((value) => {
-          const { promise, resolve } = gate();
-          const turn = before;
-          before = promise;
+          const abort = new AbortController();
+          const task = runTask(tasks, name, arg(value), abort, lane);
+          const result = ordered ? before.then(() => task) : task;
+          // It may fail before its turn has come.
+          task.catch(() => undefined);
+          before = result.catch(() => undefined);
           return observable<TaskResult<M, K>>((sink) => {
-            const subscription = run(value).subscribe({
-              next: (result) => void turn.then(() => sink.next(result)),
-              error: (error: unknown) => void turn.then(() => sink.error(error)),
-              complete: () =>
-                void turn.then(() => {
-                  sink.complete();
-                  resolve();
-                }),
-            });
-            return () => subscription.unsubscribe();
+            result.then(
+              (answer) => {
+                sink.next(answer);
+                sink.complete();
+              },
+              (error: unknown) => sink.error(error),
+            );
+            return () => abort.abort();
           });
         }, concurrency),
       );
     });
 }
 
-function gate(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve!: () => void;
-  const promise = new Promise<void>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}
-
-function runTask<M extends object, K extends TaskName<M>>(
+/** Runs one task. The lane's signal aborts it too. */
+async function runTask<M extends object, K extends TaskName<M>>(
   tasks: CpuTasks<M>,
   name: K,
   arg: TaskArg<M, K>,
+  abort: AbortController,
   lane: Lane | undefined,
-): Observable<TaskResult<M, K>> {
-  return observable((sink) => {
-    const abort = new AbortController();
-    const onAbort = (): void => abort.abort(lane?.signal.reason);
-    if (lane?.signal.aborted === true) onAbort();
-    lane?.signal.addEventListener('abort', onAbort);
-    const task = tasks.run(name, arg, { signal: abort.signal });
-    (lane ? lane.time(`cpu ${name}`, task) : task)
-      .then(
-        (result) => {
-          sink.next(result);
-          sink.complete();
-        },
-        (error: unknown) => sink.error(error),
-      )
-      .finally(() => lane?.signal.removeEventListener('abort', onAbort));
-    return () => abort.abort();
-  });
+): Promise<TaskResult<M, K>> {
+  const { signal } = abort;
+  if (lane === undefined) return tasks.run(name, arg, { signal });
+  if (lane.signal.aborted) abort.abort(lane.signal.reason);
+  const stopListening = onAbort(lane.signal, () => abort.abort(lane.signal.reason));
+  try {
+    return await lane.time(`cpu ${name}`, tasks.run(name, arg, { signal }));
+  } finally {
+    stopListening();
+  }
 }

@@ -1,6 +1,6 @@
 // `createLanes`: request in, answer out, on N lanes at once. What a service calls for each of its requests.
 // Thread: owner.
-import { checkInteger, badArgument, show } from '../core/base/arguments.js';
+import { checkInteger, badArgument } from '../core/base/arguments.js';
 import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
@@ -12,7 +12,7 @@ import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
 import { type Request, RequestQueue } from './requests.js';
 import { checkLayout, type Devices, type LaneLayout, Slots } from './slots.js';
-import { type Stage, StagedItem } from './stage.js';
+import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.js';
 
 /** Options of `createLanes`. */
 export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
@@ -59,8 +59,8 @@ export interface GroupStage<T, V, R> {
 export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #slots: Slots;
   readonly #auto: AutoDepth | undefined;
-  readonly #policy: ErrorPolicy<readonly T[]>;
-  readonly #work: GroupStage<T, V, R>;
+  readonly #settings: StageSettings<readonly T[], V>;
+  readonly #answersOf: GroupStage<T, V, R>['answersOf'];
   readonly #group: Grouping;
   readonly #queue: RequestQueue<T, R>;
   readonly #meter: Meter = new Meter();
@@ -76,8 +76,14 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   constructor(name: string, layout: LaneLayout, policy: ErrorPolicy<readonly T[]>, work: GroupStage<T, V, R>, group: Grouping) {
     this.#slots = new Slots(layout);
     this.#auto = layout.isAuto ? new AutoDepth(this.#slots) : undefined;
-    this.#policy = policy;
-    this.#work = work;
+    this.#settings = {
+      stage: work.stage,
+      policy,
+      meter: this.#meter,
+      onRetry: () => void this.#counts.retried++,
+      onLate: (slot) => this.#slots.forsake(slot),
+    };
+    this.#answersOf = work.answersOf;
     this.#group = group;
     const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
     this.#queue = new RequestQueue(name, group.maxQueue, canBegin, () => this.#beginWhatCan());
@@ -106,11 +112,10 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   }
 
   destroy(): Promise<void> {
-    const controller = new AbortController();
-    controller.abort(new Error('The lanes were destroyed.'));
-    this.#destroyed = new AbortError(controller.signal);
+    const signal = AbortSignal.abort(new Error('The lanes were destroyed.'));
+    this.#destroyed = new AbortError(signal);
     this.#queue.destroy(this.#destroyed);
-    for (const item of this.#running.keys()) item.abort(controller.signal.reason);
+    for (const item of this.#running.keys()) item.abort(signal.reason);
     return this.close();
   }
 
@@ -160,15 +165,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#isDue = false;
     const slot = this.#slots.acquire() as Slot;
     let last: V | undefined;
-    const settings = {
-      stage: this.#work.stage,
-      policy: this.#policy,
-      meter: this.#meter,
-      onRetry: () => void this.#counts.retried++,
-      onLate: (late: Slot) => this.#slots.forsake(late),
-    };
     const items = requests.map(({ item }) => item);
-    const staged = new StagedItem<readonly T[], V>(settings, items, slot, (value) => {
+    const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value) => {
       last = value;
     });
     for (const request of requests) {
@@ -182,7 +180,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       .then((outcome) => {
         this.#running.delete(staged);
         if (outcome.kind === 'failed') for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
-        else this.#answer(requests, this.#work.answersOf(last));
+        else this.#answer(requests, this.#answersOf(last));
         for (const { context } of requests) context.emitDestroy();
         this.#slots.release(slot);
         this.#noteOccupied();
@@ -214,7 +212,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
  * const label = await lanes.run(photo, { signal: request.signal });
  */
 export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
-  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  checkStage(stage);
   checkOptionNames(opts, LANE_OPTIONS);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const grouping = { maxItems: 1, maxWaitMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };

@@ -16,7 +16,7 @@ import type { Slot } from './lane.js';
 import type { Meter } from './meter.js';
 import { type LaneLayout, Slots } from './slots.js';
 import type { Opened, OpenSource } from './sources.js';
-import { type Stage, StagedItem } from './stage.js';
+import { type Stage, StagedItem, type StageSettings } from './stage.js';
 
 export interface RunSettings<T, R> {
   readonly source: OpenSource<T>;
@@ -49,6 +49,7 @@ type RunState = 'idle' | 'running' | 'closing';
 
 export class OverlapRun<T, R> {
   readonly #settings: RunSettings<T, R>;
+  readonly #stage: StageSettings<T, R>;
   #slots: Slots | undefined;
   #auto: AutoDepth | undefined;
   /** In the order of the source. */
@@ -73,6 +74,14 @@ export class OverlapRun<T, R> {
   /** Nothing is opened before the first result is asked for. */
   constructor(settings: RunSettings<T, R>) {
     this.#settings = settings;
+    const { stage, policy, meter } = settings;
+    this.#stage = {
+      stage,
+      policy,
+      meter,
+      onRetry: () => void this.counts.retried++,
+      onLate: (slot) => this.#slots?.forsake(slot),
+    };
   }
 
   /** The number of lanes. */
@@ -201,17 +210,9 @@ export class OverlapRun<T, R> {
   }
 
   #begin(value: T): void {
-    const { stage, policy, meter } = this.#settings;
     const slot = this.#slots?.acquire() as Slot;
     const results: R[] = [];
-    const settings = {
-      stage,
-      policy,
-      meter,
-      onRetry: () => void this.counts.retried++,
-      onLate: (late: Slot) => this.#slots?.forsake(late),
-    };
-    const staged = new StagedItem<T, R>(settings, value, slot, (result) => {
+    const staged = new StagedItem<T, R>(this.#stage, value, slot, (result) => {
       results.push(result);
       this.#notify();
     });

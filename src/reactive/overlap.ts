@@ -13,7 +13,7 @@ import { checkOptionNames, OVERLAP_OPTIONS } from './option-names.js';
 import { type ItemCounts, OverlapRun } from './overlap-run.js';
 import { checkLayout, type Devices } from './slots.js';
 import { checkSource, type OverflowOptions, type PushSource, type Source } from './sources.js';
-import type { Stage } from './stage.js';
+import { checkStage, type Stage } from './stage.js';
 
 /** How many items are in flight, on which streams, and what errors do. */
 export interface LaneOptions<T = unknown> extends ErrorOptions<T> {
@@ -94,7 +94,7 @@ export function overlap<T, R>(
   const { signal, ordered = true } = opts;
   if (signal !== undefined && !isAbortSignal(signal))
     throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
-  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+  checkStage(stage);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const policy = checkErrorOptions<T>(opts);
   const open = checkSource<T>(source, opts);

@@ -9,9 +9,9 @@ import type { Slot } from './lane.js';
 /** One device, or several. */
 export type Devices = Device | readonly Device[];
 
-export const DEFAULT_DEPTH = 3;
+const DEFAULT_DEPTH = 3;
 /** Each lane holds a stream; more than this is a mistake for a queue length. */
-export const MAX_DEPTH = 1024;
+const MAX_DEPTH = 1024;
 /** `depth: 'auto'` starts with this many lanes a device, and stops at the other number. */
 const AUTO_DEPTH = { first: 2, most: 64 } as const;
 

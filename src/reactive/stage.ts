@@ -2,7 +2,9 @@
 //
 // Thread: owner. `run` never rejects.
 import { WaitTimeoutError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
+import { badArgument, show } from '../core/base/arguments.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
+import { onAbort } from '../core/waits/abort-listeners.js';
 import type { Observable } from 'rxjs';
 import { type ErrorPolicy, firstCause } from './error-policy.js';
 import { type Lane, LaneTurn, type Slot } from './lane.js';
@@ -16,6 +18,10 @@ export type Staged<R> = PromiseLike<R> | Observable<R>;
  * when the attempt has succeeded. A stage that returns neither a promise nor an Observable fails with an ArgumentError.
  */
 export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
+
+export function checkStage(stage: unknown): void {
+  if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+}
 
 /** How an item ended. */
 export type Outcome = { readonly kind: 'done' } | { readonly kind: 'skipped' } | { readonly kind: 'failed'; readonly error: unknown };
@@ -35,8 +41,8 @@ export class StagedItem<T, R> {
   readonly #item: T;
   readonly #slot: Slot;
   readonly #emit: (value: R) => void;
-  #attempt: AbortController = new AbortController();
-  #aborted: { readonly reason: unknown } | undefined;
+  #attempt: AbortController | undefined;
+  #isAborted = false;
 
   /** `emit` gets the results. */
   constructor(settings: StageSettings<T, R>, item: T, slot: Slot, emit: (value: R) => void) {
@@ -48,17 +54,18 @@ export class StagedItem<T, R> {
 
   /** Nobody wants the item any more: aborts the attempt, and lets no other one begin. */
   abort(reason?: unknown): void {
-    this.#aborted ??= { reason };
-    this.#attempt.abort(reason);
+    this.#isAborted = true;
+    this.#attempt?.abort(reason);
   }
 
   async run(): Promise<Outcome> {
     const { policy, onRetry } = this.#settings;
     for (let attempt = 1; ; attempt++) {
-      this.#attempt = new AbortController();
-      const error = await this.#try(attempt);
+      const controller = new AbortController();
+      this.#attempt = controller;
+      const error = await this.#try(attempt, controller);
       if (error === undefined) return { kind: 'done' };
-      if (this.#aborted || this.#isDeviceGone(error.value)) return { kind: 'failed', error: error.value };
+      if (this.#isAborted || this.#isDeviceGone(error.value)) return { kind: 'failed', error: error.value };
       try {
         if (attempt > policy.retries || !policy.when(error.value, attempt)) {
           if (!policy.isSkipping) return { kind: 'failed', error: error.value };
@@ -69,16 +76,14 @@ export class StagedItem<T, R> {
         return { kind: 'failed', error: thrown };
       }
       onRetry();
-      await pause(policy.delayMs(attempt), this.#attempt.signal);
-      if (this.#aborted) return { kind: 'failed', error: error.value };
+      await pause(policy.delayMs(attempt), controller.signal);
+      if (this.#isAborted) return { kind: 'failed', error: error.value };
     }
   }
 
   /** Undefined when the attempt succeeded. */
-  async #try(number: number): Promise<{ readonly value: unknown } | undefined> {
+  async #try(number: number, controller: AbortController): Promise<{ readonly value: unknown } | undefined> {
     const { policy, stage, meter } = this.#settings;
-    const controller = this.#attempt;
-    if (this.#aborted) controller.abort(this.#aborted.reason);
     const turn = new LaneTurn(this.#slot, controller.signal, number, meter);
     // Results of an attempt that may be tried again are held back, so that none is emitted twice.
     const held: R[] = [];
@@ -156,11 +161,12 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
     const finish = (end: () => void): void => {
       if (isOver) return;
       isOver = true;
-      signal.removeEventListener('abort', onAbort);
-      subscription?.unsubscribe();
+      stopListening();
       end();
+      subscription?.unsubscribe();
     };
-    const onAbort = (): void => finish(() => reject(signal.reason));
+    const abort = (): void => finish(() => reject(signal.reason));
+    const stopListening = onAbort(signal, abort);
     const sink: Pick<Sink<R>, 'next' | 'error' | 'complete'> = {
       next: (value) => {
         try {
@@ -172,10 +178,9 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
       error: (error) => finish(() => reject(error)),
       complete: () => finish(resolve),
     };
-    signal.addEventListener('abort', onAbort);
     subscription = values.subscribe(sink);
     if (isOver) subscription.unsubscribe();
-    else if (signal.aborted) onAbort();
+    else if (signal.aborted) abort();
   });
 }
 
@@ -185,11 +190,11 @@ function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', end);
+      stopListening();
       resolve();
     };
     const timer = setTimeout(end, delayMs);
-    signal.addEventListener('abort', end);
+    const stopListening = onAbort(signal, end);
   });
 }
 

@@ -7,10 +7,8 @@ import { AsyncResource } from 'node:async_hooks';
 import type { SchedulerAction, SchedulerLike, Subscription } from 'rxjs';
 import { badArgument, show } from '../core/base/arguments.js';
 import { Stream } from '../core/api/stream.js';
+import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
 import { rx } from './observe.js';
-
-/** setTimeout fires at once beyond this. */
-const MAX_DELAY_MS = 2 ** 31 - 1;
 
 interface Waiting {
   readonly run: () => void;
@@ -129,6 +127,6 @@ function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerActi
 
 /** RxJS's operators compute delays that may be below 0, which is none. */
 function checkDelay(delay: unknown): void {
-  if (typeof delay === 'number' && delay <= MAX_DELAY_MS) return;
-  throw badArgument('delay', delay, `The delay (${show(delay)}) is not a number of milliseconds up to ${MAX_DELAY_MS}.`, MAX_DELAY_MS);
+  if (typeof delay === 'number' && delay <= MAX_TIMEOUT_MS) return;
+  throw badArgument('delay', delay, `The delay (${show(delay)}) is not a number of milliseconds up to ${MAX_TIMEOUT_MS}.`, MAX_TIMEOUT_MS);
 }

@@ -20,10 +20,10 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     });
   }
 
-  run('one device in three environments, opened twice in one of them', async () => {
+  run('a device in three environments, opened twice in one of them: each opener has its own', async () => {
     const ending = await runProgram('several-owners', [spec]);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(linesOf(ending)).toEqual(['one device', 'three owners', 'still open', 'closed']);
+    expect(linesOf(ending)).toEqual(['two devices', 'three owners', 'still open', 'closed']);
   });
 
   run('close() drains, refuses what comes after, and is one promise', async () => {
