@@ -72,7 +72,7 @@ napi_value CompilerSlots::Open(napi_env env, napi_callback_info info) {
     return args.Throw("openCompilerSlots");
   std::shared_ptr<Port> port = Port::Open(env, args[0]);
   if (port == nullptr)
-    return ThrowStatus(env, "openCompilerSlots", Status(StatusCode::kInternal, "making a function for threads"));
+    return ThrowStatus(env, "openCompilerSlots", Status(StatusCode::kInternal, "creating a thread-safe function"));
   CompilerSlots& self = Of(env, info);
   std::lock_guard lock(AllTurns::Instance().mutex);
   std::swap(self.port_, port);

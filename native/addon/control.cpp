@@ -15,7 +15,7 @@
 namespace millrace {
 namespace {
 
-constexpr Status kNoFunction{StatusCode::kInternal, "no thread-safe function"};
+constexpr Status kNoFunction{StatusCode::kInternal, "creating a thread-safe function"};
 constexpr Status kNoThread{StatusCode::kOutOfMemory, "starting a thread"};
 
 napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {

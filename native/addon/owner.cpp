@@ -31,7 +31,7 @@ napi_value OpenPort(napi_env env, napi_callback_info info) {
   self.port = Port::Open(env, args[1]);
   if (self.port == nullptr) {
     self.Release(record);
-    return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "no thread-safe function"));
+    return ThrowStatus(env, "openPort", Status(StatusCode::kInternal, "creating a thread-safe function"));
   }
   self.record = record;
   return nullptr;

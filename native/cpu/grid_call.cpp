@@ -110,8 +110,8 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
 std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) const {
   if (!fault.IsNoted()) return std::nullopt;
   const Status status = LosesDevice(fault.fault())
-                            ? Status(StatusCode::kDeviceLost, "a kernel used memory that is not its own")
-                            : Status(StatusCode::kLaunchFailed, "a kernel needed too much memory");
+                            ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
+                            : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
   return hal::KernelFailure{
       .status = status, .kernel = kernel_, .report = fault.Report(), .outputs = std::span(values_).last(output_count_)};
 }

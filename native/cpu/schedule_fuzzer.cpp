@@ -41,7 +41,7 @@ Result<std::unique_ptr<ScheduleFuzzer>> ScheduleFuzzer::FromEnvironment(uint32_t
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, seed);
   if (error != std::errc() || rest != end) {
-    return Status(StatusCode::kUnavailable, "reading MILLRACE_CPU_SEED, which is no whole number below 2^32");
+    return Status(StatusCode::kUnavailable, "reading MILLRACE_CPU_SEED, which is not a whole number below 2^32");
   }
   return std::make_unique<ScheduleFuzzer>(seed, ordinal);
 }

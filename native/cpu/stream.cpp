@@ -372,7 +372,7 @@ Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
   const std::shared_ptr<StreamCore>& core = static_cast<CpuStream&>(other).core_;
   const bool is_own = core->pool() == core_->pool();
   if (is_own ? !core->HasAccepted(until) : !core->Promise(until, core_, ticket)) {
-    return {StatusCode::kUpstream, "waiting for a stream of a device that was given up"};
+    return {StatusCode::kUpstream, "waiting for a stream of a destroyed device"};
   }
   core_->Submit(ticket, StreamCore::Wait{core, until});
   return {};

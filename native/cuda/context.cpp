@@ -25,11 +25,11 @@ Result<std::shared_ptr<Context>> Context::OwnerOf(const std::byte* address) {
   const CUresult code = Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
   // The driver does not know pageable host memory.
   if (code == CUDA_ERROR_INVALID_VALUE) return std::shared_ptr<Context>();
-  MR_TRY(FromDriver(code, "finding whose memory it is"));
+  MR_TRY(FromDriver(code, "finding the device of an address"));
   if (type != CU_MEMORYTYPE_DEVICE) return std::shared_ptr<Context>();
   int ordinal = 0;
   MR_TRY(FromDriver(Cuda().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at),
-                    "finding whose memory it is"));
+                    "finding the device of an address"));
   return Retain(static_cast<uint32_t>(ordinal));
 }
 
@@ -95,7 +95,7 @@ Status Context::Ask() {
   MR_TRY(Check(scope.code(), "making the context current"));
   size_t free = 0;
   size_t total = 0;
-  return Check(Cuda().cuMemGetInfo(&free, &total), "asking whether a device is well");
+  return Check(Cuda().cuMemGetInfo(&free, &total), "checking the context for errors");
 }
 
 Status Context::Lose(CUresult code, const char* note) {

@@ -92,7 +92,7 @@ Result<hal::IpcHandle> EventHandle::Export() const {
 
 Result<double> EventHandle::Since(const EventHandle& start) const {
   if (kind_ != EventKind::kTiming || start.kind_ != EventKind::kTiming) {
-    return Status(StatusCode::kArgument, "measuring between events without time");
+    return Status(StatusCode::kArgument, "measuring between events made without timing");
   }
   Context& context = *events_->context();
   MR_TRY(context.Alive());

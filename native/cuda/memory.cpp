@@ -61,7 +61,7 @@ Result<std::unique_ptr<Memory>> Memory::Open(std::shared_ptr<Context> context, c
 
 Result<hal::IpcHandle> Memory::Export() const {
   if (origin_ != Origin::kInterprocess) {
-    return Status(StatusCode::kUnsupported, "exporting memory that is not an allocation of its own");
+    return Status(StatusCode::kUnsupported, "exporting memory that was not allocated for other processes");
   }
   MR_TRY(context_->Alive());
   const ContextScope scope(context_->handle());
@@ -192,7 +192,7 @@ Status UnregisterHostRange(std::span<std::byte> range) {
   if (registrar->is_lost()) return {};
   const ContextScope scope(registrar->handle());
   MR_TRY(registrar->Check(scope.code(), "making the context current"));
-  return registrar->Check(Cuda().cuMemHostUnregister(range.data()), "letting go of page-locked host memory");
+  return registrar->Check(Cuda().cuMemHostUnregister(range.data()), "unregistering page-locked host memory");
 }
 
 }  // namespace millrace::cuda

@@ -9,7 +9,7 @@ Status MemoryPool::Find(std::shared_ptr<Context> context) {
   int has_pools = 0;
   MR_TRY(context_->Check(
       Cuda().cuDeviceGetAttribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, context_->device()),
-      "reading whether the device has pools"));
+      "querying whether the device has memory pools"));
   if (has_pools == 0) return {};
   const CUresult code = Cuda().cuDeviceGetDefaultMemPool(&handle_, context_->device());
   if (code != CUDA_SUCCESS) handle_ = nullptr;

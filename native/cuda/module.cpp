@@ -196,7 +196,7 @@ Result<uint32_t> Kernel::BlocksAtOnce(uint32_t threads, uint32_t shared_bytes) c
   int blocks = 0;
   MR_TRY(module_->context().Check(
       Cuda().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, static_cast<int>(threads), shared_bytes),
-      "asking how many blocks of a kernel run at once"));
+      "querying how many blocks of a kernel fit on the device"));
   return static_cast<uint32_t>(blocks);
 }
 

@@ -74,7 +74,7 @@ bool StreamSet::AreIdle(Context& context) {
   const std::lock_guard lock(mutex_);
   const auto is_idle = [&context](CUstream stream) {
     const CUresult code = Cuda().cuStreamQuery(stream);
-    if (code != CUDA_ERROR_NOT_READY) std::ignore = context.Check(code, "asking whether a stream has work");
+    if (code != CUDA_ERROR_NOT_READY) std::ignore = context.Check(code, "querying a stream");
     return code == CUDA_SUCCESS;
   };
   return std::ranges::all_of(
@@ -85,19 +85,19 @@ bool StreamSet::AreIdle(Context& context) {
 
 Status CheckForeign(Context& context, CUstream handle) {
   // Two wrappers of one of this library's streams would each assume that only their own work is in it.
-  if (OwnStreams().Has(handle)) return {StatusCode::kArgument, "wrapping a stream of this library's own"};
+  if (OwnStreams().Has(handle)) return {StatusCode::kArgument, "wrapping a stream that Millrace created"};
   // The per-thread default stream would be that of the channel's thread.
   constexpr uintptr_t kPerThread = 2;
   if (reinterpret_cast<uintptr_t>(handle) == kPerThread) {
-    return {StatusCode::kUnsupported, "wrapping a default stream that each thread has of its own"};
+    return {StatusCode::kUnsupported, "wrapping the per-thread default stream"};
   }
   if (handle == nullptr) return {};
   CUcontext owner = nullptr;
   const CUresult code = Cuda().cuStreamGetCtx(handle, &owner);
   if (code == CUDA_ERROR_INVALID_HANDLE || code == CUDA_ERROR_INVALID_VALUE) {
-    return {StatusCode::kArgument, "wrapping a handle that is no stream", static_cast<int32_t>(code)};
+    return {StatusCode::kArgument, "wrapping a handle that is not a stream", static_cast<int32_t>(code)};
   }
-  MR_TRY(context.Check(code, "asking whose a stream is"));
+  MR_TRY(context.Check(code, "finding the context of a stream"));
   if (owner == context.handle()) return {};
   return {StatusCode::kArgument, "wrapping a stream of another device"};
 }

@@ -67,7 +67,7 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
     CUmemorytype type = CU_MEMORYTYPE_HOST;
     const CUresult code =
         Cuda().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(dst));
-    if (code != CUDA_ERROR_INVALID_VALUE) MR_TRY(context_->Check(code, "finding which end is the device's"));
+    if (code != CUDA_ERROR_INVALID_VALUE) MR_TRY(context_->Check(code, "finding the device address of a copy"));
     call.is_upload = code == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
   }
   {

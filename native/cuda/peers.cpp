@@ -32,7 +32,7 @@ Result<bool> CanReach(const PeerEnd& owner, uint32_t peer, PeerWhat what) {
   MR_TRY(FromDriver(Cuda().cuDeviceGet(&device, static_cast<int>(peer)), "finding the peer"));
   int can = 0;
   MR_TRY(FromDriver(Cuda().cuDeviceCanAccessPeer(&can, device, owner.context->device()),
-                    "asking whether a device can reach another's memory"));
+                    "querying whether the devices are peers"));
   return can != 0;
 }
 
@@ -68,7 +68,7 @@ Result<PeerEnd> FindPeer(uint32_t ordinal) {
   if (!context.ok()) {
     const Status status = context.status();
     if (status.code() != StatusCode::kDeviceLost) return status;
-    return Status(StatusCode::kUpstream, "reaching a lost peer", status.driver_code());
+    return Status(StatusCode::kUpstream, "accessing a lost peer", status.driver_code());
   }
   PeerEnd peer = {std::move(context).value(), nullptr};
   if (Cuda().cuDeviceGetDefaultMemPool(&peer.pool, peer.context->device()) != CUDA_SUCCESS) peer.pool = nullptr;
@@ -115,7 +115,7 @@ Status Set(Grants& grants, const PeerEnd& owner, uint32_t ordinal, PeerWhat what
   if (what == PeerWhat::kMemory) remembered = false;
   MR_TRY(set(false));
   MR_TRY(route.status());
-  return {StatusCode::kUnsupported, "reaching memory of a peer from which wrong bytes arrive"};
+  return {StatusCode::kUnsupported, "accessing memory of a peer whose direct route gives wrong bytes"};
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ Status SetPeer(const PeerEnd& owner, uint32_t peer, PeerWhat what, bool is_grant
   MR_TRY(can.status());
   if (!can.value()) {
     if (!is_granted) return {};
-    return {StatusCode::kUnsupported, "reaching memory of a device that is no peer"};
+    return {StatusCode::kUnsupported, "accessing memory of a device that is not a peer"};
   }
   Grants& grants = GetGrants();
   const std::lock_guard lock(grants.mutex);

@@ -178,7 +178,7 @@ bool Reaper::Sweep() {
 bool Reaper::IsReached(const Entry& entry) {
   if (entry.event == nullptr || context_->is_lost()) return false;
   const CUresult code = Cuda().cuEventQuery(entry.event);
-  return code != CUDA_ERROR_NOT_READY && context_->Check(code, "asking whether memory is used").ok();
+  return code != CUDA_ERROR_NOT_READY && context_->Check(code, "querying the last use of device memory").ok();
 }
 
 }  // namespace millrace::cuda

@@ -107,7 +107,7 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
     if (request.is_cooperative) {
       return context_.Check(Cuda().cuLaunchCooperativeKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
                                                              request.shared_bytes, handle_, params),
-                            "launching a kernel whose blocks all run at once");
+                            "launching a cooperative kernel");
     }
     return context_.Check(Cuda().cuLaunchKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
                                                 request.shared_bytes, handle_, params, nullptr),
@@ -376,7 +376,7 @@ Status Stream::LookBelow(Ticket ticket) {
 Status Stream::Check() {
   MR_TRY(context_.Alive());
   const CUresult code = Cuda().cuStreamQuery(handle_);
-  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "asking whether the stream is well");
+  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "checking the stream for errors");
 }
 
 Status Stream::Ask(Ticket ticket, bool* is_complete) {
@@ -387,7 +387,7 @@ Status Stream::Ask(Ticket ticket, bool* is_complete) {
   }
   const CUresult code = Cuda().cuEventQuery(event);
   *is_complete = code == CUDA_SUCCESS;
-  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "asking how far a stream came");
+  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "querying a stream");
 }
 
 void Stream::RaiseHostWord(Ticket completed) noexcept {

@@ -59,7 +59,7 @@ Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, const C
                      if (pump_.IsStopping() || is_abandoned_.load(std::memory_order_acquire)) {
                        pumped.status = Closed();
                      } else if (host.IsWithdrawn()) {
-                       pumped.status = Status(StatusCode::kUpstream, "the host memory's owner ended");
+                       pumped.status = Status(StatusCode::kUpstream, "the thread that owns the host memory ended");
                      } else if (backend != nullptr) {
                        pumped.status = backend->CopyPageable(to + done, from + done, count);
                      } else {

@@ -176,7 +176,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   }
 
   #checkTurn(): void {
-    if (this.#hasEnded) throw new StateError('ERR_MILLRACE_STATE', `The item's turn on lane ${this.index} has ended.`);
+    if (this.#hasEnded) throw new StateError('ERR_MILLRACE_STATE', `Lane ${this.index} was used after the stage had ended for this item.`);
   }
 
   #keep<A extends DeviceArray | PinnedArray>(array: A): A {

@@ -171,7 +171,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     });
     for (const request of requests) {
       request.onGiveUp = () => {
-        if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Nobody waits for the answer any more.'));
+        if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Every caller of the request gave it up.'));
       };
     }
     // The stage runs in the context of the first request's call.

@@ -95,7 +95,7 @@ export function launch<T, P extends Params>(
       throw badArgument(
         'args',
         given,
-        `args returned a DeviceArray: it returns an object with the arguments of kernel ${kernel.name} by name.`,
+        `args returned a DeviceArray: it must return an object with the arguments of kernel ${kernel.name} by name.`,
       );
     const launched = streamOf(on).launch(kernel, typeof shape === 'function' ? shape(value) : shape, given);
     report(on, `launch ${kernel.name}`, () => launched.done);

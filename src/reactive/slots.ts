@@ -32,9 +32,9 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
     if (!Array.isArray(streams) || streams.length === 0)
       throw badArgument('streams', streams, 'streams is not a list of at least one stream.', 1);
     const foreign = streams.find((stream) => !list.some((device) => stream.device.core === device.core));
-    if (foreign) throw badArgument('streams', foreign, `The stream ${foreign.label} is not of a device of this run.`);
+    if (foreign) throw badArgument('streams', foreign, `Stream ${foreign.label} belongs to a device that is not given.`);
     const idle = list.find((device) => !streams.some((stream) => stream.device.core === device.core));
-    if (idle) throw badArgument('streams', streams, `No stream of streams is of the device ${idle.core.name}.`);
+    if (idle) throw badArgument('streams', streams, `The list streams has no stream of device ${idle.core.name}.`);
   }
   const isAuto = depth === 'auto';
   const given = isAuto ? AUTO_DEPTH.first : (depth ?? streams?.length ?? DEFAULT_DEPTH);

@@ -149,7 +149,7 @@ async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) 
     await drain(staged, give, turn.signal);
     await turn.finished;
   } else {
-    const message = `A stage returns a promise or an Observable, not ${describe(staged)}.`;
+    const message = `A stage must return a promise or an Observable, not ${describe(staged)}.`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: staged });
   }
 }

@@ -159,11 +159,13 @@ class ControlledDevice {
     } catch (error) {
       const { status } = error as NativeFailure;
       if (status === Status.ARGUMENT) throw badVariable(`The module has no variable '${name}'.`);
-      if (status === Status.UNSUPPORTED) throw badVariable(`The variable '${name}' is const: what it holds is in the text.`);
-      throw asMillraceError(error, `The variable '${name}' cannot be had`);
+      if (status === Status.UNSUPPORTED) throw badVariable(`The variable '${name}' is const: its value is fixed in the source.`);
+      throw asMillraceError(error, `The address of variable '${name}' cannot be found`);
     }
     if (found === byteLength) return;
-    throw badVariable(`The size of the variable '${name}' is not that of the array asked for, ${byteLength} bytes (${found}).`);
+    throw badVariable(
+      `The size of the variable '${name}' (${found} bytes) differs from that of the requested array (${byteLength} bytes).`,
+    );
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
@@ -197,7 +199,7 @@ class ControlledDevice {
       send({ type: 'collected', handle, buffer }, [buffer]);
       return;
     }
-    const error = new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'There is no host memory for the bytes of the read.', 0, 0);
+    const error = new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'There is not enough host memory for the result of the read.', 0, 0);
     send({ type: 'notLent', handle, error: encodeError(error) });
   }
 
@@ -291,7 +293,7 @@ const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
 function asUnopened(error: unknown): unknown {
   const { status, driverStatus, message } = error as NativeFailure;
   if (driverStatus === undefined || NOT_THE_HANDLE.has(status)) return error;
-  const help = ['The process that gave the handle must run, and still have what it is of, on the same GPU.'];
+  const help = ['The process that created the handle must still run on the same GPU, and must not have freed its memory or event.'];
   const what = `The handle of another process cannot be opened: ${message}`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, help, { driverStatus, cause: error });
 }
@@ -302,7 +304,7 @@ function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
     // After what the owner asks for at once.
     setImmediate(() => device?.prepare());
   } catch (error) {
-    const what = `Device ${message.backend}:${message.info.ordinal} does not open`;
+    const what = `Device ${message.backend}:${message.info.ordinal} cannot be opened`;
     send({ type: 'openFailed', error: encodeError(asMillraceError(error, what)) });
     port.close();
   }

@@ -47,15 +47,15 @@ struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> 
 /// the builder then turns the threads into coroutines.
 template <class T, bool IsTrivial = __has_trivial_constructor(T)>
 struct mr_of_threads {
-  static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
-  static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
+  static_assert(sizeof(T) <= 1024, "A variable that lives across a barrier has at most 1024 bytes.");
+  static_assert(__has_trivial_destructor(T), "A variable that lives across a barrier must have a trivial destructor.");
   alignas(64) T of[1024];
 };
 /// For class types, whose objects are constructed at their declaration.
 template <class T>
 struct mr_of_threads<T, false> {
-  static_assert(sizeof(T) <= 1024, "What threads keep between barriers has at most 1024 bytes.");
-  static_assert(__has_trivial_destructor(T), "What threads keep between barriers has no end of its own.");
+  static_assert(sizeof(T) <= 1024, "A variable that lives across a barrier has at most 1024 bytes.");
+  static_assert(__has_trivial_destructor(T), "A variable that lives across a barrier must have a trivial destructor.");
   union {
     char nothing;
     alignas(64) T of[1024];

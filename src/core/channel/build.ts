@@ -23,9 +23,9 @@ export const KERNEL_FAULT_PARAMETER = 0xffff_fffd;
 export const KERNEL_FAULTS: readonly string[] = [
   'stopped',
   'overflowed the stack of its thread (# bytes)',
-  'needed more memory for the calls of its waiting threads than there is (# bytes)',
-  'used an address where it has no memory (0x#)',
-  'used an address that no memory can have',
+  'exceeded the memory for the coroutines of its waiting threads (# bytes)',
+  'accessed an address that is not mapped for that access (0x#)',
+  'accessed a non-canonical address',
   'reached a trap',
 ];
 

@@ -24,6 +24,6 @@ export function probePeer(to: DeviceCore, from: DeviceCore): void {
 }
 
 function warn(to: DeviceCore, from: DeviceCore, why: string): void {
-  const message = `Copies from device ${from.name} to ${to.name} go through host memory, which is right and slower: ${why}.`;
+  const message = `Copies from device ${from.name} to ${to.name} go through host memory and are slower: ${why}.`;
   process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_PEER' });
 }

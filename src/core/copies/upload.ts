@@ -123,7 +123,11 @@ export function checkTransfer(src: unknown, isHost: boolean): void {
   if (!isHost) throw badCopy('transfer', true, `The option transfer is for an ordinary typed array as the source, not ${show(src)}.`);
   const { buffer } = src as ArrayBufferView;
   if (!types.isArrayBuffer(buffer)) {
-    throw badCopy('transfer', true, `The source (${show(src)}) is over a SharedArrayBuffer, which is used in place: it needs no transfer.`);
+    throw badCopy(
+      'transfer',
+      true,
+      `The source (${show(src)}) is a view of a SharedArrayBuffer, which is used in place: remove the option transfer.`,
+    );
   }
   if (!isDetachable(buffer)) throw badCopy('transfer', true, `The ArrayBuffer of the source (${show(src)}) cannot be detached.`);
 }

@@ -77,7 +77,7 @@ export class InterprocessEvent {
   }
 
   async export(): Promise<Uint8Array<ArrayBuffer>> {
-    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event belongs to another process: get its handle there.');
+    if (this.#isOpened) throw new StateError('ERR_MILLRACE_STATE', 'The event belongs to another process: get its handle in that process.');
     const over = this.#core.refuseIfOver();
     if (over !== undefined) throw over;
     this.#eventHandle.bind();

@@ -107,7 +107,7 @@ export function checkKernel(kernel: Kernel): void {
   let entries = kernel.abi === 'shaped' ? (kernel.build.syncsGrid ? 4 : 3) : 0;
   for (const param of Object.values(kernel.params)) entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
   if (entries > MAX_LAUNCH_ARGS) {
-    const message = `The arguments of kernel ${kernel.name} (${entries} with array dimensions) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
+    const message = `The arguments of kernel ${kernel.name} (${entries}, array dimensions included) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
     throw badArgument('kernel', kernel, message, MAX_LAUNCH_ARGS);
   }
 }

@@ -73,7 +73,7 @@ export class HostCompletions {
       if (copy.into.byteLength !== copy.from.byteLength) {
         this.#copies.shift();
         copy.finish(
-          new StateError('ERR_MILLRACE_STATE', 'The array that a copy goes to was detached or resized before its bytes arrived.'),
+          new StateError('ERR_MILLRACE_STATE', 'The destination of a copy was detached or resized before the bytes were copied to it.'),
         );
       } else {
         const end = Math.min(copy.at + this.#leftBytes, copy.from.byteLength);

@@ -138,9 +138,9 @@ const THINGS: Readonly<Record<WaitCause, string>> = { event: 'an event of ', arr
 const REASONS: Partial<Record<WaitKind, string>> = {
   host: 'held by a function',
   compile: 'whose kernel is being built',
-  memory: 'for which memory has to be freed',
-  pinning: 'whose memory is being locked',
-  peer: 'whose route between two devices is being tried',
-  transfer: 'whose bytes are on their way',
+  memory: 'which needs more free device memory',
+  pinning: 'whose host memory is being page-locked',
+  peer: 'whose peer route is being tested',
+  transfer: 'whose bytes are being copied through page-locked memory',
   stream: 'which waits for another stream',
 };

@@ -161,7 +161,8 @@ export class CpuCompiler implements KernelCompiler {
       const composed = compose(spec, read, exports, true);
       const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
       if (run?.image) return run.image;
-      if (form !== 'either') throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' cannot be cut. ${run?.log ?? ''}`);
+      if (form !== 'either')
+        throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no form with loop fission. ${run?.log ?? ''}`);
     }
     // If neither version contains waits, the given source serves, which keeps its columns.
     const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);

@@ -86,7 +86,7 @@ export class KernelCache {
       return await write(temporaryFolder(), name, content);
     } catch (error) {
       const places = `${this.#wanted} (${reason}); ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
-      throw outside('There is no place for built kernels', places, [
+      throw outside('No folder can store the built kernels', places, [
         'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.',
       ]);
     }
@@ -137,7 +137,7 @@ const warned: Set<string> = new Set();
 function warnOnce(wanted: string, reason: string): void {
   if (warned.has(wanted)) return;
   warned.add(wanted);
-  process.emitWarning(`Built kernels are not kept in ${wanted}, because others could put code there: ${reason}.`, {
+  process.emitWarning(`Built kernels are not kept in ${wanted}, because other users could put code there: ${reason}.`, {
     type: 'MillraceWarning',
     code: 'ERR_MILLRACE_UNAVAILABLE',
   });

@@ -58,7 +58,7 @@ describe('an array of a turn', () => {
     lane.end();
     expect(array.isDisposed).toBe(false);
     for (const late of [() => lane.empty(1), () => lane.pinned(1), () => lane.detach(array)])
-      expect(late).toThrow("The item's turn on lane 0 has ended.");
+      expect(late).toThrow('Lane 0 was used after the stage had ended for this item.');
   });
 
   it('that is refused leaves nothing', () => {

@@ -117,7 +117,7 @@ describe('failures', () => {
     await expect(collect(overlap(device, [1], {}, () => throwError(() => new Error('observed'))))).rejects.toThrow('observed');
     const array = (() => new Float32Array(4)) as unknown as () => Promise<number>;
     await expect(collect(overlap(device, [1], {}, array))).rejects.toThrow(
-      'A stage returns a promise or an Observable, not a Float32Array.',
+      'A stage must return a promise or an Observable, not a Float32Array.',
     );
   });
 

@@ -190,7 +190,7 @@ test.each([
   writeFileSync(join(inside, 'a.so'), whole('planted'), { mode: 0o700 });
   expect(await found('a.so', inside)).not.toBe('planted');
   expect(warned.mock.calls.map(([message]) => message)).toEqual([
-    expect.stringContaining(`are not kept in ${inside}, because others could put code there: `),
+    expect.stringContaining(`are not kept in ${inside}, because other users could put code there: `),
   ]);
   expect(String(warned.mock.calls[0]![0])).toMatch(
     what.startsWith('all') ? /others may write to .* \(mode 0777/ : /belongs to another user/,

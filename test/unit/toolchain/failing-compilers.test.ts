@@ -104,7 +104,7 @@ test('without cache and temporary folder the error names both with reasons; an i
   process.env['TMPDIR'] = join(temporary, 'absent');
   const error = await failure(new KernelCache({ MILLRACE_CACHE_DIR: cache }).add('a.so', Buffer.from('built')));
   expect(error.message).toMatch(
-    /^K707: There is no place for built kernels: .*a-file\/below \(.*a-file is not a folder\); .*TMPDIR .*absent\): ENOENT/,
+    /^K707: No folder can store the built kernels: .*a-file\/below \(.*a-file is not a folder\); .*TMPDIR .*absent\): ENOENT/,
   );
   expect(error.help.join(' ')).toContain('MILLRACE_CACHE_DIR');
   await failure(builder({ MILLRACE_CACHE_DIR: cache }).build(specOf(SOURCE, 'k')));
