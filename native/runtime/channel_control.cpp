@@ -15,7 +15,7 @@ using protocol::PeerRoute;
 namespace {
 
 Status NoEvent() {
-  return Status(StatusCode::kState, "the event_handle is not there");
+  return Status(StatusCode::kState, "the handle names no event");
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Result<double> Channel::Elapsed(uint32_t start, uint32_t end) {
       }
       const EventEntry& entry = **found;
       if (entry.stream == nullptr || entry.stream->Completed() < entry.ticket) {
-        elapsed = Status(StatusCode::kState, "the event_handle was not reached yet");
+        elapsed = Status(StatusCode::kState, "the device has not reached the event yet");
         return;
       }
       entries[n++] = &entry;
@@ -134,7 +134,7 @@ Result<IpcHandle> Channel::ExportMemory(uint32_t memory) {
     if (is_shut_) return;
     const MemoryRef* const found = memory_.Find(memory);
     if (found == nullptr || (*found)->memory == nullptr) {
-      exported = Status(StatusCode::kState, "the memory is not there");
+      exported = Status(StatusCode::kState, "the handle names no memory");
     } else {
       exported = device_->ExportMemory(*(*found)->memory);
     }

@@ -173,7 +173,7 @@ export function deviceLaunches(target: Target): void {
       expect(await x.read()).toEqual(expected);
     });
 
-    rule('S460', 'a launch is over when all that it launched is', async () => {
+    rule('S460', 'a launch completes when all its child launches have completed', async () => {
       const { device } = chapter;
       using sums = device.zeros(12, 'i32');
       const depth = 4;
@@ -182,7 +182,7 @@ export function deviceLaunches(target: Target): void {
       expect(values.slice(0, depth + 1)).toEqual(Int32Array.of(6 ** 5, 6 ** 4, 6 ** 3, 6 ** 2, 6));
     });
 
-    rule('S461', 'what a block launches on the null stream runs in the order of the launches', async () => {
+    rule('S461', 'launches of a block on the null stream run in their order', async () => {
       const { device } = chapter;
       const [blocks, threads, room] = [40, 12, 16];
       using lists = device.zeros(blocks * room, 'i32');
@@ -191,7 +191,7 @@ export function deviceLaunches(target: Target): void {
       expect([...(await lists.read())]).toEqual(Array.from({ length: blocks }, () => one).flat());
     });
 
-    rule('S461', 'what a kernel launches on a stream that it made runs in its order', async () => {
+    rule('S461', 'launches on a stream that a kernel made run in their order', async () => {
       const { device } = chapter;
       const [count, room] = [50, 64];
       using lists = device.zeros(2 * room, 'i32');
@@ -204,7 +204,7 @@ export function deviceLaunches(target: Target): void {
       expect(values.slice(room, room + count + 1)).toEqual(Int32Array.of(count, ...numbers.map((i) => 2 * i)));
     });
 
-    rule('S462', 'tails run when their grid and all that it launched is over, one after the other', async () => {
+    rule('S462', 'tail launches run one after the other, after their grid and its other child launches', async () => {
       const { device } = chapter;
       using list = device.zeros(8, 'i32');
       device.stream.launch(tails, { grid: 1, block: 1 }, { list });
@@ -212,7 +212,7 @@ export function deviceLaunches(target: Target): void {
       expect(values).toEqual([6, 10, 11, 20, 30, 31, 40, 0]);
     });
 
-    rule('S462', 'a kernel launches itself for the end, again and again', async () => {
+    rule('S462', 'a kernel launches itself as a tail again and again', async () => {
       const { device } = chapter;
       const left = isCpu ? 100_000 : GPU_DEPTH;
       using x = device.zeros(1, 'i32');
@@ -222,7 +222,7 @@ export function deviceLaunches(target: Target): void {
       expect(await x.read()).toEqual(Int32Array.of(expected));
     });
 
-    rule('S463', 'a launch that is refused is told to the thread that asks, and to nobody else then', async () => {
+    rule('S463', 'a refused launch is reported to the thread that calls cudaGetLastError, and not to the host', async () => {
       const { device } = chapter;
       using x = device.zeros(5, 'i32');
       await device.stream.launch(refused, { grid: 1, block: 32 }, { x, threads: 2048, isAsking: 1 }).done;
@@ -233,14 +233,14 @@ export function deviceLaunches(target: Target): void {
 
     rule(
       'S463',
-      'a launch that is refused and that nobody asks for rejects the launch of the host, with value and limit',
+      "a refused launch that no thread asks about rejects the host's launch, with value and limit",
       async () => {
         const { device } = chapter;
         using x = device.zeros(5, 'i32');
         const error = await rejectionOf(device.stream.launch(refused, { grid: 1, block: 32 }, { x, threads: 2048, isAsking: 0 }).done);
         expect(error).toBeInstanceOf(LaunchError);
         expect(error.message).toMatch(/A launch from kernel refused .* was refused in thread \(5, 0, 0\) of block \(0, 0, 0\): /);
-        expect(error.message).toContain('the threads of a block (2048) are beyond what the device allows (1024)');
+        expect(error.message).toContain('the threads of a block (2048) exceed the limit of the device (1024)');
         using y = device.zeros(5, 'i32');
         await device.stream.launch(refused, { grid: 1, block: 32 }, { x: y, threads: 32, isAsking: 0 }).done;
         expect([...(await y.read())]).toEqual([1, 0, 0, 0, 1]);
@@ -250,7 +250,7 @@ export function deviceLaunches(target: Target): void {
 
     rule(
       'S463',
-      'more launches than may be pending are refused, and what was accepted runs',
+      'launches beyond the pending limit are refused, and the accepted ones run',
       async () => {
         const { device } = chapter;
         using x = device.zeros(1, 'i32');
@@ -259,7 +259,7 @@ export function deviceLaunches(target: Target): void {
         using y = device.zeros(1, 'i32');
         const error = await rejectionOf(device.stream.launch(flood, { grid: 1, block: 1 }, { x: y, count: 33_000 }).done);
         expect(error).toBeInstanceOf(LaunchError);
-        expect(error.message).toContain('the launches that are pending (32769) are beyond what the device allows (32768)');
+        expect(error.message).toContain('the launches that are pending (32769) exceed the limit of the device (32768)');
         // Of many blocks, the earlier ones' launches run before the later ones'.
         using z = device.zeros(1, 'i32');
         await device.stream.launch(flood, { grid: 64, block: 32 }, { x: z, count: 100 }).done;
@@ -270,7 +270,7 @@ export function deviceLaunches(target: Target): void {
 
     rule(
       'S464',
-      'an assertion that fails in a kernel launched by a kernel rejects the launch of the host',
+      "a failed assertion in a child kernel rejects the host's launch",
       async () => {
         const { device } = chapter;
         using x = device.zeros(32, 'i32');
@@ -295,7 +295,7 @@ extern "C" __global__ void waits_for_child() {
       expect(error.message).toMatch(/^K706: .*cudaDeviceSynchronize\(\)/);
     });
 
-    rule('S465', 'a text that launches is refused where the device runtime is left out', async () => {
+    rule('S465', 'a source with launches is refused with { deviceRuntime: false }', async () => {
       const text = `__global__ void child() {}
 extern "C" __global__ void launches_child() { child<<<1, 1>>>(); }`;
       const error = await rejectionOf(chapter.device.compile(cudaKernel('launches_child', {}, text, { deviceRuntime: false })));

@@ -167,7 +167,11 @@ function checkEnd(name: string, operand: unknown): Operand {
   if (dtypeOfHost(operand) === undefined)
     throw badCopy(name, operand, `The ${name} of the copy (${show(operand)}) is neither a device array, a pinned array nor a typed array.`);
   if (isDetached(operand as HostArray))
-    throw badCopy(name, operand, `The ${name} of the copy (${show(operand)}) was detached: its memory is another ArrayBuffer's now.`);
+    throw badCopy(
+      name,
+      operand,
+      `The ${name} of the copy (${show(operand)}) is detached: its memory was transferred to another ArrayBuffer.`,
+    );
   return operand as HostArray;
 }
 

@@ -19,7 +19,7 @@ export async function exportMemory(storage: Storage, label: string, isView: bool
   const refuse = (what: string): StateError =>
     new StateError('ERR_MILLRACE_STATE', `Array ${label} of device ${core.name} ${what}.`, { device: core.name });
   if (madeAt === undefined) throw refuse('cannot be opened by other processes: create the array with device.interprocess()');
-  if (isView) throw refuse('is a view: get the handle of the array that it is a view of');
+  if (isView) throw refuse('is a view: get the handle of the array that owns the memory');
   // The memory is there when its record has finished.
   await core.waits.until(madeAt.timeline, madeAt.ticket);
   const over = core.refuseIfOver();

@@ -85,7 +85,12 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
       }
       return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
     case Status.UNSUPPORTED:
-      return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what} ${where} needs what the device lacks${note}.`, record.note, facts);
+      return new UnsupportedError(
+        'ERR_MILLRACE_UNSUPPORTED',
+        `${what} ${where} needs a feature that the device lacks${note}.`,
+        record.note,
+        facts,
+      );
     default:
       // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
       if (kernel !== undefined && record.kernel !== 0) {
@@ -123,7 +128,7 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
   const name = kernel?.name ?? 'unknown';
   const { fault } = record;
   if (fault === undefined) {
-    return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} left the bounds of an array.`, facts);
+    return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} used an index outside an array.`, facts);
   }
   const thread = `in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')})`;
   if (fault.parameter === ASSERTION_PARAMETER) {
@@ -131,7 +136,7 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
     return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
   }
   if (fault.parameter === LAUNCH_PARAMETER) {
-    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) are beyond what the device allows (${fault.limit})`;
+    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) exceed the limit of the device (${fault.limit})`;
     return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${beyond}.`, facts);
   }
   const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
