@@ -1,4 +1,4 @@
-// The public surface, and the one place that hands the reactive layer to core.
+// The public API. It also passes the factory of Observables from src/reactive to core.
 import { installObservableFactory } from './core/base/observable.js';
 import { observableOf } from './reactive/index.js';
 

@@ -1,7 +1,7 @@
-// Opening devices: the one place that knows the addon, the workers and the core at once.
+// Opens devices. This is the only file that imports the addon, the workers and the core.
 //
-// A thread has one environment: the addon, one record block, one Progress for all its devices. The worker of a device
-// looks which devices there are, since the driver may take long to say; the choice is made here.
+// A thread has one environment: the addon, one record block, and one Progress for all its devices. A worker enumerates the
+// machine's devices, because the driver may take long to answer; this file chooses one of them.
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
@@ -44,7 +44,7 @@ interface Environment {
   readonly cores: Set<DeviceCore>;
 }
 
-/** An open or opening device and how many opened it and have not closed it. */
+/** An open or opening device. `users` counts the `Device` objects of it that are not closed. */
 interface Entry {
   readonly context: Promise<DeviceContext>;
   readonly ordering: Ordering;
@@ -52,7 +52,7 @@ interface Entry {
   users: number;
 }
 
-/** How long an opening waits for a device that is being closed. It drains, which may take for ever. */
+/** How long `openDevice` waits for a device that is being closed. A closing device drains its streams, which may never end. */
 const CLOSING_MS = 5000;
 
 /** A device that is being closed. */
@@ -64,7 +64,7 @@ interface Ending {
 
 let environment: Environment | undefined;
 const entries: Map<DeviceName, Entry> = new Map();
-/** The same device is opened again only afterwards. Those that are destroyed are not waited for. */
+/** Devices that are being closed: each is opened again only afterwards. `openDevice` does not wait for a destroyed device. */
 const endings: Map<DeviceName, Ending> = new Map();
 
 /**
@@ -94,7 +94,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
   if (known !== undefined) return join(known, opts);
   const env = getEnvironment();
-  // What is wrong with this process's functions, its kernels say.
+  // If this fails, the first kernel definition reports the same error.
   warmUp().catch(() => undefined);
   const backends = await env.machine.backends();
   let candidate: Candidate;
@@ -106,7 +106,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   }
   const { id } = candidate.info;
   const opened = entries.get(id);
-  // 'auto' was open already, or somebody else was faster.
+  // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
   const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
@@ -124,7 +124,7 @@ async function join(entry: Entry, { signal, ordering, maxPending }: OpenOptions)
   try {
     return await waitWith(device, { signal }, 'the device to open');
   } catch (error) {
-    // It is closed as soon as it is open, unless others use it.
+    // Close the device as soon as it is open; it stays open if other calls share it.
     device.then((late) => late.close()).catch(() => undefined);
     throw error;
   }
@@ -146,7 +146,7 @@ async function openIn(
   const channel = await openChannel(env, info, native, maxPending);
   const core = new DeviceCore(info.id, channel, env.progress);
   core.arena.prepare();
-  // An open device knows more of itself than a list did: its priority range, for one.
+  // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
   env.cores.add(core);
   const entry = entries.get(info.id) as Entry;
   const left = (): void => {
@@ -181,7 +181,7 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
     const thread = await env.machine.thread();
     return await thread.open(info.backend, native, maxPending, env.encoder);
   } catch (error) {
-    // It may have gone away.
+    // The device may have been removed, so enumerate again.
     env.machine.forget();
     await env.machine.letGo();
     throw error;
@@ -209,14 +209,14 @@ function makeEnvironment(): Environment {
       if (core.state === 'closed' || core.state === 'lost') cores.delete(core);
     }
   });
-  // Failures that nobody awaits are looked for by a timer, which holds no loop: the last look is here.
+  // A timer that does not keep the event loop alive looks for failures that no code awaits; this is the last look.
   process.on('beforeExit', () => {
     for (const core of cores) core.tellUnasked();
   });
   return { binding, encoder, progress, machine: new MachineDevices(binding), cores };
 }
 
-// ── choosing ──
+// ── Choice of the device ──
 
 interface Candidate {
   readonly info: DeviceInfo;

@@ -1,5 +1,5 @@
-// What the addon exports, and that is all. Plain functions; numbers in, numbers out on the hot path.
-// "Owner" is the thread that opened a device, "control" the device's worker thread.
+// The functions that the addon exports. On the hot path they take and return numbers only.
+// The owner is the thread that opened a device; the control thread is the device's worker.
 import type { HandleKind, PeerRoute, PeerWhat, Status } from '../protocol/protocol.gen.js';
 import type {
   BackendName,
@@ -14,7 +14,7 @@ import type {
 
 export type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 
-/** A failed native call, thrown as an Error with these fields; workers/ encodes it for the owner. */
+/** The Error that a failed native call throws; src/workers encodes it for the owner. */
 export interface NativeFailure extends Error {
   readonly status: Status;
   readonly driverStatus: number;
@@ -27,9 +27,9 @@ export interface KernelInstall {
   readonly isBounded: boolean;
   /** Kernels of the image launch kernels. */
   readonly isLaunching: boolean;
-  /** Takes the two hidden fault parameters after its own. */
+  /** The kernel has the two hidden fault parameters after its own. */
   readonly isChecked: boolean;
-  /** A module that was loaded: the kernel is one of its, and the image is not looked at. */
+  /** The number of the loaded module that has the kernel; `image` is then ignored. */
   readonly module?: number | undefined;
 }
 
@@ -40,8 +40,8 @@ export interface Binding {
 
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
   /**
-   * Blocks while the device opens, then starts its channel thread. `timeline` and `arena` are whole buffers that nobody has
-   * seen yet, each of whole pages; the arena may grow to `arenaBytes`. Both are held until `closeDevice`. The channel's id.
+   * Opens the device (blocks), starts its channel thread and returns the channel's id. `timeline` and `arena` are whole buffers that no
+   * code has accessed yet, each of whole pages; the arena may grow to `arenaBytes`. Both are referenced until `closeDevice`.
    */
   openDevice(
     backend: BackendName,
@@ -51,36 +51,36 @@ export interface Binding {
     arenaBytes: number,
     maxPending: number,
   ): number;
-  /** What an open device says of itself: `enumerate`, made exact. */
+  /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;
-  /** Stops after the queued records, joins the channel thread and closes the device, off the loop. */
+  /** Stops after the queued records, joins the channel thread and closes the device, without blocking the event loop. */
   closeDevice(channel: number): Promise<void>;
   /**
-   * Drops what is queued and stops what runs, where the device can; then as closeDevice, which it may follow. Settles when nothing runs
-   * any more: never, where a kernel never ends.
+   * Drops the queued records, stops running kernels if the device can, and then closes it like closeDevice, after which it may also be
+   * called. Settles when nothing runs any more, so never if a kernel does not end.
    */
   destroyDevice(channel: number): Promise<void>;
-  /** Loads an image (blocks) and lets the streams that wait for this kernel go on; throws a NativeFailure, after which call failKernel. */
+  /** Loads an image (blocks) and continues the streams that wait for this kernel. If it throws a NativeFailure, call failKernel. */
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
   failKernel(channel: number, handle: number, status: Status): void;
-  /** Loads an image (blocks) whose kernels and variables are named by this number, which the caller chose; throws a NativeFailure. */
+  /** Loads the image of a module (blocks) under a number that the caller chooses. Throws a NativeFailure. */
   loadModule(channel: number, module: number, image: Uint8Array): void;
   /**
-   * How many bytes the variable has; if they are so many, the memory handle names it from now on. Throws a NativeFailure: ARGUMENT
-   * when there is none of that name, UNSUPPORTED when it is const. Call failVariable then, and for another size.
+   * Returns the size of the variable in bytes. If it equals `byteLength`, binds the variable to the memory handle. Throws a NativeFailure:
+   * ARGUMENT if there is no variable of that name, UNSUPPORTED if it is const. Then, and for another size, call failVariable.
    */
   bindVariable(channel: number, handle: number, module: number, name: string, byteLength: number): number;
-  /** What uses the memory handle fails of this failure. */
+  /** Operations that use the memory handle fail with this failure. */
   failVariable(channel: number, handle: number, byteLength: number, failure: number): void;
-  /** Holds the bytes, page-locks them when asked (blocks), and lets the streams that wait for this handle go on. */
+  /** References the bytes, page-locks them if `pageLock` (blocks), and continues the streams that wait for this handle. */
   registerHost(channel: number, handle: number, bytes: Uint8Array, pageLock: boolean): void;
   /**
-   * Only after every operation that used the handle completed. Blocks. Unless `isKept`, an ArrayBuffer is detached and its memory freed
-   * at once.
+   * Unbinds the handle (blocks). Call it only after every operation that used the handle completed. Unless `isKept`, an ArrayBuffer is
+   * detached and its memory freed at once.
    */
   unregisterHost(channel: number, handle: number, isKept: boolean): void;
-  // Each of these may block, and throws a NativeFailure. core/channel/control.ts says what they are.
+  // Each of these may block, and throws a NativeFailure. core/channel/control.ts describes them.
   poolStats(channel: number): PoolReport;
   setReleaseThreshold(channel: number, bytes: number): void;
   releaseThreshold(channel: number): number;
@@ -94,10 +94,10 @@ export interface Binding {
   openEvent(channel: number, eventHandle: number, ipc: Uint8Array): void;
   exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;
   openMemory(channel: number, memory: number, ipc: Uint8Array, byteLength: number): void;
-  /** NVRTC, if it can be opened; runs off the loop. */
+  /** The version and path of NVRTC; undefined if the library cannot be opened. */
   nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
   compileNvrtc(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
-  /** Links relocatable code with the device runtime, whose file is `library`, for `architecture` ('sm_90'); runs off the loop. */
+  /** Links relocatable code with the device runtime in the file `library` for `architecture` ('sm_90'), without blocking the event loop. */
   linkDevice(
     ordinal: number,
     cubin: Uint8Array,
@@ -105,9 +105,9 @@ export interface Binding {
     architecture: string,
   ): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
 
-  /** Kills the process group that this child leads when this environment ends for any reason, unless `isRunning` was set to false before. */
+  /** When this environment ends, kills the process group of this child. Call it again with `isRunning` false after the child has ended. */
   keepGroup(pid: number, isRunning: boolean): void;
-  /** Removes the folder and its contents when this environment ends for any reason, unless `isThere` was set to false before. */
+  /** When this environment ends, removes the folder with its contents. Call it again with `isThere` false after removing the folder. */
   keepFolder(path: string, isThere: boolean): void;
   /** Call it once, before `takeCompilerSlot`. The addon calls `onGranted` on this thread after it granted turns. */
   openCompilerSlots(onGranted: () => void): void;
@@ -115,51 +115,51 @@ export interface Binding {
   takeCompilerSlot(limit: number): boolean;
   /** The number of turns granted since the last call. */
   grantedCompilerSlots(): number;
-  /** Passes a turn on. An environment that ends passes on all that it holds. */
+  /** Releases a turn. An environment that ends releases all turns that it holds. */
   releaseCompilerSlot(): void;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /** One per environment. `record` is the block records are written into, held until closePort; `onWake` is called on this thread, coalesced. */
+  /** Opens this environment's port. `record` is the record block, referenced until closePort. `onWake` is called on this thread; calls are coalesced. */
   openPort(record: Uint8Array, onWake: () => void): void;
   closePort(): void;
-  /** Keeps the loop alive, or lets it go. Not counted. */
+  /** Whether the port keeps the event loop alive. Calls are not counted. */
   refPort(on: boolean): void;
-  /** Ties this environment to a channel opened elsewhere in the process; counted. */
+  /** Attaches this environment to a channel that another thread of the process opened. Calls are counted. */
   attach(channel: number): void;
   detach(channel: number): void;
-  /** V8 counts these bytes for memory of this thread until it has collected the buffer, which by itself it does not for shared memory. */
+  /** Reports these bytes to V8 as memory of this thread until the buffer is collected. V8 does not count shared memory by itself. */
   countShared(buffer: SharedArrayBuffer, byteLength: number): void;
   /**
-   * Maps the pages of `source`, a part of an arena, also at `target`, a whole growable buffer that nobody has seen yet. Both are whole
-   * pages of the same size. False where the system refuses; `target` then keeps its own pages.
+   * Maps the pages of `source`, a part of an arena, also at `target`, a whole growable buffer that no code has accessed yet. Both consist of
+   * the same number of whole pages. Returns false if the system refuses; `target` then keeps its own pages.
    */
   mapHost(target: Uint8Array, source: Uint8Array): boolean;
-  /** Gives what `mapHost` mapped empty pages of its own. False where the system refuses; it then keeps the pages of the arena. */
+  /** Replaces the pages that `mapHost` mapped by empty ones. Returns false if the system refuses; the buffer then keeps the arena's pages. */
   unmapHost(target: Uint8Array): boolean;
-  /** A contiguous run of unused handle indices for this environment; the first one. */
+  /** Reserves a contiguous run of unused handle indices for this environment and returns the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
-  /** The id of a failure that is no record's. Any thread. */
+  /** The id of a failure that belongs to no record. Any thread. */
   reserveFailure(): number;
-  /** A free timeline slot, or -1. Its ticket counter goes on where the slot's last stream ended: second number. */
+  /** A free timeline slot, or -1. Its tickets continue after those of the slot's last stream; see `lastTicket`. */
   reserveStream(channel: number): number;
   lastTicket(channel: number, stream: number): number;
   /** Copies the record in the record block into the ring; returns its ticket, or minus the Status that refused it. */
   submit(channel: number, bytes: number): number;
-  /** Asks for a wake when the stream reaches `ticket`. True: it already has, nothing was armed. */
+  /** Requests a wake when the stream reaches `ticket`. Returns true if it has already; then no wake follows. */
   arm(channel: number, stream: number, ticket: number): boolean;
   /** Failures of a stream whose number (its order in the stream) is at least `from`. */
   failures(channel: number, stream: number, from: number): FailureRecord[];
-  /** 0, or the Status the device died of. */
+  /** 0, or the Status with which the device was lost. */
   lostStatus(channel: number): number;
   stats(channel: number): ChannelStats;
-  /** Streams that have not come to the end of what was issued, or, of a device that is being destroyed, that still run. */
+  /** Streams with issued records that have not completed. For a device that is being destroyed, streams that still run. */
   busyStreams(channel: number): number[];
-  /** The owner's function has returned: the HOLD record with this ticket completes. */
+  /** Completes the HOLD record with this ticket: the owner's function has returned. */
   releaseHold(channel: number, stream: number, ticket: number): void;
   streamHandle(channel: number, stream: number): bigint | undefined;
   memoryAddress(channel: number, handle: number): bigint | undefined;
 
   // ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Stops the channel from taking records out of its ring, or lets it go on. */
+  /** Stops the channel from taking records out of its ring, or lets it continue. */
   holdChannel(channel: number, on: boolean): void;
 }

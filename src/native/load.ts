@@ -1,6 +1,6 @@
-// Finds and loads the addon, and turns a load that fails into something a person can act on.
+// Finds and loads the addon. If that fails, the error says what the user can do.
 //
-// The main thread loads it before any worker does: the library would be unmapped with the last thread that has it.
+// The main thread loads the addon before any worker, because the library is unmapped with the last thread that loaded it.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ const BUILT = fileURLToPath(new URL('../../build/Release/millrace.node', import.
 
 let loaded: Binding | undefined;
 
-/** The addon: `MILLRACE_ADDON`, or the one built beside this package. Once per thread. */
+/** The addon: `MILLRACE_ADDON`, or the one built in this package. Loaded once per thread. */
 export function loadBinding(): Binding {
   loaded ??= load(process.env['MILLRACE_ADDON'] ?? BUILT);
   return loaded;

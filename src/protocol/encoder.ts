@@ -1,8 +1,8 @@
-// Writes records into the environment's record block: one method per record, each returns the record's size for `submit`.
+// Encodes records in the environment's record block: one method per record, which returns the record's size for `submit`.
 //
-// One block serves all streams of a thread, because a record is submitted by the call that wrote it. Everything is
-// written through views that share the block; 64-bit fields as two halves, since BigInt costs more than a launch.
-// Records and their fields are little-endian, as is every machine this runs on.
+// One block serves all streams of a thread, because the call that encodes a record also submits it. Fields are written through
+// typed arrays over the block, and 64-bit fields as two halves, because a BigInt costs more than a launch. Records are
+// little-endian, like every machine that this runs on.
 // Thread: owner.
 import {
   type AllocKind,
@@ -32,7 +32,7 @@ import {
 } from './protocol.gen.js';
 
 const TWO_32 = 4294967296;
-/** Bytes to index of a 32-bit view. */
+/** Shift from a byte offset to the index in a 32-bit view. */
 const WORD = 2;
 const FIRST_ARG_WORD = LaunchRecord.BYTE_SIZE >> WORD;
 const ARG_WORDS = LaunchArg.BYTE_SIZE >> WORD;
@@ -42,7 +42,7 @@ const SIZE_SHIFT = LaunchArg.SIZE * 8;
 const ACCESS_SHIFT = LaunchArg.ACCESS * 8;
 
 export class Encoder {
-  /** The record block, as it is given to `openPort`. */
+  /** The record block, which `openPort` gets. */
   readonly block: Uint8Array<ArrayBuffer>;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
@@ -58,7 +58,7 @@ export class Encoder {
     this.#f64 = new Float64Array(buffer);
   }
 
-  /** `foreign` is a driver stream that somebody else made. */
+  /** `foreign` is a driver stream that Millrace did not create. */
   streamCreate(stream: number, priority: number, foreign?: bigint): number {
     this.#u32[StreamCreateRecord.PRIORITY >> WORD] = priority;
     this.#u32[StreamCreateRecord.IS_FOREIGN >> WORD] = foreign === undefined ? 0 : 1;
@@ -82,7 +82,7 @@ export class Encoder {
     return this.#header(Opcode.FREE, FreeRecord.BYTE_SIZE, stream);
   }
 
-  /** `low` and `high` are the halves of the pattern, which holds the element in its low bytes. */
+  /** `low` and `high` are the halves of the pattern; the element is in its low bytes. */
   fill(stream: number, handle: number, elementBytes: number, offset: number, count: number, low: number, high: number): number {
     const u32 = this.#u32;
     u32[FillRecord.HANDLE >> WORD] = handle;
@@ -94,7 +94,7 @@ export class Encoder {
     return this.#header(Opcode.FILL, FillRecord.BYTE_SIZE, stream);
   }
 
-  /** The devices are the channel ids of those whose handles they are; `flags` are CopyFlags. */
+  /** `dstDevice` and `srcDevice` are the channel ids of the devices that own the handles. `flags` are CopyFlags. */
   copy(
     stream: number,
     dstDevice: number,
@@ -122,7 +122,7 @@ export class Encoder {
     return this.#header(Opcode.COPY, CopyRecord.BYTE_SIZE, stream);
   }
 
-  /** `axes` axes were written by `stridedAxis`. */
+  /** Write the `axes` axes with `stridedAxis` first. */
   copyStrided(
     stream: number,
     dstHandle: number,
@@ -142,7 +142,7 @@ export class Encoder {
     return this.#header(Opcode.COPY_STRIDED, CopyStridedRecord.BYTE_SIZE + axes * StridedAxis.BYTE_SIZE, stream);
   }
 
-  /** As `fill`, over `axes` axes that `stridedAxis` wrote. */
+  /** As `fill`, over `axes` axes. Write them with `stridedAxis` first. */
   fillStrided(stream: number, handle: number, elementBytes: number, offset: number, axes: number, low: number, high: number): number {
     const u32 = this.#u32;
     u32[FillStridedRecord.HANDLE >> WORD] = handle;
@@ -153,7 +153,7 @@ export class Encoder {
     return this.#header(Opcode.FILL_STRIDED, FillStridedRecord.BYTE_SIZE + axes * StridedAxis.BYTE_SIZE, stream);
   }
 
-  /** Writes one axis behind the fixed part of a strided record, strides in bytes; both kinds have it at the same place. */
+  /** Writes one axis after the fixed part of a strided record, strides in bytes. The offset is the same for copies and fills. */
   stridedAxis(index: number, extent: number, dstStride: number, srcStride: number): void {
     const at = CopyStridedRecord.BYTE_SIZE + index * StridedAxis.BYTE_SIZE;
     this.#u64(at + StridedAxis.EXTENT, extent);
@@ -181,7 +181,7 @@ export class Encoder {
     return this.#header(Opcode.HOLD, HoldRecord.BYTE_SIZE, stream);
   }
 
-  /** `device` is the channel id of the device that `target` is a stream of. */
+  /** `device` is the channel id of the device of the stream `target`. */
   wait(stream: number, device: number, target: number, ticket: number): number {
     this.#u32[WaitRecord.DEVICE >> WORD] = device;
     this.#u32[WaitRecord.TARGET >> WORD] = target;
@@ -193,8 +193,8 @@ export class Encoder {
     return this.#header(Opcode.NOP, NopRecord.BYTE_SIZE, stream);
   }
 
-  // A launch is written arguments first and header last: the waits that its arrays need are found while its arguments
-  // are written, and a wait record is shorter than a launch's fixed part, so it leaves the arguments alone.
+  // A launch is encoded arguments first and header last. The waits that its arrays need are found while the arguments are written.
+  // A wait record is shorter than the fixed part of a launch, so encoding one does not overwrite the arguments.
 
   memoryArg(index: number, access: number, handle: number, offset: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
@@ -205,7 +205,7 @@ export class Encoder {
     u32[at + ARG_VALUE_WORD + 1] = offset / TWO_32;
   }
 
-  /** What the kernel reaches without a parameter. */
+  /** A variable of the kernel's module, which the kernel accesses without a parameter. */
   variableArg(index: number, access: number, handle: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
     const u32 = this.#u32;
@@ -215,7 +215,7 @@ export class Encoder {
     u32[at + ARG_VALUE_WORD + 1] = 0;
   }
 
-  /** An integer of up to 4 bytes, or a larger one by its halves. */
+  /** An integer of up to 4 bytes in `low`, or a larger one in two halves. */
   intArg(index: number, size: number, low: number, high: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
     const u32 = this.#u32;
@@ -265,7 +265,7 @@ export class Encoder {
 
   #header(opcode: Opcode, size: number, stream: number): number {
     const u32 = this.#u32;
-    // Opcode and flags share a word; no record has flags.
+    // The opcode and the flags share a word, and no record has flags.
     u32[RecordHeader.OPCODE >> WORD] = opcode;
     u32[RecordHeader.SIZE >> WORD] = size;
     u32[RecordHeader.STREAM >> WORD] = stream;

@@ -1,10 +1,9 @@
-// What the native side tells about itself, as plain data: shared by the addon's binding, the messages of a device's
-// worker and the core, which knows none of the other two.
+// Reports of the native side, as plain data. The addon's binding, the messages of a device's worker and core share these types.
 import type { Status } from './protocol.gen.js';
 
 export type BackendName = 'cuda' | 'cpu';
 
-/** hal::DeviceInfo. Bytes are numbers: no device comes near 2^53. */
+/** hal::DeviceInfo. Bytes are numbers, because no device has 2^53 of them. */
 export interface NativeDeviceInfo {
   readonly ordinal: number;
   readonly name: string;
@@ -38,14 +37,14 @@ export interface FailureRecord {
   readonly status: Status;
   readonly driverStatus: number;
   readonly note: string;
-  /** UPSTREAM: the id of the failure that poisoned the memory, which other streams, of any device, may have had; else 0. */
+  /** UPSTREAM: the id of the failure that poisoned the memory, on a stream of any device; else 0. */
   readonly cause: number;
-  /** DEVICE_LOST: the channel of the device that is gone, which is another one; 0 where that is not known. */
+  /** DEVICE_LOST: the channel of the other device that was lost; 0 if it is not known. */
   readonly lostDevice: number;
   /** OUT_OF_MEMORY. */
   readonly requestedBytes: number;
   readonly freeBytes: number;
-  /** LAUNCH_FAILED: what `note` names and the launch asked for too much of, and the most there can be; else 0. */
+  /** LAUNCH_FAILED: the requested amount of the resource that `note` names, and its limit; else 0. */
   readonly requested: number;
   readonly limit: number;
   /** LAUNCH_FAILED, COMPILE, BOUNDS: the kernel's handle. */
@@ -61,16 +60,16 @@ export interface FailureRecord {
   };
 }
 
-/** hal::KernelLimits: what a launch of a built kernel may ask for. */
+/** hal::KernelLimits: the limits of a launch of a built kernel. */
 export interface KernelLimits {
   readonly maxThreadsPerBlock: number;
   /** Dynamic shared memory of a block. */
   readonly maxSharedBytes: number;
-  /** Blocks of a cooperative launch, however small they are; 0 where the device makes none. */
+  /** The most blocks of a cooperative launch, of any size; 0 if the device supports none. */
   readonly maxBlocksTogether: number;
   /**
-   * Blocks of one warp, of two, and so on that one multiprocessor runs at once, without dynamic shared memory. Empty where a block's
-   * size decides nothing.
+   * The occupancy: how many blocks of one warp, two warps, and so on, one multiprocessor runs at once, without dynamic shared memory.
+   * Empty if the block size has no effect.
    */
   readonly blocksAtOnce: readonly number[];
 }
@@ -97,7 +96,7 @@ export interface ChannelStats {
   readonly ringBytes: number;
   readonly liveMemory: number;
   readonly liveBytes: number;
-  /** Memory that copies hold for a moment on their way, on the device and page-locked. */
+  /** Temporary memory of copies between devices: device memory and page-locked memory. */
   readonly stagingBytes: number;
   /** Host memory that is page-locked for the device. */
   readonly pinnedBytes: number;

@@ -1,7 +1,7 @@
-// A piscina pool for the CPU stages of a pipeline, set up so that it goes well with devices.
+// A piscina pool for the CPU stages of a pipeline.
 //
-// Tasks are calls of a module's named exports. Pinned arrays go to them without a copy: `pinned.data` is a typed array
-// over a SharedArrayBuffer, which a message carries by reference, so the task sees and writes the device's own pages.
+// Tasks are calls of a module's named exports. They get pinned arrays without a copy: `pinned.data` is a typed array over a
+// SharedArrayBuffer, which postMessage passes by reference, so the task reads and writes the pages that the device uses.
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -16,7 +16,7 @@ export interface CpuPoolOptions {
   readonly threads?: number;
 }
 
-/** Enough of piscina for pipelines; a Piscina of one's own serves as well. */
+/** The part of piscina that pipelines need; a `Piscina` can be used in its place. */
 export interface CpuThreads extends AsyncDisposable {
   /** The most threads that the pool runs at once. */
   readonly threads: number;
@@ -44,10 +44,10 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
     // Each task names the module. If it were named here and failed to load, the thread would end and its tasks would never settle.
     minThreads: 0,
     maxThreads: threads,
-    // Stages come in bursts; a thread that loaded a codec is worth keeping between them.
+    // Stages run in bursts; keep a thread between them, with the modules that it loaded.
     idleTimeout: 10_000,
     // With piscina's default an idle thread sleeps outside its event loop: timers and native callbacks of the modules it
-    // loaded do not run, and it cannot be stopped cleanly. The few microseconds it saves are nothing beside a stage.
+    // loaded do not run, and it cannot be stopped cleanly. It would save a few microseconds per task.
     atomics: 'disabled',
   });
   // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.

@@ -1,7 +1,7 @@
 // The owner's side of a device's worker before a device is open in it.
 //
-// A worker may fail or end at any moment, also while nobody waits for it: it is listened to from its start, and what is
-// asked of one that has ended is refused.
+// A worker may fail or end at any moment, also while no promise waits for it: this class listens from the worker's start and
+// rejects requests to a worker that has ended.
 // Thread: owner.
 import { Worker } from 'node:worker_threads';
 import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
@@ -17,13 +17,13 @@ interface Awaited {
   refuse(error: unknown): void;
 }
 
-/** A worker that looks which devices there are, and waits to be told which one to open. */
+/** A worker that enumerates the devices and then waits for the 'open' message. */
 export class DeviceThread {
   readonly #binding: Binding;
   readonly #worker: Worker;
   readonly #exited: Promise<void>;
   #awaited: Awaited | undefined;
-  /** Why it has ended, once it has. */
+  /** Why the worker ended; undefined before that. */
   #ended: unknown;
 
   /** `worker`: for tests. */
@@ -45,12 +45,12 @@ export class DeviceThread {
     return this.#ended !== undefined;
   }
 
-  /** What it found; the first message of a worker. */
+  /** The devices that the worker found: its first message. */
   backends(): Promise<readonly BackendReport[]> {
     return this.#next('enumerated', ({ backends }) => backends);
   }
 
-  /** From then on the worker is the channel's. */
+  /** Opens a device in the worker. The returned channel owns the worker from then on. */
   open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
     const opened = this.#next('opened', ({ channel, info, timeline, arena }) => {
       this.#worker.off('message', this.#hear);
@@ -69,7 +69,7 @@ export class DeviceThread {
     this.#worker.postMessage(message);
   }
 
-  /** `make` is called while the message is heard, so that no later one is missed. */
+  /** Calls `make` synchronously in the message handler, so that `make` can listen before the next message arrives. */
   #next<T extends FromWorker['type'], R>(type: T, make: (message: Extract<FromWorker, { readonly type: T }>) => R): Promise<R> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {

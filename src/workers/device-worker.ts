@@ -1,8 +1,8 @@
-// The control thread of one device: it opens the device natively, which starts the channel thread that executes records,
-// and then does whatever may block: building and loading kernels, page-locking, closing.
+// The control thread of one device. It opens the device natively, which starts the channel thread that issues records. Then
+// it runs the calls that may block: building and loading kernels, page-locking, closing.
 //
-// This environment holds the timeline and all host memory that the device knows: an owner that is terminated would take
-// its references along, while the device goes on writing.
+// This environment keeps references to the timeline and to all host memory that the device uses. If only the owner kept
+// them, they would be freed with a terminated owner while the device still writes.
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { KernelBuilder } from '../toolchain/images/builder.js';
 import type { Nvrtc } from '../toolchain/compilers/cuda-compiler.js';
@@ -28,16 +28,16 @@ import { MAX_STREAMS, Status, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
-/** What one SharedArrayBuffer can reserve. */
+/** The most that one SharedArrayBuffer can reserve. */
 const ARENA_BYTES = 4 * 2 ** 30;
-/** An empty buffer has no address to begin with. */
+/** The arena's first size: an empty buffer has no address. */
 const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
 
-/** Of a kernel whose module is loaded. */
+/** The image of a kernel whose module is loaded already. */
 const NO_IMAGE: Uint8Array = new Uint8Array(0);
 
-/** What a device lacks that does not support a call. */
+/** The capability that a device lacks when it does not support a call. */
 const CAPABILITIES: Partial<Record<ControlName, string>> = {
   setPeer: 'peer access',
   exportEvent: 'interprocess',
@@ -52,7 +52,7 @@ const binding: Binding = loadBinding();
 endBuildsWith(binding);
 let device: ControlledDevice | undefined;
 
-/** The open device, seen from its control thread. */
+/** The open device on its control thread. */
 class ControlledDevice {
   readonly channel: number;
   readonly #builder: KernelBuilder;
@@ -62,7 +62,7 @@ class ControlledDevice {
   readonly #modules: Map<number, Promise<ModuleReport>> = new Map();
   /** By memory handle. */
   readonly #binding: Map<number, VariableSpec> = new Map();
-  /** Buffers that the device writes into and the owner has not got yet; undefined where there was no memory. */
+  /** Buffers that the device writes into and that the owner has not collected; undefined where the allocation failed. */
   readonly #lent: Map<number, ArrayBuffer | undefined> = new Map();
   #isClosing = false;
 
@@ -80,11 +80,11 @@ class ControlledDevice {
   }
 
   prepare(): void {
-    // What it cannot find out now it finds out again, and says, when there is something to build.
+    // If this fails, the next build prepares again and reports the error.
     this.#builder.prepare().catch(() => {});
   }
 
-  /** Launches of the kernel wait on the device meanwhile. */
+  /** Builds and loads a kernel. Meanwhile the channel parks the streams that launch it. */
   async build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
@@ -93,13 +93,13 @@ class ControlledDevice {
       const { image = NO_IMAGE, compiler, fromCache, ms } = await (module === undefined ? this.#builder.build(spec) : this.#loaded(module));
       if (this.#isClosing) return;
       const { entry, isBounded, isLaunching = false } = spec;
-      // Of a GPU, the assertions and launches of a CUDA text are its own.
+      // On a GPU, CUDA itself handles the assertions and device launches of CUDA C++ source.
       const isChecked = spec.isChecked || ((spec.isAsserting === true || isLaunching) && this.#isOnCpu);
       const limits = binding.installKernel(this.channel, handle, { image, entry, isBounded, isLaunching, isChecked, module });
       send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#isClosing) return;
-      // The reason leaves before the failure it explains.
+      // Send the reason first: the owner needs it when it sees the failed launches.
       send({ type: 'buildFailed', handle, error: encodeError(asMillraceError(error, `Kernel ${spec.name} does not load`)) });
       binding.failKernel(this.channel, handle, error instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE);
     } finally {
@@ -107,7 +107,7 @@ class ControlledDevice {
     }
   }
 
-  /** Its kernels and variables wait for it, here. */
+  /** Loads a module. `build` and `bindVariable` wait for it before they load its kernels and bind its variables. */
   async loadModule(module: number, spec: BuildSpec): Promise<void> {
     const loading = this.#load(module, spec);
     this.#modules.set(module, loading);
@@ -134,7 +134,7 @@ class ControlledDevice {
     return this.#modules.get(module) as Promise<ModuleReport>;
   }
 
-  /** What names the variable waits on the device meanwhile. */
+  /** Binds a variable to a memory handle. Meanwhile the channel parks the streams that name the handle. */
   async bindVariable(handle: number, variable: VariableSpec): Promise<void> {
     const { module, byteLength, failure } = variable;
     this.#binding.set(handle, variable);
@@ -174,7 +174,7 @@ class ControlledDevice {
       binding.registerHost(this.channel, handle, bytes, isLocked && this.#pagesCanBeLocked);
     } catch (error) {
       send({ type: 'registerFailed', handle, error: encodeError(asMillraceError(error, `${byteLength} bytes cannot be page-locked`)) });
-      // Slower, and right all the same.
+      // Copies of pageable memory are slower but correct.
       binding.registerHost(this.channel, handle, bytes, false);
     }
   }
@@ -187,7 +187,7 @@ class ControlledDevice {
   lend(handle: number, byteLength: number): void {
     const bytes = bytesOf(byteLength);
     this.#lent.set(handle, bytes?.buffer);
-    // Copies into what is not there fail for being out of its bounds.
+    // Without memory, register one byte: copies into it fail as out of bounds.
     binding.registerHost(this.channel, handle, bytes ?? new Uint8Array(1), false);
   }
 
@@ -215,7 +215,7 @@ class ControlledDevice {
 
   close(): Promise<void> {
     this.#isClosing = true;
-    // The channel ends after what is queued, which would wait for these for ever.
+    // The channel ends after the queued records; launches of these kernels would wait forever.
     for (const handle of this.#building) binding.failKernel(this.channel, handle, Status.STATE);
     for (const [handle, { byteLength, failure }] of this.#binding) binding.failVariable(this.channel, handle, byteLength, failure);
     return binding.closeDevice(this.channel);
@@ -227,12 +227,12 @@ class ControlledDevice {
   }
 }
 
-/** What only the compiled image tells of a variable. */
+/** An error about a variable that only the compiled image shows. */
 function badVariable(message: string): CompileError {
   return new CompileError('ERR_MILLRACE_COMPILE', `K705: ${message}`, message, [{ code: 'K705', line: 1, column: 1, message }]);
 }
 
-/** Undefined where there is no memory for them. */
+/** A zeroed buffer; undefined if the allocation fails. */
 function bytesOf(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
   try {
     return new Uint8Array(byteLength);
@@ -257,7 +257,7 @@ function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
   port.postMessage(message, moved);
 }
 
-/** What a native call throws knows a status; the owner's users know classes. */
+/** Turns the status of a native failure into an error of the library. */
 function asMillraceError(error: unknown, what: string, capability: string = ''): unknown {
   if (error instanceof MillraceError || !(error instanceof Error)) return error;
   const { status, driverStatus, message } = error as NativeFailure;
@@ -280,7 +280,7 @@ function asMillraceError(error: unknown, what: string, capability: string = ''):
   }
 }
 
-/** Refusals that say nothing of the handle. */
+/** Status codes of failures that are not about the handle itself. */
 const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
   Status.STATE,
   Status.UNSUPPORTED,
@@ -289,7 +289,7 @@ const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
   Status.DEVICE_LOST,
 ]);
 
-/** What the driver does not open belongs to somebody who is not there. */
+/** If the driver refuses a handle, the process that exported it has usually ended. */
 function asUnopened(error: unknown): unknown {
   const { status, driverStatus, message } = error as NativeFailure;
   if (driverStatus === undefined || NOT_THE_HANDLE.has(status)) return error;
@@ -301,7 +301,7 @@ function asUnopened(error: unknown): unknown {
 function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
   try {
     device = new ControlledDevice(message.backend, message.info, message.maxPending);
-    // After what the owner asks for at once.
+    // Prepare after the requests that the owner sends at once.
     setImmediate(() => device?.prepare());
   } catch (error) {
     const what = `Device ${message.backend}:${message.info.ordinal} cannot be opened`;
@@ -313,7 +313,7 @@ function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
 async function end(closed: Promise<void> | undefined): Promise<void> {
   await closed;
   send({ type: 'closed' });
-  // A compiler under way would keep the thread.
+  // A compiler that still runs would keep the thread alive.
   process.exit();
 }
 

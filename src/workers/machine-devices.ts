@@ -1,7 +1,7 @@
-// Which devices this machine has: asked once a thread, in a worker, since the driver may take long to start.
+// The devices of this machine. A worker enumerates them once per thread, because the driver may take long to start.
 //
-// A process sees the devices that were there when its drivers started, whatever comes or goes later, so the answer holds.
-// A device that went away is noticed when it is opened, and then the next call asks again.
+// A driver reports the devices that existed when it started in this process, so the list stays valid. If an enumerated device
+// does not open, `forget` makes the next call enumerate again.
 // Thread: owner.
 import type { Binding } from '../native/binding.js';
 import type { BackendReport } from '../protocol/reports.js';
@@ -10,7 +10,7 @@ import { DeviceThread } from './device-thread.js';
 export class MachineDevices {
   readonly #binding: Binding;
   #backends: Promise<readonly BackendReport[]> | undefined;
-  /** The worker that asked: a device can be opened in it. */
+  /** The worker that enumerated: a device can be opened in it. */
   #spare: DeviceThread | undefined;
   #ending: Promise<void> | undefined;
 
@@ -18,7 +18,7 @@ export class MachineDevices {
     this.#binding = binding;
   }
 
-  /** Afterwards call `thread` or `letGo`. */
+  /** Enumerates the devices. Call `thread` or `letGo` afterwards. */
   backends(): Promise<readonly BackendReport[]> {
     return (this.#backends ??= this.#ask());
   }
@@ -33,7 +33,7 @@ export class MachineDevices {
     return thread;
   }
 
-  /** Ends the worker that asked, unless somebody opens a device in it. */
+  /** Ends the worker that enumerated, unless another call opens a device in it. */
   async letGo(): Promise<void> {
     const spare = this.#spare;
     this.#spare = undefined;
@@ -41,7 +41,7 @@ export class MachineDevices {
     await this.#ending;
   }
 
-  /** What was heard does not hold. */
+  /** Drops the list, so that the next call enumerates again. */
   forget(): void {
     this.#backends = undefined;
   }

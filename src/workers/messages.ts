@@ -1,5 +1,5 @@
-// Every message between an owner and its device's worker. Streams, memory and launches never travel here: they are
-// records. What does travel may block the worker and never the owner.
+// Every message between an owner and its device's worker. Streams, memory and launches are records and are not sent here.
+// A message may block the worker; it never blocks the owner.
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
@@ -8,9 +8,9 @@ import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 
 export type ToWorker =
-  /** The answer to 'enumerated'; otherwise 'close'. */
+  /** Follows 'enumerated'; 'close' follows instead if no device is opened. */
   | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly maxPending: number }
-  /** Of a module, the number of one that a 'module' message came for. */
+  /** `module`: the number that an earlier 'module' message chose, for a kernel of that module. */
   | { readonly type: 'build'; readonly handle: number; readonly build: Build; readonly module: number | undefined }
   | { readonly type: 'module'; readonly module: number; readonly build: BuildSpec }
   | { readonly type: 'variable'; readonly handle: number; readonly variable: VariableSpec }
@@ -22,21 +22,21 @@ export type ToWorker =
       readonly byteLength: number;
       readonly isLocked: boolean;
     }
-  /** A buffer of the worker's own, which 'collect' sends to the owner. */
+  /** Allocates a buffer in the worker, which 'collect' transfers to the owner. */
   | { readonly type: 'lend'; readonly handle: number; readonly byteLength: number }
   | { readonly type: 'collect'; readonly handle: number }
-  /** A ControlCall; 'answered' or 'refused' follows, by the same id. */
+  /** A ControlCall; 'answered' or 'refused' follows with the same id. */
   | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
-  /** Runs what is queued, then ends. */
+  /** Runs the queued records, then ends. */
   | { readonly type: 'close' }
-  /** Drops what is queued, and ends as soon as nothing runs any more; also after 'close'. */
+  /** Drops the queued records and ends as soon as nothing runs; also valid after 'close'. */
   | { readonly type: 'destroy' };
 
 export type FromWorker =
-  /** First message: asking the driver may take a tenth of a second, so it is asked here. */
+  /** The first message. The worker enumerates because a driver may need 100 ms to start. */
   | { readonly type: 'enumerated'; readonly backends: readonly BackendReport[] }
-  /** `arena` is for pinned memory, `timeline` the streams' slots; both start on a page and are held by the worker. */
+  /** `arena` holds pinned memory, `timeline` the streams' slots. Both are page-aligned, and the worker keeps a reference to each. */
   | {
       readonly type: 'opened';
       readonly channel: number;
@@ -54,9 +54,9 @@ export type FromWorker =
   | { readonly type: 'registerFailed'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'unregistered'; readonly handle: number }
   | { readonly type: 'collected'; readonly handle: number; readonly buffer: ArrayBuffer }
-  /** There was no memory to lend. */
+  /** The allocation of 'lend' failed. */
   | { readonly type: 'notLent'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'answered'; readonly id: number; readonly value: unknown }
   | { readonly type: 'refused'; readonly id: number; readonly error: EncodedError }
-  /** Last message. */
+  /** The last message. */
   | { readonly type: 'closed' };

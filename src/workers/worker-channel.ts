@@ -1,7 +1,7 @@
-// The owner's side of a worker with an open device: the Channel that core submits to.
+// The owner's side of a worker with an open device: the Channel to which core submits.
 //
-// The worker is let go by the loop as soon as the device is open: waiting promises hold the loop by themselves. If the
-// worker ends unasked, the device is lost.
+// The worker is unreferenced as soon as the device is open, because pending promises keep the event loop alive themselves.
+// If the worker ends without a request, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
 import type { Worker } from 'node:worker_threads';
@@ -16,12 +16,12 @@ import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
-/** A worker that said it is closed and has not ended after this is terminated. */
+/** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
-/** What runs on a device so long after it was destroyed is taken for something that never ends. */
+/** `destroy` gives up on operations that still run after this time. */
 export const DESTROY_MS = 5000;
 
-/** Buffers whose memory V8 was told of in this thread. */
+/** Buffers whose memory this thread has reported to V8. */
 const counted: WeakSet<SharedArrayBuffer> = new WeakSet();
 
 interface Settling<T> {
@@ -58,7 +58,7 @@ export class WorkerChannel implements Channel {
   #lastAsked = 0;
   readonly #exited: Promise<void>;
   #state: 'open' | 'closing' | 'closed' = 'open';
-  /** Why it ended, once it has. */
+  /** Why the device ended. Meaningful in state 'closed'. */
   #reason: 'closed' | 'worker-exit' = 'closed';
   #holds = 0;
   #ending: NodeJS.Timeout | undefined = undefined;
@@ -206,7 +206,7 @@ export class WorkerChannel implements Channel {
       this.#state = 'closing';
       post(this.#worker, { type: 'destroy' });
     }
-    // The timer holds the loop.
+    // The timer keeps the event loop alive.
     let timer: NodeJS.Timeout | undefined;
     const isLate = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, DESTROY_MS, true);
@@ -216,13 +216,13 @@ export class WorkerChannel implements Channel {
     if (gaveUp !== true) return undefined;
     const streams = this.#binding.busyStreams(this.id);
     this.#end(undefined);
-    // Its environment does not wait for what runs, but the worker may be in a call of the driver that does.
+    // The worker's environment ends without waiting for kernels, but the worker may be in a driver call that waits.
     this.#worker.unref();
     void this.#worker.terminate();
     return { streams, afterMs: DESTROY_MS };
   }
 
-  /** V8 does not see what a shared buffer keeps. */
+  /** Reports a shared buffer's memory to V8, which does not count shared memory by itself. */
   #count(buffer: SharedArrayBuffer): void {
     if (counted.has(buffer)) return;
     counted.add(buffer);
@@ -230,7 +230,7 @@ export class WorkerChannel implements Channel {
   }
 
   #expect<T>(pending: Map<number, Settling<T>>, id: number, message: ToWorker): Promise<T> {
-    // Nobody is there to answer.
+    // The worker has ended and cannot answer.
     if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
     return new Promise((resolve, reject) => {
       pending.set(id, { resolve, reject });
@@ -292,7 +292,7 @@ export class WorkerChannel implements Channel {
     }
   }
 
-  /** The worker has ended, or is about to. */
+  /** Rejects everything pending: the worker has ended, or is about to end. */
   #end(cause: unknown): void {
     if (this.#state === 'closed') return;
     const wasAsked = this.#state === 'closing';
