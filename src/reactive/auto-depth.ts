@@ -1,6 +1,6 @@
 // `depth: 'auto'`: adds lanes while more of them give more throughput, and takes the last step back when it gave none.
 
-/** What the number of lanes does to a run. */
+/** The lanes that this file adds and removes. */
 export interface LaneCount {
   readonly count: number;
   grow(by: number): boolean;
@@ -9,7 +9,7 @@ export interface LaneCount {
 
 /** A step must give this much more throughput to be kept. */
 const LEAST_GAIN = 1.05;
-/** Lanes that are all occupied for less of the time than this are not what limits the run. */
+/** If all lanes are occupied for a smaller share of the time than this, the lanes do not limit the run. */
 const SATURATED_SHARE = 0.8;
 /** Items measured for each decision: at least this many, and several for each lane. */
 const LEAST_WINDOW = 12;
@@ -51,7 +51,7 @@ export class AutoDepth {
       this.#lanes.shrink(this.#lastStep);
       this.#isSettled = true;
     } else if (occupiedMs < SATURATED_SHARE * windowMs) {
-      // The source or the consumer limits the run; it is looked at again with the next items.
+      // The source or the consumer limits the run. Measure again over the next items.
       this.#lastStep = 0;
     } else {
       this.#rateBefore = rate;

@@ -1,4 +1,4 @@
-// `batchFor`: small items together, so that one launch serves many.
+// `batchFor`: collects small items into batches, so that one launch processes many.
 import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
 import { checkInteger } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
@@ -11,13 +11,14 @@ export interface BatchLimits {
   readonly maxItems: number;
   /** Milliseconds that the first value of a batch waits for more, at least 0. */
   readonly maxWaitMs: number;
-  /** Whose clock it is. Default: rxjs's `asyncScheduler`. */
+  /** The scheduler that measures `maxWaitMs`. Default: rxjs's `asyncScheduler`. */
   readonly scheduler?: SchedulerLike;
 }
 
 /**
- * Collects values and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them; the rest when the source
- * completes. No batch is empty. RxJS's `bufferTime` emits by a fixed rhythm, also empty arrays. Throws ArgumentError for a bad limit.
+ * Collects values and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them. Emits the rest when the
+ * source completes. No batch is empty, while RxJS's `bufferTime` emits at fixed intervals, also empty arrays. Throws ArgumentError for a
+ * bad limit.
  * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
  */
 export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {

@@ -1,4 +1,4 @@
-// `createBatcher`: requests of a service that one launch serves together.
+// `createBatcher`: collects requests of a service into batches, so that one launch serves many.
 // Thread: owner.
 import { checkInteger, show } from '../core/base/arguments.js';
 import { ArgumentError } from '../core/base/errors.js';
@@ -34,7 +34,7 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
   const maxQueue = checkInteger('maxQueue', opts.maxQueue, maxItems);
   const maxWaitMs = checkMilliseconds('maxWaitMs', opts.maxWaitMs);
   const checkResults = (items: readonly T[], results: ArrayLike<R>): ArrayLike<R> => {
-    // A typed array is as good as an array.
+    // The stage may return a typed array in place of an array.
     const isList = Array.isArray(results) || (ArrayBuffer.isView(results) && !(results instanceof DataView));
     if (isList && results.length === items.length) return results;
     const got = isList ? `${results.length} results` : show(results);

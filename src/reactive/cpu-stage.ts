@@ -5,11 +5,11 @@ import { onAbort } from '../core/waits/abort-listeners.js';
 import type { Lane } from './lane.js';
 import { observable, rx } from './observe.js';
 
-/** A pool of threads, by its structure: a Piscina fits, and so does what `createCpuPool` returns. */
+/** A pool of threads. A Piscina has this structure, and so does the result of `createCpuPool`. */
 export interface CpuPool {
   /** Runs the export `name` on a thread with `task` as its argument. Resolves to its result, rejects with what it throws. */
   run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
-  /** How many threads it has at most, of `createCpuPool`. */
+  /** The most threads that the pool runs at once; `createCpuPool` sets it. */
   readonly threads?: number | object;
   /** The options of a Piscina. */
   readonly options?: { readonly maxThreads?: number };
@@ -69,14 +69,14 @@ export function cpuStage<T, M extends object, K extends TaskName<M>>(
   const { defer, mergeMap } = rx();
   return (values) =>
     defer(() => {
-      // Tasks finish in any order; an ordered result waits for the one before it.
+      // Tasks finish in any order; an ordered result waits for the result before it.
       let before: Promise<unknown> = Promise.resolve();
       return values.pipe(
         mergeMap((value) => {
           const abort = new AbortController();
           const task = runTask(tasks, name, arg(value), abort, lane);
           const result = ordered ? before.then(() => task) : task;
-          // It may fail before its turn has come.
+          // The task may fail before its result is awaited.
           task.catch(() => undefined);
           before = result.catch(() => undefined);
           return observable<TaskResult<M, K>>((sink) => {

@@ -1,4 +1,4 @@
-// What a run does with an item whose stage fails.
+// How a run treats an item whose stage fails: fail, skip or retry.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { UpstreamError } from '../core/base/errors.js';
 import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
@@ -83,7 +83,7 @@ export function checkMilliseconds(argument: string, value: unknown): number {
   throw badArgument(argument, value, message, typeof value === 'number' && value > MAX_TIMEOUT_MS ? MAX_TIMEOUT_MS : 0);
 }
 
-/** The failure itself, of an error that says that an earlier operation's failure was met. */
+/** The first failure behind an UpstreamError; any other error itself. */
 export function firstCause(error: unknown): unknown {
   let cause = error;
   while (cause instanceof UpstreamError) ({ cause } = cause);

@@ -1,8 +1,8 @@
 // Turns core's hubs into Observables: `operations$`, `activity$`, `errors$`.
 //
-// They are hot and shared: every subscriber hears the same values, a late one misses the past, nothing is replayed or
-// buffered. A slow subscriber loses nothing and delays nobody but the owner's own loop, since values are handed over in
-// a plain call. While subscribed it keeps the process alive for what is pending. Unsubscribing stops watching, never the work.
+// They are hot and shared: every subscriber gets the same values, a late subscriber misses earlier ones, and nothing is
+// replayed or buffered. Values are delivered by a synchronous call, so a slow subscriber loses none and delays only the
+// owner's event loop. A subscription keeps the process alive while operations are pending. Unsubscribing never stops work.
 import { AsyncResource } from 'node:async_hooks';
 import type { Observable } from 'rxjs';
 import type { ObservableFactory, Observed } from '../core/base/observable.js';
@@ -12,10 +12,10 @@ declare module '../core/base/observable.js' {
   interface ObservableOf<T> extends Observable<T> {}
 }
 
-/** What core is given to make its `$` members with. */
+/** The factory that core uses to make its `$` members. */
 export const observableOf: ObservableFactory = <T>(source: Observed<T>): Observable<T> =>
   observable<T>((sink) => {
-    // Values come from the loop's own callbacks; they are heard in the context of the subscription.
+    // Values are emitted by callbacks of the event loop. Deliver them in the asynchronous context of the subscription.
     const context = new AsyncResource('millrace.subscription');
     const remove = source.add({
       next: (value) => context.runInAsyncScope(() => sink.next(value)),

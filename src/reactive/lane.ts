@@ -51,10 +51,10 @@ export interface Slot {
   readonly stream: Stream;
 }
 
-/** A result is looked through for memory of the lane up to this many values, so that large results stay cheap. */
+/** The search of a result for the lane's memory stops after this many values, so that large results stay cheap. */
 const MOST_MEMBERS = 1000;
 
-/** What a plain object, an array, a Map or a Set holds itself. */
+/** The direct members of a plain object, an array, a Map or a Set. */
 function membersOf(value: unknown): Iterable<unknown> {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value) || value instanceof Set) return value as Iterable<unknown>;
@@ -63,10 +63,10 @@ function membersOf(value: unknown): Iterable<unknown> {
   return prototype === Object.prototype || prototype === null ? Object.values(value) : [];
 }
 
-/** The first of a result and all that it holds, to any depth, that passes the test. */
+/** The first value that passes the test: the result itself or one of its members, at any depth. */
 function findWithin(result: unknown, test: (value: unknown) => boolean): unknown {
   const seen: Set<unknown> = new Set([result]);
-  // The loop also visits what is added to the Set meanwhile.
+  // Iterating a Set also visits the values that the loop adds.
   for (const value of seen) {
     if (test(value)) return value;
     for (const member of membersOf(value)) {
@@ -94,7 +94,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly #meter: Meter;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
   #hasEnded = false;
-  /** Settles when what operators submitted so far has finished. */
+  /** Settles when the operations that operators have submitted so far have finished. */
   #submitted: Promise<unknown> = settled;
 
   constructor(slot: Slot, signal: AbortSignal, attempt: number, meter: Meter) {
@@ -107,7 +107,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
     this.#meter = meter;
   }
 
-  /** @internal The stream, whose new arrays the turn keeps. */
+  /** @internal Creates arrays on the stream, and registers them with the turn. */
   protected readonly target: ArrayTarget = {
     allocate: (shape, dtype) => {
       this.#checkTurn();
@@ -144,22 +144,22 @@ export class LaneTurn extends ArrayFactory implements Lane {
   }
 
   /**
-   * An operator submitted this to the lane's stream: the stage `name` is busy with it once the operations before it have finished, and the
-   * item ends with it.
+   * Adds an operation that an operator submitted to the lane's stream. The stage `name` counts as busy from the end of the operations
+   * before it, and the item does not end before the operation.
    */
   addOperation(name: string, done: Promise<unknown>): void {
     const before = this.#submitted;
     this.#submitted = before.then(() => this.time(name, done));
-    // The item hears of the failure by `finished`, if it gets that far.
+    // `finished` reports the failure; without this, an item that never reads it would cause an unhandled rejection.
     for (const promise of [done, this.#submitted]) promise.catch(() => undefined);
   }
 
-  /** Settles when all that operators submitted has finished; rejects with the first failure. */
+  /** Settles when all operations that operators submitted have finished; rejects with the first failure. */
   get finished(): Promise<unknown> {
     return this.#submitted;
   }
 
-  /** Throws ArgumentError for a result that is memory of this turn, or that holds some. */
+  /** Throws ArgumentError for a result that is memory of this turn or contains some. */
   checkResult(result: unknown): void {
     if (this.#arrays.size === 0) return;
     const part = findWithin(result, (value) => this.#isOwn(value));
@@ -168,7 +168,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
   }
 
-  /** Disposes the turn's arrays, behind the work that still uses them. */
+  /** Disposes the turn's arrays. The device frees them after the operations that still use them. */
   end(): void {
     this.#hasEnded = true;
     for (const array of this.#arrays) array[Symbol.dispose]();

@@ -1,4 +1,4 @@
-// `createLanes`: request in, answer out, on N lanes at once. What a service calls for each of its requests.
+// `createLanes`: a service calls `run` for each request; N requests run at the same time, each on a lane.
 // Thread: owner.
 import { checkInteger, badArgument } from '../core/base/arguments.js';
 import { AbortError } from '../core/base/errors.js';
@@ -27,10 +27,10 @@ export interface Lanes<T, R> extends AsyncDisposable {
   /** Lanes that are occupied. */
   readonly busy: number;
   /**
-   * The stage's result for this item; of an Observable its last value, undefined if it has none. Rejects with the stage's error, with
-   * LimitError at once when `maxQueue` requests wait (an HTTP service answers 503; `retryAfter` resolves when there is room), with
-   * StateError after `close`, and as other waits with AbortError or WaitTimeoutError: a request that waits is then dropped, one that runs
-   * has its `lane.signal` aborted.
+   * The stage's result for this item; for an Observable its last value, or undefined if it emits none. Rejects with the stage's error,
+   * with LimitError at once when `maxQueue` requests wait (an HTTP service answers 503; `retryAfter` resolves when there is room), with
+   * StateError after `close`, and with AbortError or WaitTimeoutError as `opts` says: a waiting request is then dropped, and a running
+   * one has its `lane.signal` aborted.
    */
   run(item: T, opts?: WaitOptions): Promise<R>;
   /** How busy each part has been since the start. */
@@ -44,12 +44,12 @@ export interface Lanes<T, R> extends AsyncDisposable {
 /** How requests share a turn of a lane. */
 export interface Grouping {
   readonly maxItems: number;
-  /** Undefined: a group never waits for more. */
+  /** Undefined: a group never waits for more requests. */
   readonly maxWaitMs: number | undefined;
   readonly maxQueue: number;
 }
 
-/** A stage for groups of requests, and how its last value answers them. */
+/** A stage for groups of requests, and the mapping of its last value to their answers. */
 export interface GroupStage<T, V, R> {
   readonly stage: Stage<readonly T[], V>;
   readonly answersOf: (last: V | undefined) => ArrayLike<R>;
@@ -66,7 +66,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #meter: Meter = new Meter();
   readonly #counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
   readonly #running: Map<{ abort(reason: unknown): void }, Promise<void>> = new Map();
-  /** Until the group that gathers is begun although it is not full. */
+  /** Fires when a group that is not full has waited for `maxWaitMs`. */
   #timer: NodeJS.Timeout | undefined;
   #isDue = false;
   #isClosing = false;
@@ -145,7 +145,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     }
   }
 
-  /** Whether a group that is not full has waited for more long enough; starts its clock if it has not. */
+  /** Whether a group that is not full has waited for `maxWaitMs`. If not, starts the timer. */
   #hasWaited(): boolean {
     const { maxWaitMs } = this.#group;
     if (this.#isClosing || maxWaitMs === undefined) return true;
@@ -220,7 +220,7 @@ export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage:
   return new LaneService('lanes', layout, checkServicePolicy(opts), work, grouping);
 }
 
-/** A request has an answer or an error, so nothing is skipped. */
+/** Refuses policies that skip: each request needs a result or an error. */
 export function checkServicePolicy<T>(opts: Omit<LanesOptions, 'maxQueue'>): ErrorPolicy<T> {
   const policy = checkErrorOptions<T>(opts);
   if (!policy.isSkipping) return policy;

@@ -11,13 +11,13 @@ export interface StageReport {
 }
 
 interface Usage {
-  /** Pieces of work under way. */
+  /** The number of `begin` calls without their `end`. */
   active: number;
   sinceMs: number;
   busyMs: number;
 }
 
-/** Lanes that are this much busier than any measured part did something that nothing measures. */
+/** If the lanes are busier by this share than every measured part, they did work that nothing measured. */
 const UNMEASURED_SHARE = 0.2;
 
 export class Meter {
@@ -39,7 +39,7 @@ export class Meter {
     this.#endMs ??= this.#now();
   }
 
-  /** A piece of work of this part begins; the part is busy until as many have ended. */
+  /** Counts one more piece of work; the part is busy until each has ended. */
   begin(name: string): void {
     let usage = this.#usages.get(name);
     if (!usage) this.#usages.set(name, (usage = { active: 0, sinceMs: 0, busyMs: 0 }));
@@ -52,7 +52,7 @@ export class Meter {
     if (--usage.active === 0) usage.busyMs += this.#now() - usage.sinceMs;
   }
 
-  /** Says that a part is busy from now on, or no longer. Saying it twice changes nothing. */
+  /** Sets whether a part is busy from now on. Idempotent. */
   set(name: string, isBusy: boolean): void {
     if (isBusy === (this.#usages.get(name)?.active ?? 0) > 0) return;
     if (isBusy) this.begin(name);
@@ -74,8 +74,8 @@ export class Meter {
   }
 
   /**
-   * The busiest part. That all lanes are occupied says less than which part occupies them, so 'lanes' is the answer only when they are
-   * much busier than every part that was measured.
+   * The busiest part. A stage is more informative than 'lanes', so the result is 'lanes' only if they are much busier than every measured
+   * part.
    */
   bottleneck(): { readonly name: string; readonly busyShare: number } {
     let busiest = { name: 'none', busyShare: 0 };

@@ -1,7 +1,7 @@
-// The only file that touches the Observable constructor, so that a later rxjs with another constructor is a change here.
+// The only file that calls the Observable constructor, so that another version of rxjs changes only this file.
 //
-// rxjs is a peer dependency and takes about 60 ms to load: it is loaded when the first Observable is made, synchronously,
-// and never by merely importing this library.
+// rxjs is a peer dependency and takes about 60 ms to load. It is loaded synchronously when the first Observable is made, and
+// not when this library is imported.
 import { createRequire } from 'node:module';
 import type * as Rx from 'rxjs';
 import { UnavailableError } from '../core/base/errors.js';
@@ -27,7 +27,7 @@ function load(): typeof Rx {
   }
 }
 
-/** What a producer may do: the part of a Subscriber that this library uses. */
+/** The part of a Subscriber that this library uses. */
 export interface Sink<T> {
   readonly closed: boolean;
   next(value: T): void;
@@ -35,13 +35,13 @@ export interface Sink<T> {
   complete(): void;
 }
 
-/** A cold Observable: `subscribe` runs for every subscriber and returns what ends it. */
+/** A cold Observable: `subscribe` runs for every subscriber and returns the teardown function. */
 export function observable<T>(subscribe: (sink: Sink<T>) => () => void): Rx.Observable<T> {
   const { Observable } = rx();
   return new Observable<T>((subscriber) => subscribe(subscriber));
 }
 
-/** Whether it can be subscribed to, as an Observable of any rxjs 7. */
+/** Whether the value is an Observable of any rxjs 7. */
 export function isObservable<T>(value: unknown): value is Rx.Observable<T> {
   return typeof (value as { subscribe?: unknown } | null | undefined)?.subscribe === 'function';
 }

@@ -1,8 +1,8 @@
 // Stages as RxJS operators: upload, launch and download, on a lane or on a stream.
 //
-// On a lane the arrays are the item's; on a stream they are fresh, and the download behind an upload disposes them. Only
-// download waits; upload and launch submit and pass on, so the device gets a whole chain at once. A failure on the way fails
-// the lane's item; on a stream it arrives where the chain is awaited.
+// On a lane the arrays belong to the item. On a stream they are new, and the download after an upload disposes them. Only
+// download waits. Upload and launch submit and emit at once, so the device gets the whole chain at once. On a lane a failed
+// operation fails the item; on a stream the failure appears where the chain is awaited.
 import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs';
 import { checkReshape, type Shape } from '../core/elements/shape.js';
 import type { LaunchArgs } from '../core/api/launch-args.js';
@@ -26,7 +26,7 @@ function isLane(on: On): on is Lane {
   return 'detach' in on;
 }
 
-/** Checks the target of an operator where the operator is made. */
+/** Checks the target when the operator is made. */
 function checkOn(operator: string, on: On): void {
   const { copy, stream } = (on ?? {}) as Partial<Stream & Lane>;
   if (typeof copy === 'function' || (typeof stream === 'object' && isLane(on))) return;
@@ -38,7 +38,7 @@ function streamOf(on: On): Stream {
   return isLane(on) ? on.stream : on;
 }
 
-/** Makes an operation part of the lane's item: its failure is the item's, and its time is a stage of the run. */
+/** On a lane, adds the operation to the item: its failure fails the item, and its time counts as the stage `name`. */
 function report(on: On, name: string, done: () => Promise<unknown>): void {
   if (on instanceof LaneTurn) on.addOperation(name, done());
 }
@@ -105,7 +105,7 @@ export function launch<T, P extends Params>(
 
 /**
  * Copies every array back and emits, in order, a new typed array once its bytes have arrived: `cuMemcpyAsync`, CuPy's `get`,
- * `wp.array.numpy()`. The result is in flat order and belongs to the receiver alone, who may keep, change and transfer it.
+ * `wp.array.numpy()`. The result is in row-major order. Only the receiver refers to it, so it may be kept, changed and transferred.
  *
  * `pinned: true` (default false) emits a PinnedArray instead, which a pool of threads gets without a copy. On a lane it belongs to the
  * item, for use inside the stage only: it cannot be the stage's result. On a stream it is new, and the receiver disposes it.
@@ -133,7 +133,7 @@ export function download<D extends DType>(
           const arrived = opts.pinned === true ? readPinned(on, array) : readArray(streamOf(on), array, undefined, undefined);
           report(on, 'download', () => arrived);
           if (uploaded.delete(array)) array[Symbol.dispose]();
-          // Large arrays come by way of the device's worker, and a small one behind them may be here first.
+          // Large arrays arrive through the device's worker, so a small array submitted later may arrive earlier.
           const result = Promise.all([arrived, before]).then(([value]) => value as HostOf<ArrayBuffer>[D] | PinnedArray<D>);
           before = result.catch(() => undefined);
           return result;

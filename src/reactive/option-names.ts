@@ -1,11 +1,11 @@
-// The names of options, so that one that does not exist is refused.
+// The names of options. An unknown option throws.
 import { badArgument, show } from '../core/base/arguments.js';
 
-/** The options of lanes, of a run as of a service. */
+/** The options of lanes, for runs and for services. */
 export const LANE_OPTIONS: readonly string[] = ['depth', 'streams', 'onError', 'onSkip', 'stageTimeoutMs', 'maxQueue'];
 export const OVERLAP_OPTIONS: readonly string[] = [...LANE_OPTIONS, 'ordered', 'signal', 'overflow'];
 
-/** Refuses an option of another name: `concurrency` instead of `depth` would silently do nothing. */
+/** Throws ArgumentError for an unknown option: without this, `concurrency` instead of `depth` would silently do nothing. */
 export function checkOptionNames(opts: unknown, known: readonly string[]): void {
   if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
   const unknown = Object.keys(opts).find((name) => !known.includes(name));

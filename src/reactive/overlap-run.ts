@@ -1,10 +1,10 @@
-// One run of `overlap`: from the first pull of its source to the last result, or to whatever ends it early.
+// One run of `overlap`: from the first pull of its source to the last result, or to the event that ends it early.
 //
 // The rules:
-//  - An item is taken from the source only when a lane is free, one at a time; so never more than N items are open.
-//  - A lane is free again when its item's results were taken and the taker asked for more, so a slow consumer holds the
-//    source.
-//  - A failure takes its item's place in the order: earlier items are still delivered, later ones are aborted at once.
+//  - An item is taken from the source only when a lane is free, one at a time, so at most N items are open.
+//  - A lane is free again when the consumer has taken its item's results and asked for more, so a slow consumer holds back
+//    the source.
+//  - A failure takes its item's place in the order: results of earlier items are still delivered, later items are aborted.
 //  - The run ends when its stages have settled or exceeded `stageTimeoutMs`.
 //
 // Thread: owner. Nothing here rejects without a reader: stages, pulls and the end of the run each have a handler.
@@ -55,14 +55,14 @@ export class OverlapRun<T, R> {
   /** In the order of the source. */
   readonly #open: OpenItem<R>[] = [];
   readonly #working: Set<Promise<void>> = new Set();
-  /** Undefined before the first pull, and again when the source has ended by itself. */
+  /** Undefined before the first pull, and after the source has ended. */
   #iterator: Opened<T> | undefined;
   #isPulling = false;
   /** No further item will be taken: the source ended or failed, or an item failed. */
   #isExhausted = false;
-  /** What ends the run once everything in front of it was delivered. */
+  /** Ends the run after the results of all earlier items were delivered. */
   #sourceFailure: { readonly error: unknown } | undefined;
-  /** What ends the run at once. */
+  /** Ends the run at once. */
   #abortFailure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
   #wake: (() => void) | undefined;
@@ -71,7 +71,7 @@ export class OverlapRun<T, R> {
   #closed: Promise<void> | undefined;
   readonly counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
 
-  /** Nothing is opened before the first result is asked for. */
+  /** Opens nothing: the first call of `next` opens the source and the lanes. */
   constructor(settings: RunSettings<T, R>) {
     this.#settings = settings;
     const { stage, policy, meter } = settings;
@@ -90,15 +90,15 @@ export class OverlapRun<T, R> {
     return this.#slots?.count ?? depth * devices.length;
   }
 
-  /** The next result. Asking for it says that the one before is no longer used. */
+  /** The next result. The call also frees the lane of the result before it. */
   next(): Promise<IteratorResult<R, undefined>> {
     const result = this.#turn.then(() => this.#take());
-    // Calls are answered one after another; a failed one must not stop those behind it.
+    // Calls are answered in order; a failed call must not stop the later ones.
     this.#turn = result.then(undefined, () => undefined);
     return result;
   }
 
-  /** Ends the run: closes the source, aborts the lanes, waits for their stages, frees what they hold. */
+  /** Ends the run: closes the source, aborts the lanes, waits for their stages, and frees their arrays and streams. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -132,14 +132,14 @@ export class OverlapRun<T, R> {
     }
   }
 
-  /** The item whose results come next; without an order, one that has some or has settled. */
+  /** The item whose results come next; without `ordered`, any item that has results or has settled. */
   #nextToTake(): OpenItem<R> | undefined {
     if (this.#settings.isOrdered) return this.#open[0];
     return this.#open.find(({ failure }) => failure) ?? this.#open.find(({ results, isWorking }) => results.length > 0 || !isWorking);
   }
 
   async #fail(error: unknown): Promise<never> {
-    // The first failure is what the consumer has to see; one while closing cannot replace it.
+    // The consumer gets the first failure; a failure while closing does not replace it.
     await this.close().catch(() => undefined);
     throw error;
   }
@@ -264,7 +264,7 @@ export class OverlapRun<T, R> {
   }
 }
 
-/** Tells the source that nothing more is wanted. One that is still busy with a pull may never answer: it is not waited for. */
+/** Closes the source. If a pull is still pending, the source may never answer, so the run does not wait for it. */
 async function closeIterator<T>(iterator: Opened<T> | undefined, isPulling: boolean): Promise<void> {
   const answer = Promise.resolve(iterator?.return?.());
   if (isPulling) answer.catch(() => undefined);

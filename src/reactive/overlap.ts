@@ -1,7 +1,7 @@
 // `overlap`: items go through a stage on N lanes at once, and the source is pulled only when a lane is free.
 //
-// RxJS's `mergeMap(stage, N)` takes everything from its source at once and keeps it in memory. Here a slow stage holds the
-// source, and (iterating) a slow consumer holds the stage.
+// RxJS's `mergeMap(stage, N)` takes all values from its source at once and keeps them in memory. Here a slow stage holds back
+// the source, and a slow consumer that iterates holds back the stage.
 import type { Observable, OperatorFunction } from 'rxjs';
 import { badArgument, show } from '../core/base/arguments.js';
 import type { Stream } from '../core/api/stream.js';
@@ -71,9 +71,8 @@ export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
  * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items overlap: multi-buffering by hand in
  * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. With several devices the one with the fewest items takes the next, and results
  * keep the order of the source. An Observable as source needs `overflow`. Throws ArgumentError for a bad option or source,
- * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; a failure that later
- * operations met arrives as itself, not as the UpstreamError around it.
- * The options may be left out. On a closed device the run fails when it starts.
+ * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; in place of an
+ * UpstreamError it reports the failure that is its cause. The options may be left out. On a closed device the run fails when it starts.
  * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
 export function overlap<T, R>(device: Devices, source: Source<T>, stage: Stage<T, R>): Overlapped<R>;
@@ -127,7 +126,7 @@ export function overlap<T, R>(
  * @example frames$.pipe(overlapMap(device, { overflow: 'latest' }, stage)).subscribe(show);
  */
 export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
-  // Bad options are found here, where the operator is made.
+  // Check the options when the operator is made.
   const nothing = observable<T>(() => () => undefined);
   overlap(device, nothing, opts, stage);
   return (source) => overlap(device, source, opts, stage);
@@ -140,7 +139,7 @@ export function reportOf(meter: Meter, counts: ItemCounts, depth: number): Overl
   return { ...counts, depth, wallMs: meter.wallMs, stages: meter.stages(), bottleneck: name, bottleneckBusy: busyShare };
 }
 
-/** A run, whatever its items are. */
+/** The part of a run that does not depend on the type of its items. */
 type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'close'>;
 
 async function push<R>(run: Results<R>, sink: Sink<R>): Promise<void> {

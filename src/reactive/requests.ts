@@ -9,11 +9,11 @@ export interface Request<T, R> {
   readonly item: T;
   readonly resolve: (result: R) => void;
   readonly reject: (error: unknown) => void;
-  /** Where the call was made. */
+  /** The asynchronous context of the call. */
   readonly context: AsyncResource;
-  /** Nobody waits for the answer any more. */
+  /** The caller's signal aborted or its timeout passed. */
   isGivenUp: boolean;
-  /** What a request that was begun does when it is given up. */
+  /** Called when a request that has begun is given up. */
   onGiveUp: (() => void) | undefined;
 }
 
@@ -26,7 +26,7 @@ export class RequestQueue<T, R> {
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
   #closed: 'closed' | 'destroyed' | undefined;
 
-  /** `canBegin`: whether a further request would not have to wait. `onChange`: a request came, or one was given up. */
+  /** `canBegin` returns whether another request could begin at once. `onChange` is called when a request is added or given up. */
   constructor(name: string, maxQueue: number, canBegin: () => boolean, onChange: () => void) {
     this.#name = name;
     this.#maxQueue = maxQueue;
@@ -58,7 +58,7 @@ export class RequestQueue<T, R> {
     return waitWith(answer, opts, `an answer of the ${this.#name}`, [() => this.#giveUp(request)]);
   }
 
-  /** The requests that have waited longest, at most so many. */
+  /** Removes and returns at most `most` requests, those that have waited longest. */
   take(most: number): Request<T, R>[] {
     const taken = this.#waiting.splice(0, most);
     this.tellRoom();
@@ -69,7 +69,7 @@ export class RequestQueue<T, R> {
     this.#closed ??= 'closed';
   }
 
-  /** Rejects what waits. */
+  /** Rejects the waiting requests. */
   destroy(error: Error): void {
     this.#closed = 'destroyed';
     for (const request of this.take(this.#waiting.length)) request.reject(error);
@@ -96,7 +96,7 @@ export class RequestQueue<T, R> {
     return this.#room.promise;
   }
 
-  /** Called when a request may have got room. */
+  /** Call it when there may be room for another request: resolves the `retryAfter` promises. */
   tellRoom(): void {
     if (this.#waiting.length >= this.#maxQueue && !this.#canBegin() && !this.#closed) return;
     this.#room?.resolve();

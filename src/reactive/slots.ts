@@ -10,9 +10,9 @@ import type { Slot } from './lane.js';
 export type Devices = Device | readonly Device[];
 
 const DEFAULT_DEPTH = 3;
-/** Each lane holds a stream; more than this is a mistake for a queue length. */
+/** Each lane uses a stream; a larger number is probably meant as a queue length. */
 const MAX_DEPTH = 1024;
-/** `depth: 'auto'` starts with this many lanes a device, and stops at the other number. */
+/** `depth: 'auto'` starts with `first` lanes per device and adds lanes up to `most`. */
 const AUTO_DEPTH = { first: 2, most: 64 } as const;
 
 export interface LaneLayout {
@@ -63,7 +63,7 @@ export class Slots {
   readonly #forsaken: Set<Stream> = new Set();
   #nextIndex = 0;
 
-  /** Creates the streams. Throws what `createStream` throws; nothing is left then. */
+  /** Creates the streams. If `createStream` throws, closes the streams created so far and throws its error. */
   constructor({ devices, depth, streams }: LaneLayout) {
     this.#lanes = devices.map((device) => {
       const own = streams?.filter((stream) => stream.device.core === device.core);
@@ -71,7 +71,7 @@ export class Slots {
     });
     try {
       for (let at = 0; at < depth; at++) for (const lanes of this.#lanes) this.#add(lanes);
-      // Lane 0 first.
+      // `pop` takes lane 0 first.
       for (const lanes of this.#lanes) lanes.free.reverse();
     } catch (error) {
       void this.close().catch(() => undefined);
@@ -108,7 +108,7 @@ export class Slots {
     lanes.count--;
   }
 
-  /** Adds lanes to each device, up to the limit of 'auto'. False when there are that many already. */
+  /** Adds lanes to each device, up to the limit of 'auto'. False if the limit is reached already. */
   grow(by: number): boolean {
     const lanes = this.#lanes.filter(({ count }) => count < AUTO_DEPTH.most);
     for (const each of lanes) for (let n = Math.min(by, AUTO_DEPTH.most - each.count); n > 0; n--) this.#add(each);
@@ -125,12 +125,12 @@ export class Slots {
     }
   }
 
-  /** `close` does not wait for this lane's stream: work of a stage that exceeded its limit may still be in it. */
+  /** Excludes the lane's stream from `close`, which would wait for operations of a stage that exceeded its time limit. */
   forsake({ stream }: Slot): void {
     if (this.#ownStreams.delete(stream)) this.#forsaken.add(stream);
   }
 
-  /** Closes the lanes' own streams, behind their work. */
+  /** Closes the streams that the lanes created, after their operations. */
   async close(): Promise<void> {
     for (const stream of this.#forsaken) stream.close().catch(() => undefined);
     this.#forsaken.clear();

@@ -1,5 +1,5 @@
-// Where the items of a run come from. Iterables are pulled one item at a time. An Observable does not wait for a free lane, so
-// its values go through a queue whose bound and overflow policy the caller names.
+// The sources of a run. Iterables are pulled one item at a time. An Observable does not wait for a free lane, so its values
+// go through a queue, whose bound and overflow policy are options.
 // Thread: owner.
 import type { Observable } from 'rxjs';
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
@@ -10,7 +10,7 @@ import { isObservable } from './observe.js';
 
 /** Items that are pulled one at a time: arrays, generators, Node and web streams. `return()` is called when the run ends early. */
 export type PullSource<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
-/** The items, or a function that makes their source anew for every run, as `retry`, `repeat` and a second subscriber need it. */
+/** The items, or a function that makes a source for every run; `retry`, `repeat` and a second subscriber each start another run. */
 export type Source<T> = PullSource<T> | (() => PullSource<T>);
 /** An Observable of the items, or a function that makes it for every run. */
 export type PushSource<T> = Observable<T> | (() => Observable<T>);
@@ -32,7 +32,7 @@ const OVERFLOWS: readonly OverflowOptions['overflow'][] = ['buffer', 'latest', '
 /** A source that a run has opened. */
 export type Opened<T> = Iterator<T> | AsyncIterator<T>;
 
-/** What a run tells its source. */
+/** The state of a run that its source uses. */
 export interface SourceHost<T> {
   /** Lanes that are free now. */
   readonly freeLanes: () => number;
@@ -42,7 +42,7 @@ export interface SourceHost<T> {
 /** Opens the source for one run. */
 export type OpenSource<T> = (host: SourceHost<T>) => Opened<T>;
 
-/** Checks a source and its overflow policy; what a function returns is checked when a run calls it. */
+/** Checks a source and its overflow policy. If the source is a function, its result is checked when a run calls it. */
 export function checkSource<T>(source: unknown, { overflow, maxQueue }: Partial<OverflowOptions>): OpenSource<T> {
   const bound = checkOverflow(overflow, maxQueue);
   if (typeof source !== 'function' || isObservable(source)) return openerOf<T>(source, overflow, bound);
@@ -76,7 +76,7 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
 /** Generators that a run has taken items from. */
 const used: WeakSet<object> = new WeakSet();
 
-/** A generator gives its items once. A second run would end at once and look complete. */
+/** Throws for a generator that a run has used: a second run would get no items and end at once without an error. */
 function checkUnused(source: object): void {
   if (used.has(source)) {
     const message = 'An earlier run has used this generator up: give a function that makes one for each run, such as () => frames().';
@@ -100,7 +100,7 @@ function checkOverflow(overflow: OverflowOptions['overflow'] | undefined, maxQue
 
 const DONE = { done: true, value: undefined } as const;
 
-/** The values of an Observable as an iterator, one run's. */
+/** The values of an Observable as an iterator, for one run. */
 class PushQueue<T> implements AsyncIterator<T, undefined> {
   readonly #source: Observable<T>;
   readonly #overflow: OverflowOptions['overflow'];
@@ -152,13 +152,13 @@ class PushQueue<T> implements AsyncIterator<T, undefined> {
   #put(value: T): void {
     if (this.#end) return;
     this.#queue.push(value);
-    // The values in front go to the lanes that are free; the others wait.
+    // The first `free` values go to the free lanes at once; only the others count as waiting.
     const free = this.#host.freeLanes();
     if (this.#queue.length - free > this.#maxQueue) this.#overflowBy(value, free);
     this.#notify();
   }
 
-  /** The queue holds one value too many, the last of which is `value`; the first `free` of them do not wait. */
+  /** Applies the policy when `value`, the last one of the queue, is one too many. The first `free` values do not wait. */
   #overflowBy(value: T, free: number): void {
     try {
       if (this.#overflow === 'latest') this.#host.onDrop({ item: this.#queue.splice(free, 1)[0] as T, reason: 'overflow' });

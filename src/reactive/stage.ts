@@ -1,4 +1,4 @@
-// One item through its stage: attempts, their time limit, and what is told of a failure.
+// Runs one item through its stage: attempts, their time limit, and the report of a failure.
 //
 // Thread: owner. `run` never rejects.
 import { WaitTimeoutError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
@@ -14,8 +14,8 @@ import { isObservable, type Sink } from './observe.js';
 /** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
 /**
- * Processes one item on a lane and gives its result, or its results as an Observable, which are emitted as they come; with a retry policy,
- * when the attempt has succeeded. A stage that returns neither a promise nor an Observable fails with an ArgumentError.
+ * Processes one item on a lane. Returns a promise of its result, or an Observable of its results, which are emitted as they come, or, with
+ * a retry policy, after the attempt has succeeded. A stage that returns neither fails with an ArgumentError.
  */
 export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
 
@@ -30,9 +30,9 @@ export interface StageSettings<T, R> {
   readonly stage: Stage<T, R>;
   readonly policy: ErrorPolicy<T>;
   readonly meter: Meter;
-  /** Told of each attempt after the first one. */
+  /** Called before each attempt after the first one. */
   readonly onRetry: () => void;
-  /** Told when an attempt exceeds its limit: its device work may still be under way. */
+  /** Called when an attempt exceeds its time limit; its operations may still run on the device. */
   readonly onLate: (slot: Slot) => void;
 }
 
@@ -52,7 +52,7 @@ export class StagedItem<T, R> {
     this.#emit = emit;
   }
 
-  /** Nobody wants the item any more: aborts the attempt, and lets no other one begin. */
+  /** Aborts the current attempt and prevents further ones. */
   abort(reason?: unknown): void {
     this.#isAborted = true;
     this.#attempt?.abort(reason);
@@ -85,7 +85,7 @@ export class StagedItem<T, R> {
   async #try(number: number, controller: AbortController): Promise<{ readonly value: unknown } | undefined> {
     const { policy, stage, meter } = this.#settings;
     const turn = new LaneTurn(this.#slot, controller.signal, number, meter);
-    // Results of an attempt that may be tried again are held back, so that none is emitted twice.
+    // If the attempt may be repeated, keep its results until it succeeds, so that no result is emitted twice.
     const held: R[] = [];
     const isHolding = policy.retries > 0;
     let isOver = false;
@@ -104,7 +104,7 @@ export class StagedItem<T, R> {
       return { value: firstCause(error) };
     } finally {
       isOver = true;
-      // A stage that is still at it may be writing to the arrays, for example in a thread of a pool.
+      // A stage that still runs may write to the arrays, for example from a pool's thread, so dispose them when it settles.
       const end = (): void => turn.end();
       work.then(end, end);
     }
@@ -129,15 +129,15 @@ export class StagedItem<T, R> {
     }
   }
 
-  /** Without its device every item would fail: skipping or trying again could only run the source dry. */
+  /** Whether the device is gone. Then every item would fail, so skipping or retrying would only consume the source. */
   #isDeviceGone(error: unknown): boolean {
     return error instanceof DeviceLostError || this.#slot.device.state !== 'open';
   }
 }
 
 /**
- * Resolves when the stage has given all its results to `give` and what its operators submitted has finished. An Observable is unsubscribed
- * from when the signal aborts.
+ * Resolves when the stage has passed all its results to `give` and the operations that its operators submitted have finished. Unsubscribes
+ * from an Observable when the signal aborts.
  */
 async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) => void): Promise<void> {
   const staged: unknown = run();
@@ -184,7 +184,7 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
   });
 }
 
-/** Waits, or until the signal aborts. */
+/** Resolves after the delay, or when the signal aborts. */
 function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   if (delayMs === 0 || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {

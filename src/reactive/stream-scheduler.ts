@@ -1,7 +1,8 @@
-// A stream as an RxJS scheduler: `observeOn(onStream(stream))` hands a value on when the stream has finished what it was given before.
+// A stream as an RxJS scheduler: `observeOn(onStream(stream))` passes a value on when the stream has finished the operations that were
+// submitted before.
 //
-// What is scheduled waits for a place in the stream and submits nothing. Actions of a stream run in the order in which they began to
-// wait, each in the asynchronous context of its `schedule`.
+// A scheduled action waits for the stream and submits nothing. Actions of a stream run in the order in which they began to wait, each
+// in the asynchronous context of its `schedule` call.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import type { SchedulerAction, SchedulerLike, Subscription } from 'rxjs';
@@ -16,7 +17,7 @@ interface Waiting {
   isDropped: boolean;
 }
 
-/** The actions of one stream that wait for their place. */
+/** The actions that wait for one stream. */
 class Line {
   readonly #stream: Stream;
   #waiting: Waiting[] = [];
@@ -26,7 +27,7 @@ class Line {
     this.#stream = stream;
   }
 
-  /** Calls `run` on a turn of the loop, after all that the stream has now. Returns what drops it. */
+  /** Calls `run` on a turn of the event loop after the stream's present operations have finished. Returns a function that drops it. */
   add(run: () => void): () => void {
     const waiting = { run, isReached: false, isDropped: false };
     const cancel = new AbortController();
@@ -35,7 +36,7 @@ class Line {
       waiting.isReached = true;
       this.#runSoon();
     };
-    // A stream that is closed has finished everything, and one of a lost device finishes nothing more.
+    // Run the action also on rejection: a closed stream has finished everything, and the stream of a lost device finishes nothing more.
     this.#stream.synchronize({ signal: cancel.signal }).then(reached, reached);
     return () => {
       waiting.isDropped = true;
@@ -46,7 +47,7 @@ class Line {
   #runSoon(): void {
     if (this.#isScheduled || this.#waiting[0]?.isReached !== true) return;
     this.#isScheduled = true;
-    // What an action schedules again comes in a later turn, so that the loop goes on.
+    // An action that schedules itself again runs in a later turn, so that other callbacks of the loop run between.
     setImmediate(() => {
       this.#isScheduled = false;
       const open = this.#waiting.findIndex(({ isReached }) => !isReached);
@@ -59,11 +60,12 @@ class Line {
 const schedulers: WeakMap<Stream, SchedulerLike> = new WeakMap();
 
 /**
- * The stream as an RxJS scheduler, for `observeOn`, `subscribeOn` and whatever else takes one. What is scheduled runs on the event loop,
- * never within the call, after everything that was submitted to the stream before has finished: host functions have returned and copies
- * have arrived in their arrays. Failed operations count as finished; so do operations of a lost device, and everything of a closed stream.
- * Actions run in the order of the calls and submit nothing to the device. With a `delay` in milliseconds, the clock comes first: the action
- * then waits for what was submitted by the end of the delay. Unsubscribing drops an action, and one that waits keeps the process alive.
+ * The stream as an RxJS scheduler, for `observeOn`, `subscribeOn` and other operators that take one. An action runs on the event loop,
+ * never within the `schedule` call, after everything that was submitted to the stream before has finished: host functions have returned and
+ * copies have arrived in their arrays. Failed operations count as finished; so do operations of a lost device, and everything of a closed
+ * stream. Actions run in the order of the calls and submit nothing to the device. With a `delay` in milliseconds, the action first waits for
+ * the delay, then for everything that was submitted to the stream by its end. Unsubscribing drops an action. A waiting action keeps the
+ * process alive.
  *
  * Throws ArgumentError for anything but a Stream. `schedule` throws ArgumentError for a bad delay, and StateError inside a `hold` that the
  * stream waits for. An error that an action throws is an uncaught exception.
@@ -85,7 +87,7 @@ function makeScheduler(stream: Stream): SchedulerLike {
 
 type Work<T> = (this: SchedulerAction<T>, state: T | undefined) => void;
 
-/** As RxJS's own actions, it stays open when it has run, may schedule itself again, and then waits once. */
+/** Like RxJS's own actions, it stays open after it has run, and may schedule itself again. */
 function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerAction<T> {
   const { Subscription } = rx();
   let timer: NodeJS.Timeout | undefined;
@@ -108,7 +110,7 @@ function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerActi
         context.runInAsyncScope(() => work.call(action, state));
       } catch (error) {
         action.unsubscribe();
-        // The actions behind it run all the same.
+        // Throw on a later turn, so that the actions after this one still run.
         setImmediate(() => {
           throw error;
         });
@@ -125,7 +127,7 @@ function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerActi
   return action;
 }
 
-/** RxJS's operators compute delays that may be below 0, which is none. */
+/** RxJS's operators may compute delays below 0, which count as 0. */
 function checkDelay(delay: unknown): void {
   if (typeof delay === 'number' && delay <= MAX_TIMEOUT_MS) return;
   throw badArgument('delay', delay, `The delay (${show(delay)}) is not a number of milliseconds up to ${MAX_TIMEOUT_MS}.`, MAX_TIMEOUT_MS);
