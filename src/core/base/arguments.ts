@@ -1,4 +1,4 @@
-// The checks of arguments and the one wording of their errors: a whole sentence with the value, then the limit.
+// Checks of arguments. Each error is a whole sentence with the value, then the limit.
 import { ArgumentError } from './errors.js';
 import { show } from './show.js';
 
@@ -8,7 +8,7 @@ export function badArgument(argument: string, value: unknown, message: string, l
   return new ArgumentError('ERR_MILLRACE_ARGUMENT', message, limit === undefined ? { argument, value } : { argument, value, limit });
 }
 
-/** Something of one device given to another, which cannot take it. */
+/** The error for an object of one device that was passed to another device. */
 export function wrongDevice(argument: string, value: unknown, message: string): ArgumentError {
   return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });
 }

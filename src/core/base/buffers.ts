@@ -1,5 +1,5 @@
-// What kind of typed array a value is, by its internal slots, as `types` of node:util has it for buffers: `instanceof` says no to those of another realm, as a
-// context of node:vm has it, and yes to objects that only inherit from one. Nothing here throws.
+// The class of a typed array, found by its internal slots, as `types` of node:util does for buffers. `instanceof` is false for
+// arrays of another realm, such as a context of node:vm, and true for objects that only inherit from one. Nothing here throws.
 import { types } from 'node:util';
 
 type TypedArrayName =
@@ -19,12 +19,12 @@ const nameOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.
   this: unknown,
 ) => TypedArrayName | undefined;
 
-/** 'Float32Array' and so on; undefined for what is no typed array, a DataView and a proxy of one included. */
+/** 'Float32Array' and so on; undefined for every other value, including a DataView and a proxy of a typed array. */
 export function typedArrayName(value: unknown): TypedArrayName | undefined {
   return nameOf.call(value);
 }
 
-/** Was the memory of a typed array taken away? */
+/** Whether the typed array's ArrayBuffer was detached. */
 export function isDetached({ buffer, length }: { readonly buffer: ArrayBufferLike; readonly length: number }): boolean {
   if (length > 0 || !types.isArrayBuffer(buffer)) return false;
   try {

@@ -1,7 +1,7 @@
-// Every error of the library. A class exists only where a caller branches on it; `code` says which rule was broken.
+// Every error of the library. A class exists only where callers need to distinguish it; `code` names the broken rule.
 //
-// `instanceof` goes by a brand, so that two installs in one process agree. Errors do not survive postMessage, so
-// those that cross a thread are encoded to plain data and rebuilt on the other side.
+// `instanceof` checks a brand, so that it also works between two installs of the library in one process. postMessage loses the
+// classes of errors, so an error that crosses threads is encoded as plain data and rebuilt on the other side.
 import type { OperationInfo, StreamSnapshot } from './snapshots.js';
 
 interface Facts {
@@ -277,7 +277,7 @@ export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 export class DeviceLostError extends MillraceError {
   /** Why the device is gone. */
   readonly reason: LostReason;
-  /** What brings it back: 'reopen' is another `openDevice`, 'process' a new process. */
+  /** What makes the device usable again: 'reopen' is another `openDevice`, 'process' a new process. */
   readonly restartNeeds: 'reopen' | 'process';
 
   constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {
@@ -289,7 +289,7 @@ export class DeviceLostError extends MillraceError {
   }
 }
 
-/** A defect of this library. */
+/** A defect of Millrace. */
 export class InternalError extends MillraceError {}
 
 /** A wait was aborted by its signal: `name` is 'AbortError', `code` 'ABORT_ERR', `cause` the signal's reason. */

@@ -1,26 +1,25 @@
-// Async iterators over a hub, named by what a slow reader loses. Each has a bounded buffer: a reader that falls behind
-// either loses the oldest entries, which the iterator counts and says once, or is told by an error.
+// Async iterators over a hub with a bounded buffer. A reader that falls behind either loses the oldest entries, which the
+// iterator counts and warns of once, or gets an error.
 import { MillraceError } from './errors.js';
 import type { Observed } from './observable.js';
 
 /**
- * An async iterator over finished operations whose buffer is bounded: beyond the bound a slow reader loses the oldest ones, or gets an error,
- * as the one who made it chose. `return()` or leaving a `for await` ends it.
+ * An async iterator over finished operations with a bounded buffer. A slow reader loses the oldest ones beyond the bound, or gets an error,
+ * as the `overflow` or policy of the call says. `return()` or leaving a `for await` ends it.
  */
 export interface ObservedIterator<T> extends AsyncIterableIterator<T> {
   /** Entries lost because the reader was too slow. */
   readonly dropped: number;
 }
 
-/** What a reader that falls behind keeps, and how it learns of the rest. */
+/** The bound of the buffer, and what happens beyond it. */
 export interface Limits {
   readonly buffered: number;
   readonly overflow: 'error' | 'drop-oldest' | 'drop-silently';
 }
 
 /**
- * Begins to listen at once. `name` is what messages call the source. While a reader waits, what is on its way to it keeps the process
- * alive.
+ * Begins to listen at once. `name` is the name of the source in messages. While a reader waits, pending operations keep the process alive.
  */
 export class HubIterator<T> implements ObservedIterator<T> {
   readonly #name: string;
@@ -70,7 +69,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
     return this;
   }
 
-  /** What waits, at most `count` of it. */
+  /** Removes and returns at most `count` of the buffered entries. */
   take(count: number): T[] {
     return this.#buffer.splice(0, count);
   }
@@ -114,7 +113,7 @@ export class HubIterator<T> implements ObservedIterator<T> {
     const readers = this.#readers;
     this.#readers = [];
     this.#expectNothing();
-    // The first reader hears the error, the others that it is over.
+    // The first reader gets the error, the others get the end of the iteration.
     this.#ending = readers.length > 0 ? {} : ending;
     for (const [at, reader] of readers.entries()) {
       if (at === 0 && ending.error !== undefined) reader.reject(ending.error);
@@ -137,7 +136,7 @@ export class BatchIterator<T> implements ObservedIterator<readonly T[]> {
     return this.#entries.dropped;
   }
 
-  /** The first one that comes, and those that finished with it. */
+  /** The next operation to finish, with those that finished at the same time. */
   async next(): Promise<IteratorResult<readonly T[]>> {
     const first = await this.#entries.next();
     return first.done === true ? first : { done: false, value: [first.value, ...this.#entries.take(this.#size - 1)] };

@@ -1,10 +1,10 @@
-// For those who found none left: all of them hear at once when one may be free, and look again.
+// Wakes all callers that wait for a resource when one of it may be free; each then tries again.
 // Thread: owner.
 
 export class Bell {
   #waiting: (() => void)[] = [];
 
-  /** Resolves when it rings next. */
+  /** Resolves at the next `ring`. */
   heard(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -1,7 +1,7 @@
-// The views of progress that others may watch, without knowing who watches.
+// Events of devices and streams, and their listeners.
 //
-// A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it passes its maker to
-// `installObservableFactory` when the library loads, so that core imports no rxjs and still has `operations$`.
+// A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it passes a factory to
+// `installObservableFactory` when the library loads, so that core has `operations$` without importing rxjs.
 // Thread: owner.
 
 /**
@@ -10,7 +10,7 @@
  */
 export interface ObservableOf<T> {} // oxlint-disable-line no-unused-vars -- filled by declaration merging.
 
-/** What a listener hears. After `error` or `complete` it hears nothing more. */
+/** The callbacks of a listener. After `error` or `complete` none is called. */
 export interface Listener<T> {
   /** Called with every value. */
   next(value: T): void;
@@ -20,13 +20,13 @@ export interface Listener<T> {
   complete?(): void;
 }
 
-/** What can be observed: hot, shared, without replay. A listener added after the end hears only the end. */
+/** A hot, shared source without replay. A listener added after the end gets only the end. */
 export interface Observed<T> {
-  /** Is anybody listening? Work done only for listeners is skipped when not. */
+  /** Whether there are listeners. Work that only listeners need is skipped without them. */
   readonly observed: boolean;
-  /** Returns what removes it. */
+  /** Adds a listener. The returned function removes it. */
   add(listener: Listener<T>): () => void;
-  /** Somebody awaits the next value, until the returned function is called: what is on its way keeps the process alive as long. */
+  /** Declares that the next value is awaited, until the returned function is called. Meanwhile pending operations keep the process alive. */
   expect(): () => void;
 }
 
@@ -37,7 +37,7 @@ interface Entry<T> {
   isRemoved: boolean;
 }
 
-/** The only implementation of Observed: its owner calls `next`. A listener's exception is thrown on a turn of its own. */
+/** The only implementation of Observed; its owner calls `next`. An exception of a listener is thrown on a separate turn of the event loop. */
 export class Hub<T> implements Observed<T> {
   // Replaced, never changed in place, so that a listener may add or remove listeners while it is called.
   #entries: readonly Entry<T>[] = [];
@@ -50,7 +50,7 @@ export class Hub<T> implements Observed<T> {
     return this.#entries.length > 0;
   }
 
-  /** Does anybody await the next value? */
+  /** Whether the next value is awaited, as `expect` declares. */
   get isAwaited(): boolean {
     return this.#expecting > 0;
   }
@@ -70,7 +70,7 @@ export class Hub<T> implements Observed<T> {
       end(listener, this.#ending);
       return () => undefined;
     }
-    // An entry of its own: the same listener may be added twice and removed once.
+    // Each call adds a separate entry, because the same listener may be added twice and removed once.
     const entry: Entry<T> = { listener, isRemoved: false };
     this.#entries = [...this.#entries, entry];
     if (this.#entries.length === 1) this.onChange?.();
@@ -109,7 +109,7 @@ export class Hub<T> implements Observed<T> {
   }
 }
 
-// Of all hubs of the thread. A listener may cause another value or an end: all listeners hear that after the present one.
+// Values of all hubs of the thread. If a listener causes another value or an end, all listeners get it after the present value.
 const queue: (() => void)[] = [];
 let isDelivering = false;
 
@@ -118,7 +118,7 @@ function deliver(emission: () => void): void {
   else together(emission);
 }
 
-/** What `emit` gives to hubs is heard in this order, and what listeners cause meanwhile after all of it. */
+/** Delivers the values that `emit` passes to hubs in this order, and values that listeners cause after all of them. */
 export function together(emit: () => void): void {
   if (isDelivering) {
     emit();
@@ -138,7 +138,7 @@ function end<T>(listener: Listener<T>, ending: Ending): void {
   guarded(() => (ending.kind === 'error' ? listener.error?.(ending.error) : listener.complete?.()));
 }
 
-/** One listener's mistake must not silence the others, nor stop the settling of promises. */
+/** Calls a listener. Its exception must not keep other listeners from being called, or promises from being settled. */
 function guarded(call: () => void): void {
   try {
     call();
@@ -158,15 +158,15 @@ export function installObservableFactory(make: ObservableFactory): void {
   factory = make;
 }
 
-/** An Observable view of a hub; made when a `$` getter is first read. */
+/** An Observable of a hub, made when a `$` getter is first read. */
 export function observe<T>(source: Observed<T>): ObservableOf<T> {
   if (factory === undefined) throw new Error('No Observable factory is installed; import millrace by its main entry.');
   return factory(source);
 }
 
 /**
- * Observable libraries recognise each other's objects by `Symbol.observable`, or by this name where nobody defined the
- * symbol. Classes have the method under the name; this adds the symbol.
+ * Observable libraries recognise each other's objects by `Symbol.observable`, or by the name '@@observable' where the symbol is not
+ * defined. Classes define the method under the name; this also adds it under the symbol.
  */
 export function addObservableSymbol(prototype: { '@@observable'(): unknown }): void {
   const symbol = (Symbol as { readonly observable?: symbol }).observable;

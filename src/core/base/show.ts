@@ -1,10 +1,10 @@
-// A value as a message shows it: in one line of bounded length, whatever it is. Nothing that the program made can make it throw.
+// A value as a message shows it: in one line of bounded length. It never throws, whatever the value does.
 
-/** Characters of a string, elements of a list, and lists in lists that are shown. */
+/** Limits of what is shown: characters of a string, elements of a list, and nested lists. */
 const MOST_CHARACTERS = 80;
 const MOST_ELEMENTS = 16;
 const MOST_DEPTH = 2;
-/** Writing out a bigint takes the square of its length. */
+/** Converting a bigint to text takes time quadratic in its length. */
 const LARGEST_BIGINT: bigint = 2n ** 128n;
 
 /** A value as a message shows it. Never throws. */

@@ -1,4 +1,4 @@
-// What the program is shown of operations and streams, in errors and by `device.inspect()`: plain data.
+// Operations and streams as errors and `device.inspect()` show them: plain data.
 
 /** An operation as errors and snapshots show it: plain data. */
 export interface OperationInfo {
@@ -21,13 +21,13 @@ export interface OperationInfo {
  */
 export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
 
-/** Why a stream waits: it was told to (`event`, `stream`), an array was used on several (`array`), a function holds it (`host`). */
+/** Why a stream waits: `waitEvent` ('event'), `waitStream` ('stream'), an array that several streams use ('array'), a `hold` ('host'). */
 export type WaitCause = 'event' | 'stream' | 'array' | 'host';
 
 /**
  * What a stream waits for: another stream, because of `waitEvent` ('event'), `waitStream` ('stream') or an array used on both ('array');
- * a `hold` ('host'); a kernel's build ('compile'); memory that others have yet to free ('memory'); pages that are being locked
- * ('pinning'); the first check of the route between two devices ('peer'); bytes in transfer through page-locked memory ('transfer').
+ * a `hold` ('host'); a kernel's build ('compile'); device memory that has to be freed first ('memory'); host memory that is being
+ * page-locked ('pinning'); the first test of the route between two devices ('peer'); a transfer through page-locked memory ('transfer').
  */
 export type WaitKind = WaitCause | 'compile' | 'memory' | 'pinning' | 'peer' | 'transfer';
 
@@ -39,17 +39,17 @@ export interface StreamSnapshot {
   readonly device: string;
   /** The number of operations submitted and not finished. */
   readonly pending: number;
-  /** The first pending operation, as far as the host knows: a GPU may be up to 63 operations further. */
+  /** The first pending operation, as far as the host knows: a GPU may be up to 63 operations ahead of it. */
   readonly current?: OperationInfo;
   /**
-   * What the current operation waits for, if it is not running. `operation` is the one of the other stream that has to finish, or the
-   * hold.
+   * What the current operation waits for, if it is not running. `operation` is the operation of the other stream that must finish first, or
+   * the hold.
    */
   readonly waitingFor?: {
     readonly kind: WaitKind;
     readonly stream?: string;
     readonly operation?: OperationInfo;
-    /** Since when, in milliseconds of `performance.now()`; if nothing noted the start, the time when it was first inspected. */
+    /** Since when, in milliseconds of `performance.now()`; the time of the first inspection if the start was not recorded. */
     readonly sinceMs: number;
   };
 }

@@ -1,13 +1,13 @@
-// The diagnostics channels of the library. Nothing is built for them while nobody subscribes.
+// The diagnostics channels of the library. Without a subscriber no payload is built.
 //
 // | name                 | payload                                                       |
-// | `millrace:operation` | `{ operation }` when it was submitted                          |
-// | `millrace:error`     | `{ device, error }`: a failure that nobody waited for          |
-// | `millrace:build`     | `{ device, kernel, compiler, fromCache, ms, limits }` when it was built |
-// | `millrace:device`    | `{ device, state }` when it was opened, closed or lost         |
+// | `millrace:operation` | `{ operation }` after it was submitted                         |
+// | `millrace:error`     | `{ device, error }`: a failure that no code awaited            |
+// | `millrace:build`     | `{ device, kernel, compiler, fromCache, ms, limits }` after a build |
+// | `millrace:device`    | `{ device, state }` after a device was opened, closed or lost  |
 //
-// Subscribers are called in the asynchronous context of the publisher, as Node does it: that of the call for an operation, that
-// of the first call that needed the kernel for a build, and that in which the device was opened for the others.
+// Node calls subscribers in the asynchronous context of the publisher. For an operation that is the context of the call, for a
+// build the context of the first call that needed the kernel, for errors and devices the context in which the device was opened.
 import { type Channel as DiagnosticsChannel, channel } from 'node:diagnostics_channel';
 
 export const operationsChannel: DiagnosticsChannel = channel('millrace:operation');

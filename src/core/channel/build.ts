@@ -1,11 +1,11 @@
-// What a kernel passes to the builder: everything needed to make a module, nothing of where it came from.
+// The input of the kernel builder: plain data, independent of how the kernel was defined.
 
-/** What a fault report names in place of an array when an assertion failed; its index is then the assertion's number. */
+/** The parameter number of a fault report about a failed assertion; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;
 
-/** What a fault report names in place of an array when a launch from a kernel was refused; its dimension is then one of REFUSED_LAUNCH. */
+/** The parameter number of a fault report about a refused launch from a kernel; its dimension is then an index into REFUSED_LAUNCH. */
 export const LAUNCH_PARAMETER = 0xffff_fffe;
-/** What was beyond its limit, in the order of `Refusal` in native/cpu/launcher.h. */
+/** The exceeded limits, in the order of `Refusal` in native/cpu/launcher.h. */
 export const REFUSED_LAUNCH: readonly string[] = [
   'launches that are pending',
   'threads of a block',
@@ -15,11 +15,11 @@ export const REFUSED_LAUNCH: readonly string[] = [
 ];
 
 /**
- * What a fault report names in place of an array when a kernel could not go on; its dimension is then one of KERNEL_FAULTS, its index
- * the address, or the limit in bytes.
+ * The parameter number of a fault report about an aborted kernel; its dimension is then an index into KERNEL_FAULTS, its index the address,
+ * or the limit in bytes.
  */
 export const KERNEL_FAULT_PARAMETER = 0xffff_fffd;
-/** What the kernel did, in the order of `KernelFault` in native/cpu/kernel_fault.h; `#` stands for the index. */
+/** Why the kernel was aborted, in the order of `KernelFault` in native/cpu/kernel_fault.h; `#` stands for the index. */
 export const KERNEL_FAULTS: readonly string[] = [
   'stopped',
   'overflowed the stack of its thread (# bytes)',
@@ -29,7 +29,7 @@ export const KERNEL_FAULTS: readonly string[] = [
   'reached a trap',
 ];
 
-/** Where a line of the generated or given text comes from, so that compiler messages can point into the user's source. */
+/** Maps lines of the compiled source to lines of the user's file, so that compiler messages point there. */
 export interface SourceMapping {
   /** Name shown in messages: the user's file, or the kernel's name when it is not known. */
   readonly file: string;
@@ -37,56 +37,56 @@ export interface SourceMapping {
   readonly lines: readonly number[];
 }
 
-/** A parameter of a CUDA C++ text whose type only a compiler knows, and what it is declared as. */
+/** A parameter of a CUDA C++ kernel whose type only the compiler can check. */
 export interface ParameterCheck {
   readonly name: string;
   /** Its position in the list, from 0. */
   readonly at: number;
   /** Name of its element type: 'f32'. */
   readonly dtype: string;
-  /** Of an array; undefined of a scalar. */
+  /** Undefined for a scalar. */
   readonly access: 'in' | 'out' | 'inout' | undefined;
-  /** As it stands in the text; undefined where the preprocessor chooses between lists. */
+  /** The parameter as written in the source; undefined if the preprocessor chooses between lists. */
   readonly text: string | undefined;
 }
 
 export interface ParameterChecks {
   /** How many parameters the kernel has. */
   readonly count: number;
-  /** The line of the text where its list begins. */
+  /** The line of the source where its list begins. */
   readonly line: number;
   readonly list: readonly ParameterCheck[];
 }
 
-/** What is known of a build before any text of it is written. */
+/** The properties of a build that are known before its source is emitted. */
 export interface BuildFacts {
-  /** What built images are remembered by, in place of the text: the same for texts that differ in the names of locals. */
+  /** The key of built images in place of the source; equal for sources that differ only in the names of local variables. */
   readonly identity?: string;
-  /** The `extern "C"` function to look up; empty of a module. */
+  /** The `extern "C"` function to look up; empty for a module. */
   readonly entry: string;
-  /** The image has all of the text's `extern "C"` kernels, and its variables can be found by name. */
+  /** The image has all `extern "C"` kernels of the source, and its variables can be found by name. */
   readonly isModule?: boolean;
-  /** What the user called the kernel; of a module, its kernels. */
+  /** The kernel's name in messages; for a module, the names of its kernels. */
   readonly name: string;
   /** Extra compiler options (NVRTC spelling), from `cudaKernel(..., { options })`. */
   readonly options: readonly string[];
   /** Fused multiply-add allowed (default true). */
   readonly fmad: boolean;
-  /** The text has no loop and waits for nothing. */
+  /** The source has no loop and no barrier. */
   readonly isBounded: boolean;
   /** The two hidden fault parameters follow the kernel's own: `MrFaultSlot* mr_fault, unsigned* mr_fault_word`. */
   readonly isChecked: boolean;
-  /** CUDA C++ text of the user's that asserts: on the CPU device its image has the hidden fault parameters, and reports lines. */
+  /** User CUDA C++ source with assertions: on the CPU device its image has the hidden fault parameters and reports line numbers. */
   readonly isAsserting?: boolean;
-  /** Its blocks wait for each other, as far as the text tells: it is launched with `cooperative` only. */
+  /** Its blocks wait for each other, as far as the source shows, so it needs a cooperative launch. */
   readonly syncsGrid?: boolean;
-  /** CUDA C++ text of the user's whose kernels launch kernels: linked with the device runtime; checked on the CPU device. */
+  /** User CUDA C++ source whose kernels launch kernels: linked with the device runtime on a GPU, checked on the CPU device. */
   readonly isLaunching?: boolean;
-  /** Threads that work together in blocks: it may be made for blocks of one size, so it keeps that of its first launch. */
+  /** Its threads use barriers or shared memory and may depend on the block size, so the default block size stays the same after the build. */
   readonly isOfBlocks?: boolean;
-  /** Arrays that the text declares: a fault report counts them after the parameters. */
+  /** Arrays that the kernel declares: a fault report numbers them after the parameters. */
   readonly arrays?: readonly string[];
-  /** What the text asserts, in the order of their numbers; by line where it `isAsserting`. */
+  /** The asserted conditions by number; with `isAsserting`, by line. */
   readonly assertions?: readonly string[];
 }
 
@@ -95,16 +95,16 @@ export interface BuildSpec extends BuildFacts {
   /** CUDA C++. */
   readonly source: string;
   readonly mapping: SourceMapping;
-  /** The compiler refuses the text where these parameters have another type than they are declared with. */
+  /** The compiler rejects the source if a parameter has another type than its declaration here. */
   readonly parameterChecks?: ParameterChecks;
-  /** For the CPU device: C++ of the same kernel behind the device's headers, whose threads run side by side in lanes of vectors. */
+  /** For the CPU device: C++ of the same kernel, whose threads run in SIMD lanes. */
   readonly lanes?: string;
 }
 
-/** One whose texts are written where no image of it is kept: of a TypeScript kernel. */
+/** The build of a TypeScript kernel: its source is emitted only if the cache has no image of it. */
 export interface UnwrittenBuild extends BuildFacts {
   readonly identity: string;
-  /** What its compiler writes them from: plain data, which is that compiler's own business. */
+  /** The input of the emitter: plain data that only the compiler reads. */
   readonly form: object;
 }
 

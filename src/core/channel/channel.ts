@@ -1,7 +1,7 @@
-// The one way to what is below: records go down, numbers come back. Core knows no addon, no worker and no message, so its
-// tests run on a fake of this.
+// The interface between core and a device: core passes records and gets numbers back. Core imports neither the addon nor the
+// workers, so its tests run on a fake Channel.
 //
-// `submit` and `arm` are the hot pair; the rest happens once per stream, kernel or chunk of host memory.
+// `submit` and `arm` are on the hot path; the other members are used once per stream, kernel or chunk of host memory.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
@@ -26,11 +26,11 @@ export interface BuildReport extends ModuleReport {
 /** A variable of a module that was given to `loadModule`. */
 export interface VariableSpec {
   readonly module: number;
-  /** As in the text, with its namespaces: `physics::gravity`. */
+  /** As in the source, with its namespaces: `physics::gravity`. */
   readonly name: string;
-  /** What it has to have. */
+  /** The size that the variable must have. */
   readonly byteLength: number;
-  /** From `reserveFailure`: what poisons its memory if it cannot be had. */
+  /** From `reserveFailure`: the failure that poisons its memory if the variable cannot be bound. */
   readonly failure: number;
 }
 
@@ -39,22 +39,22 @@ export interface Channel {
   readonly id: number;
   readonly backend: BackendName;
   readonly info: NativeDeviceInfo;
-  /** Unissued records the device holds at most. */
+  /** The most unissued records that the device holds. */
   readonly maxPending: number;
-  /** Where `submit` takes its record from. */
+  /** Encodes the record that `submit` submits. */
   readonly encoder: Encoder;
   /** The streams' slots. */
   readonly timeline: SharedArrayBuffer;
-  /** Growable; staging memory is cut from it, and the pages of pinned arrays. */
+  /** Growable. Staging memory and the pages of pinned arrays are parts of it. */
   readonly arena: GrowableSharedBuffer;
 
-  /** Hands over the encoded record. Its ticket, or minus the Status that refused it. */
+  /** Submits the encoded record. Returns its ticket, or minus the Status that refused it. */
   submit(bytes: number): number;
-  /** Asks for a wake when a stream reaches `ticket`. True: it has already, and no wake will come. */
+  /** Requests a wake when a stream reaches `ticket`. Returns true if the stream has reached it; then no wake follows. */
   arm(stream: number, ticket: number): boolean;
   /** Failures of a stream from the `from`th on. */
   failures(stream: number, from: number): readonly FailureRecord[];
-  /** 0, or the Status the device died of. */
+  /** 0, or the Status with which the device was lost. */
   lostStatus(): number;
   stats(): ChannelStats;
 
@@ -62,68 +62,68 @@ export interface Channel {
   reserveHandles(kind: HandleKind, count: number): number;
   /** A free timeline slot, or -1. */
   reserveStream(): number;
-  /** Where a slot's tickets stand. */
+  /** The last ticket of a slot. */
   lastTicket(stream: number): number;
 
   /**
-   * Builds a kernel, or finds it in a module that was given to `loadModule`, and binds it to the handle; launches of it wait on the
-   * device. Rejects with what its launches fail of.
+   * Builds a kernel, or finds it in a module that was given to `loadModule`, and binds it to the handle. Meanwhile launches of it wait on
+   * the device. Rejects with the error that its launches fail with.
    */
   build(handle: number, build: Build, module?: number): Promise<BuildReport>;
-  /** Builds a text and loads the image, once, under a number that the caller chose. */
+  /** Builds a module and loads its image, once, under a number that the caller chooses. */
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
-  /** Binds a variable to a memory handle, for good; records that name it wait on the device. Rejects when there is none such. */
+  /** Binds a variable to a memory handle permanently. Meanwhile records that name it wait on the device. Rejects if there is no such variable. */
   bindVariable(handle: number, variable: VariableSpec): Promise<void>;
-  /** Some variable is not bound yet: what parks for memory that no stream allocates may be waiting for that. */
+  /** Whether a variable is being bound. A stream that is parked for memory which no stream allocates may then wait for the variable. */
   readonly isBinding: boolean;
-  /** The id of a failure that is no record's. */
+  /** The id of a failure that belongs to no record. */
   reserveFailure(): number;
   /**
-   * Binds host memory to the handle, page-locked when asked; copies that name it wait on the device until it is. An ordinary
-   * ArrayBuffer is detached here: the device's worker has it from now on.
+   * Binds host memory to the handle, page-locked if `isLocked`. Meanwhile copies that name the handle wait on the device. An ordinary
+   * ArrayBuffer is transferred to the device's worker and so detached here.
    */
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void;
   /**
-   * Maps a part of the arena also as `buffer`, which nobody has seen yet: whole pages. False where the system refuses; the buffer then
+   * Maps whole pages of the arena also as `buffer`, which no code has accessed yet. Returns false if the system refuses; the buffer then
    * keeps its own pages.
    */
   mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean;
-  /** Gives what `mapHost` mapped empty pages of its own. False where the system refuses; it then keeps the pages of the arena. */
+  /** Replaces the pages that `mapHost` mapped by empty ones. Returns false if the system refuses; the buffer then keeps the arena's pages. */
   unmapHost(buffer: SharedArrayBuffer): boolean;
-  /** Makes an ordinary buffer in the device's worker and binds it to the handle, not page-locked; `collect` brings it here. */
+  /** Allocates an ordinary buffer in the device's worker and binds it to the handle, not page-locked. `collect` transfers it here. */
   lend(handle: number, byteLength: number): void;
   /**
-   * Only after every operation that used the handle completed. Unregisters it and gives the buffer; rejects with OutOfMemoryError where
-   * there was no memory for it, which those operations have failed of.
+   * Unregisters a handle of `lend` and returns its buffer. Call it only after every operation that used the handle completed. Rejects with
+   * OutOfMemoryError if the buffer could not be allocated; those operations have then failed.
    */
   collect(handle: number): Promise<ArrayBuffer>;
-  /** Only after every operation that used the handle completed. Resolves when the handle may be used again. */
+  /** Unbinds the handle. Call it only after every operation that used the handle completed. Resolves when the handle may be used again. */
   unregister(handle: number): Promise<void>;
 
-  /** Asks the device's worker. Rejects with what went wrong, or with DeviceLostError. */
+  /** Calls a function of the addon in the device's worker. Rejects with its error, or with DeviceLostError. */
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>>;
 
-  /** Lets the HOLD record with this ticket go. */
+  /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;
-  /** The driver's stream, undefined until the device made it. */
+  /** The driver's stream; undefined until the device has created it. */
   streamHandle(stream: number): bigint | undefined;
-  /** Where memory is on the device, undefined until the device made it or where it could not. */
+  /** The device address of memory; undefined until the device has allocated it, or if the allocation failed. */
   memoryAddress(handle: number): bigint | undefined;
 
-  /** Called at most once, when the worker ends unasked. */
+  /** Called at most once, when the worker ends without a request. */
   onLost: ((error: DeviceLostError) => void) | undefined;
-  /** Keeps the process alive until `promise` settles: for what is awaited and has no ticket. */
+  /** Keeps the process alive until `promise` settles, for awaited promises without a ticket. */
   holdLoop<T>(promise: Promise<T>): Promise<T>;
-  /** After the last record: runs what is queued, closes the device, ends the worker. */
+  /** Runs the queued records, closes the device and ends the worker. Call it after the last record. */
   close(): Promise<void>;
   /**
-   * Drops what is queued, closes the device and ends the worker: undefined. What still runs when the time for that is over is left
-   * alone, with its thread and its memory.
+   * Drops the queued records, closes the device and ends the worker. If operations still run after the time limit, leaves their thread and
+   * memory alone and returns their streams; otherwise returns undefined.
    */
   destroy(): Promise<StillRunning | undefined>;
 }
 
-/** What a device that was destroyed did not stop. */
+/** Operations of a destroyed device that did not stop. */
 export interface StillRunning {
   /** The slots of the streams. */
   readonly streams: readonly number[];

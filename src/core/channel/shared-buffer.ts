@@ -1,5 +1,5 @@
-// Growable SharedArrayBuffers, which start on a page (plain ones start 16 bytes into one), keep their address when they
-// grow and take no memory until touched. Node 20 has them; the library types we compile against do not.
+// Growable SharedArrayBuffers are page-aligned (plain ones start 16 bytes into a page), keep their address when they grow, and
+// use no memory until it is accessed. Node 20 has them, but the TypeScript library for our target does not declare them.
 
 export interface GrowableSharedBuffer extends SharedArrayBuffer {
   readonly maxByteLength: number;

@@ -1,4 +1,4 @@
-// What a copy is to do, checked: its ends fit together, and nothing has been submitted.
+// A checked copy: its ends fit together, and nothing has been submitted.
 import { ArgumentError } from '../base/errors.js';
 import type { Elements, Region } from './region.js';
 
@@ -9,7 +9,7 @@ export interface CopyPlan extends Elements {
   readonly dst: End;
   readonly src: End;
   readonly label: string | undefined;
-  /** The source's ArrayBuffer is given away. */
+  /** The source's ArrayBuffer is transferred to the device's worker. */
   readonly isTransfer: boolean;
 }
 

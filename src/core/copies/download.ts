@@ -1,5 +1,5 @@
-// Where bytes go that are read into the host: through page-locked memory, from which they reach the host in slices, or into a buffer
-// of the device's worker, which nobody sees before it is complete and of which no byte is copied on this thread.
+// The two ways to read bytes to the host. Small reads go through page-locked memory, from which this thread copies them in slices.
+// Large reads go into a buffer of the device's worker, which transfers it when it is complete, so this thread copies nothing.
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';
@@ -13,12 +13,12 @@ import { flatRegion, type Region } from './region.js';
 import type { Moved } from './transfer.js';
 import { HostStage } from './upload.js';
 
-/** The operation that a read is to its stream. */
+/** The operation of a read. */
 interface ReadOperation extends FailingOperation {
   readonly sources: readonly Point[];
 }
 
-/** Through page-locked memory. */
+/** A read through page-locked memory. */
 export class HostRead {
   readonly #site: StreamContext;
   readonly #stage: HostStage;
@@ -34,7 +34,7 @@ export class HostRead {
     return this.#stage.useLonger(() => submit(this.#stage.region));
   }
 
-  /** Waits for the bytes, in `given` or a new buffer. The memory goes back when they are there, or when the device is done with it. */
+  /** Resolves to the bytes, in `given` or a new buffer. The page-locked memory is given back after that, or when the device has finished with it. */
   async take(operation: ReadOperation, ticket: number, opts: WaitOptions | undefined, given?: Uint8Array): Promise<ArrayBufferLike> {
     const { core, timeline } = this.#site;
     try {
@@ -49,7 +49,7 @@ export class HostRead {
   }
 }
 
-/** Into a buffer of the worker's. */
+/** A read into a buffer of the worker. */
 export class Loan {
   readonly #site: StreamContext;
   readonly #block: HostBlock;
@@ -80,14 +80,14 @@ export class Loan {
         this.#drop(ticket);
         throw error;
       }
-      // Had the worker no memory, that is what the copy failed of.
+      // If the worker could not allocate the buffer, the copy failed for that reason.
       const reason: unknown = await channel.holdLoop(arena.collect(this.#block)).catch((refused: unknown) => refused);
       throw reason instanceof OutOfMemoryError ? reason : error;
     }
     return channel.holdLoop(arena.collect(this.#block));
   }
 
-  /** Nobody wants the bytes any more. */
+  /** Gives the buffer up: the caller no longer waits for the bytes. */
   #drop(ticket: number): void {
     const { core, timeline } = this.#site;
     const drop = (): void => void core.arena.collect(this.#block).catch(() => undefined);

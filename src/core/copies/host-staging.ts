@@ -1,6 +1,6 @@
-// Bytes between memory of two backends, which no record names both of: through page-locked memory, in pieces. While a
-// piece leaves the one device the piece before arrives at the other, and two stages are enough for that. A piece that
-// could not leave poisons its stage, and so what it would have arrived at.
+// Copies between memory of two backends, which one record cannot name: through page-locked memory, in pieces. While one piece
+// is copied from the source device, the piece before is copied to the destination, which needs two stages. A piece whose first
+// copy fails poisons its stage, so its second copy fails too and poisons the destination.
 // Thread: owner.
 import { CopyFlag } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -9,13 +9,13 @@ import { flatRegion, type Region } from './region.js';
 import type { Relay } from './relay.js';
 import { HostStage } from './upload.js';
 
-/** Large enough that the bus and not the handover counts. */
+/** Large enough that the time of the bus dominates that of the records. */
 const PIECE_BYTES = 32 * 2 ** 20;
-/** Of one copy: beyond it pieces are larger. Each takes a few records on both streams. */
+/** The most pieces of a copy; a larger copy has larger pieces. Each piece takes a few records on both streams. */
 const MAX_PIECES = 64;
 const RECORDS_OF_A_PIECE = 2;
 
-/** Records on each of the two streams. */
+/** The number of records on each of the two streams. */
 export function recordsThroughHost(byteLength: number): number {
   return Math.ceil(byteLength / pieceOf(byteLength)) * RECORDS_OF_A_PIECE;
 }
@@ -24,7 +24,7 @@ function pieceOf(byteLength: number): number {
   return Math.max(PIECE_BYTES, Math.ceil(byteLength / MAX_PIECES));
 }
 
-/** After room was reserved. */
+/** Submits the copy. Reserve room for `recordsThroughHost` records first. */
 export function submitThroughHost(
   relay: Relay,
   leaving: StreamContext,
@@ -35,10 +35,10 @@ export function submitThroughHost(
 ): void {
   const pieceBytes = pieceOf(byteLength);
   const pieces = Math.ceil(byteLength / pieceBytes);
-  // The device that cares whether memory is page-locked.
+  // Stage in memory that is page-locked for the GPU; the CPU device needs no page-locking.
   const { core } = leaving.core.channel.backend === 'cuda' ? src.storage : dst.storage;
   const stages: HostStage[] = [];
-  // Alone, a piece that is everything says so by its size.
+  // A single piece that covers the whole array needs no flag: its size shows it.
   const isWhole = pieces > 1 && dst.storage.base + dst.offset === 0 && byteLength === dst.storage.byteLength;
   const arrived: Point[] = [];
   let left: Point | undefined;
@@ -49,7 +49,7 @@ export function submitThroughHost(
       const bytes = Math.min(pieceBytes, byteLength - at);
       const { region } = stages[piece % 2] as HostStage;
       const half = flatRegion(region.storage, 0, bytes);
-      // Its stage is free when the piece before last has arrived.
+      // The stage is free when the piece before the previous one has arrived.
       const from = flatRegion(src.storage, src.offset + at, bytes);
       left = relay.move(leaving, half, from, bytes, arrived[piece - 2] ?? left, CopyFlag.STAGED);
       const flags = CopyFlag.STAGED | (isWhole && piece === 0 ? CopyFlag.FIRST_PIECE : 0);

@@ -1,9 +1,9 @@
-// The route between two devices of one backend is tried once, before their first copy, which waits for that on the device.
+// Tests the route between two devices of one backend once, before their first copy. The device holds that copy until then.
 // Thread: owner.
 import { PeerRoute } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
 
-/** By destination: the sources whose route was asked about. Devices opened again are other cores. */
+/** By destination: the sources whose route was tested. A device that is opened again has another core. */
 const probed: WeakMap<DeviceCore, WeakSet<DeviceCore>> = new WeakMap();
 
 export function probePeer(to: DeviceCore, from: DeviceCore): void {
@@ -17,7 +17,7 @@ export function probePeer(to: DeviceCore, from: DeviceCore): void {
       if (route === PeerRoute.STAGED) warn(to, from, 'the direct route gave wrong bytes');
     },
     (error: Error) => {
-      // A device that is gone needs no route.
+      // Do not warn if one of the devices is closed or lost.
       if (to.refuseIfOver() === undefined && from.refuseIfOver() === undefined) warn(to, from, error.message);
     },
   );

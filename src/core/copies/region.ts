@@ -1,4 +1,4 @@
-// Elements in memory that a device reaches, as copies and fills name them in records.
+// Elements in memory that a device can access, as copies and fills name them in records.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
@@ -7,12 +7,12 @@ import type { Storage } from '../memory/storage.js';
 
 export interface Region {
   readonly storage: Storage;
-  /** Of the first element, in bytes of the storage. */
+  /** The offset of the first element, in bytes of the storage. */
   readonly offset: number;
-  /** The bytes of the storage that it reaches. */
+  /** The range of bytes of the storage that contains the elements. */
   readonly start: number;
   readonly end: number;
-  /** In elements, of the shape that the copy has; undefined where its elements follow each other. */
+  /** In elements, one for each axis of the copy's shape; undefined if the elements are contiguous. */
   readonly strides: readonly number[] | undefined;
 }
 
@@ -32,11 +32,11 @@ export interface Elements {
   readonly byteLength: number;
 }
 
-/** Writes the axes of a strided record; how many they are. A fill has no source. */
+/** Writes the axes of a strided record and returns their number. A fill has no source. */
 export function writeAxes(encoder: Encoder, { shape, byteSize }: Elements, dst: Region, src: Region | undefined): number {
   const flat = contiguousStrides(shape);
   const [to, from] = [dst.strides ?? flat, src === undefined ? undefined : (src.strides ?? flat)];
-  // One element is an axis too.
+  // Encode a single element as one axis of extent 1.
   if (shape.length === 0) encoder.stridedAxis(0, 1, 0, 0);
   for (const [axis, extent] of shape.entries()) {
     encoder.stridedAxis(axis, extent, (to[axis] as number) * byteSize, (from?.[axis] ?? 0) * byteSize);

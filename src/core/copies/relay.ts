@@ -1,8 +1,8 @@
-// A copy that takes several records, perhaps on streams of several devices: each step comes after the one before, and
-// the given stream after the last, so that outside it looks like one operation of the given stream.
+// A copy that takes several records, possibly on streams of several devices. Each step waits for the step before, and the given
+// stream for the last step, so the copy behaves like one operation of the given stream.
 //
-// Room for all records is looked for before the first one. Should a later one be refused all the same, because another
-// thread took the room, what was submitted keeps its order and its memory, and temporaries are freed.
+// Room for all records is checked before the first one. If a later record is refused because another thread took the room, the
+// submitted steps keep their order and their memory, and temporaries are freed.
 // Thread: owner.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import { LimitError } from '../base/errors.js';
@@ -23,7 +23,7 @@ interface Temporary {
 export class Relay {
   readonly #given: StreamContext;
   readonly #label: string | undefined;
-  /** One site a device. */
+  /** One site per device. */
   readonly #sites: Map<DeviceCore, StreamContext> = new Map();
   readonly #temporaries: Temporary[] = [];
   /** The steps, each of which may fail by itself. */
@@ -37,7 +37,7 @@ export class Relay {
     this.#sites.set(given.core, given);
   }
 
-  /** Where this device's part is done: on the given stream if that is its own. */
+  /** The stream for steps of this device: the given stream if it belongs to the device. */
   on(core: DeviceCore): StreamContext {
     let site = this.#sites.get(core);
     if (site === undefined) {
@@ -47,17 +47,17 @@ export class Relay {
     return site;
   }
 
-  /** Where copies of this device's memory are done: on the given stream if that is one of the same backend. */
+  /** The stream for copies of this device's memory: the given stream if it belongs to the same backend. */
   near(core: DeviceCore): StreamContext {
     return this.#given.core.channel.backend === core.channel.backend ? this.#given : this.on(core);
   }
 
-  /** Throws LimitError unless each of the streams taken so far has room for so many records. */
+  /** Throws LimitError unless each of the streams used so far has room for this many records. */
   reserve(records: number): void {
     for (const { core, timeline } of this.#sites.values()) core.checkRoom(timeline, records);
   }
 
-  /** Memory of the site's device until `end`. */
+  /** Allocates memory of the site's device, which `end` frees. */
   temporary(site: StreamContext, byteLength: number): Region {
     this.#follow(site, this.#last);
     const { storage, ticket } = allocate(site, byteLength, AllocKind.STAGING);
@@ -66,19 +66,19 @@ export class Relay {
     return flatRegion(storage, 0, byteLength);
   }
 
-  /** Bytes, between two regions that the site's backend reaches. Comes after the step before, or after `earlier`. `flags` are CopyFlags. */
+  /** Copies bytes between two regions that the site's backend can access, after the step before or after `earlier`. `flags` are CopyFlags. */
   move(site: StreamContext, dst: Region, src: Region, byteLength: number, earlier: Point = this.#last, flags = 0): Point {
     this.#follow(site, earlier);
     return this.#reached(site, submitMove(site, dst, src, byteLength, this.#label, flags));
   }
 
-  /** Elements, between two regions of the site's device. */
+  /** Copies elements between two regions of the site's device. */
   arrange(site: StreamContext, dst: Region, src: Region, elements: Elements): Point {
     this.#follow(site, this.#last);
     return this.#reached(site, submitArrange(site, dst, src, elements, this.#label));
   }
 
-  /** Throws a hazard that the given stream has with these, before anything is submitted. */
+  /** Throws if these regions are a hazard on the given stream, before anything is submitted. */
   check(dst: Region, src: Region): void {
     if (this.#given.ordering !== 'checked') return;
     collect(this.#given, dst, src);
@@ -87,17 +87,17 @@ export class Relay {
     } finally {
       uses.abandon();
     }
-    // What that submitted stands before the first step too, and its clock is the one to follow.
+    // The check may have submitted waits; the first step follows them.
     this.#last = this.#given.timeline.here();
   }
 
-  /** The given stream comes after the last step; the ticket by which everything has finished. */
+  /** Makes the given stream wait for the last step. Returns the ticket by which everything has finished. */
   end(): number {
     const { core, timeline } = this.#given;
     const last = this.#last;
     if (last.timeline !== timeline) {
       core.dependencies.order(timeline, last.timeline, last.ticket, 'array');
-      // A ticket of its own: the wait may have been unnecessary, and what the stream was given before is not this copy.
+      // Submit a NOP for a separate ticket: if the wait was unnecessary, the stream's last ticket belongs to an earlier operation.
       this.#reached(this.#given, core.submit(timeline, core.encoder.nop(timeline.slot)));
     }
     const { ticket } = this.#last;
@@ -105,7 +105,7 @@ export class Relay {
     return ticket;
   }
 
-  /** A record was refused: what is there is given back after what was submitted. */
+  /** Call it when a record was refused: frees the temporaries after the submitted steps. */
   abandon(): void {
     this.#free(this.#last);
   }
@@ -116,7 +116,7 @@ export class Relay {
         this.#follow(site, after);
         site.core.dependencies.freeOn(site.timeline, storage.handle);
       } catch (error) {
-        // The copy itself was submitted; this waits for room as a disposed array does.
+        // Wait for room, as the free of a disposed array does.
         if (error instanceof LimitError) site.core.dependencies.free(storage.handle, [...storage.uses()]);
         else if (site.core.refuseIfOver() === undefined) throw error;
       }
@@ -134,7 +134,7 @@ export class Relay {
   }
 }
 
-/** The record of a copy of bytes, between two regions that the site's backend reaches; its ticket. */
+/** Submits a copy of bytes between two regions that the site's backend can access. Returns its ticket. */
 export function submitMove(
   site: StreamContext,
   dst: Region,
@@ -162,7 +162,7 @@ export function submitMove(
   );
 }
 
-/** The record of a copy of elements, between two regions of the site's device; its ticket. */
+/** Submits a copy of elements between two regions of the site's device. Returns its ticket. */
 export function submitArrange(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
   collect(site, dst, src);
   const { core, timeline } = site;
@@ -179,7 +179,7 @@ export function submitArrange(site: StreamContext, dst: Region, src: Region, ele
   );
 }
 
-/** The uses of one record. */
+/** Collects the memory uses of one record. */
 function collect(site: StreamContext, dst: Region, src: Region): void {
   uses.begin(site);
   uses.add(dst.storage, dst.start, dst.end, true);

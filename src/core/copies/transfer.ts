@@ -1,9 +1,9 @@
-// Copies as records: which stream of which device does what, and through which memory.
+// Turns a copy into records: on which streams, and through which memory.
 //
-//   One record, where the given stream's device does it alone: consecutive bytes between memory of its backend and page-locked
-//   memory of any device, or elements of its own memory in any two arrangements.
-//   A relay otherwise: elements of another arrangement are gathered into a temporary first and scattered from one last, each
-//   on its own device; what a device of another backend has goes through page-locked memory, in pieces.
+//   One record, if the given stream's device can do it alone: contiguous bytes between memory of its backend and page-locked
+//   memory of any device, or elements of its own memory with any strides.
+//   A relay otherwise: strided elements are first gathered into a contiguous temporary on the source device, or finally scattered
+//   from one on the destination device. Copies between backends go through page-locked memory, in pieces.
 // Thread: owner.
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -17,15 +17,15 @@ import { Relay, submitArrange, submitMove } from './relay.js';
 import { recordsThroughHost, submitThroughHost } from './host-staging.js';
 import { detached, HostStage, upload } from './upload.js';
 
-/** What a copy became. */
+/** A submitted copy. */
 export interface Transfer {
   readonly ticket: number;
   readonly byteLength: number;
-  /** The last writes to what it reads. */
+  /** The last writes to the memory that it reads. */
   readonly sources: readonly Point[];
-  /** It ends in an ordinary array. */
+  /** Set if the destination is an ordinary array. */
   readonly hostCompletion: HostCompletion | undefined;
-  /** Its records, where they are several. */
+  /** Its records, if there are several. */
   readonly parts: readonly FailingPart[] | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface Moved {
   readonly parts: readonly FailingPart[] | undefined;
 }
 
-/** Records that a relay takes on one stream, at most: a wait before each of its steps, and the frees. */
+/** The most records of a relay on one stream: its steps, a wait before each, and the frees. */
 const RELAY_RECORDS = 16;
 
 /** `stream.copy`. */
@@ -52,7 +52,7 @@ export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
 function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
   const { dst, src, label, isTransfer } = plan;
   if (src.region === undefined) {
-    // planCopy made sure that a device reaches one end.
+    // planCopy ensures that a device can access one end.
     const to = dst.region as Region;
     const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
     return { ...moved, sources: [], hostCompletion: undefined };
@@ -65,7 +65,7 @@ function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLe
   return { ...moved, sources, hostCompletion: copyToHost(site, stage, dst.bytes, moved) };
 }
 
-/** Brings the bytes to an ordinary array when they are there, whether or not somebody waits for it. */
+/** Copies the bytes to an ordinary array after the operation, whether or not a promise waits for it. */
 function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): HostCompletion {
   const hostCompletion = new HostCompletion(ticket);
   const page = timeline.failurePage(ticket);
@@ -77,7 +77,7 @@ function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: U
   core.progress.add(timeline, {
     ticket,
     holdsLoop: false,
-    // The operation failed: there is nothing to copy to the host, and who waits for it is told by its ticket.
+    // The operation failed: there is nothing to copy to the host. Waits for the ticket report the failure.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
       else core.hostCompletions.copyToHost(stage.bytes, into, finish);
@@ -87,7 +87,7 @@ function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: U
   return hostCompletion;
 }
 
-/** Between two regions with these elements, on the given stream as far as anybody can tell. */
+/** Copies elements between two regions. The copy behaves like one operation of the given stream. */
 export function submitCopy(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
   const [to, from] = [dst.storage.core, src.storage.core];
   if (isOnDevice(dst) && isOnDevice(src)) probePeer(to, from);
@@ -115,17 +115,17 @@ export function submitCopy(site: StreamContext, dst: Region, src: Region, elemen
   }
 }
 
-/** Can a record of this device's streams copy its bytes? */
+/** Whether a record of this device's streams can copy the region's bytes. */
 function reaches({ channel }: DeviceCore, region: Region): boolean {
   return !isOnDevice(region) || region.storage.core.channel.backend === channel.backend;
 }
 
-/** Gathers, moves and scatters. */
+/** Submits a relay: gathers, copies bytes and scatters, as needed. */
 function submitRelayed(relay: Relay, dst: Region, src: Region, elements: Elements): void {
   const [to, from] = [dst.storage.core, src.storage.core];
   const { byteLength } = elements;
   const isForeign = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
-  // Every stream is there, and has room, before anything is submitted.
+  // Take all streams and check their room before anything is submitted.
   const gathering = src.strides === undefined ? undefined : relay.on(from);
   const scattering = dst.strides === undefined ? undefined : relay.on(to);
   const [leaving, arriving] = isForeign ? [relay.near(from), relay.near(to)] : [undefined, relay.near(isOnDevice(dst) ? to : from)];

@@ -1,8 +1,8 @@
-// The bytes of ordinary typed arrays on their way to a device, which never reads memory that JavaScript may detach:
+// Copies from ordinary typed arrays to a device. The device never reads memory that JavaScript may detach. It reads one of:
 //
-//   a snapshot, taken at the call into page-locked memory;
-//   a detached ArrayBuffer, which the device's worker holds and the device reads from there;
-//   a view of a SharedArrayBuffer, which nobody can detach, borrowed until the copy has finished.
+//   a snapshot in page-locked memory, taken by the call;
+//   a transferred ArrayBuffer, which the device's worker holds;
+//   a view of a SharedArrayBuffer, which cannot be detached, borrowed until the copy has finished.
 // Thread: owner.
 import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
@@ -13,10 +13,10 @@ import { Storage } from '../memory/storage.js';
 import { badCopy } from './copy-plan.js';
 import { isOnDevice, flatRegion, type Region } from './region.js';
 
-/** A smaller borrow costs more than a snapshot. */
+/** Borrowing fewer bytes costs more than a snapshot. */
 const LEAST_BORROWED = 64 * 1024;
 
-/** Host memory that a copy goes through or comes from, from the call until the device is done with it. */
+/** Host memory that a copy reads or stages in, from the call until the device has finished with it. */
 export class HostStage {
   readonly region: Region;
   readonly #core: DeviceCore;
@@ -30,7 +30,7 @@ export class HostStage {
     this.region = flatRegion(this.#storage, 0, block.byteLength);
   }
 
-  /** Page-locked memory of the device. */
+  /** Allocates page-locked memory of the device. */
   static locked(core: DeviceCore, byteLength: number): HostStage {
     return new HostStage(core, core.arena.take(byteLength));
   }
@@ -39,7 +39,7 @@ export class HostStage {
     return new Uint8Array(this.#block.buffer, this.#block.byteOffset, this.#block.byteLength);
   }
 
-  /** Runs what submits records that use the memory, then gives the memory back after them, also where a record was refused. */
+  /** Runs `submit`, which submits records that use the memory, and gives the memory back after those records, also if `submit` throws. */
   use<T>(submit: () => T): T {
     try {
       return submit();
@@ -48,7 +48,7 @@ export class HostStage {
     }
   }
 
-  /** Submits what uses the memory, or gives it back. */
+  /** Runs `submit`. Gives the memory back only if `submit` throws. */
   useLonger<T>(submit: () => T): T {
     try {
       return submit();
@@ -58,17 +58,17 @@ export class HostStage {
     }
   }
 
-  /** After everything that was submitted. */
+  /** Gives the memory back after the submitted records that use it. */
   giveBack(): void {
     this.#core.arena.giveBack(this.#block, [...this.#storage.uses()]);
   }
 
-  /** Promised memory arrives. */
+  /** Provides the promised memory. */
   keep(buffer: ArrayBuffer, byteOffset: number): void {
     this.#block = this.#core.arena.keep(this.#block, buffer, byteOffset, false);
   }
 
-  /** Promised memory that nothing needs; what was submitted before a refusal finds other bytes there. */
+  /** Withdraws the promised memory after a refused record. Records submitted before it read other bytes. */
   cancel(): void {
     if ([...this.#storage.uses()].length === 0) {
       this.#core.arena.cancel(this.#block);
@@ -79,10 +79,10 @@ export class HostStage {
   }
 }
 
-/** Submits a copy of `bytes` to `dst`: `submit` is given where they are. */
+/** Submits a copy of `bytes` to `dst`. `submit` gets the region of the memory that the device reads. */
 export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTransfer: boolean, submit: (src: Region) => T): T {
   const { buffer, byteOffset, byteLength } = bytes;
-  // Memory that is not page-locked is read by the device's own memory only.
+  // Records copy pageable memory only to the device's own memory.
   if (isTransfer && isOnDevice(dst)) return uploadDetached(core, bytes, submit);
   if (types.isSharedArrayBuffer(buffer) && byteLength > LEAST_BORROWED && isOnDevice(dst)) {
     const stage = new HostStage(core, core.arena.adopt(buffer, byteOffset, byteLength, false));
@@ -97,7 +97,7 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
   return submitted;
 }
 
-/** The records first, which wait on the device for the bytes: were one refused, the caller would still have them. */
+/** Submits the records first; they wait on the device for the bytes. If a record is refused, the caller's buffer is not detached. */
 function uploadDetached<T>(core: DeviceCore, { buffer, byteOffset, byteLength }: Uint8Array, submit: (src: Region) => T): T {
   const stage = new HostStage(core, core.arena.promise(byteLength));
   let submitted: T;
@@ -113,12 +113,12 @@ function uploadDetached<T>(core: DeviceCore, { buffer, byteOffset, byteLength }:
   return submitted;
 }
 
-/** The buffer's memory under another object. */
+/** Detaches the buffer and returns its memory as another ArrayBuffer. */
 export function detached(buffer: ArrayBuffer): ArrayBuffer {
   return structuredClone(buffer, { transfer: [buffer] });
 }
 
-/** Throws for what `transfer: true` cannot take. */
+/** Throws ArgumentError for a source that `transfer: true` does not accept. */
 export function checkTransfer(src: unknown, isHost: boolean): void {
   if (!isHost) throw badCopy('transfer', true, `The option transfer is for an ordinary typed array as the source, not ${show(src)}.`);
   const { buffer } = src as ArrayBufferView;
@@ -133,8 +133,8 @@ export function checkTransfer(src: unknown, isHost: boolean): void {
 }
 
 /**
- * Without detaching it: a buffer listed twice is refused before anything happens, for that reason only if it could be transferred.
- * Node 20 ignores buffers that cannot; later ones refuse them for another reason.
+ * Tests this without detaching the buffer: listing a buffer twice throws before any transfer, and throws the error about the duplicate only
+ * if the buffer could be transferred. For other buffers Node 20 throws nothing, and later versions throw another error.
  */
 function isDetachable(buffer: ArrayBuffer): boolean {
   refusalOfTwice ??= refusal(new ArrayBuffer(1));

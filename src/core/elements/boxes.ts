@@ -1,13 +1,13 @@
-// A range of elements in flat order as boxes: parts of an array that `view` can name.
+// Divides a range of elements in row-major order into boxes: parts of an array that `view` can name.
 import type { AxisIndex } from './strides.js';
 
 export interface Box {
-  /** One for each axis; a number drops its axis. */
+  /** One entry for each axis; a number drops its axis. */
   readonly index: readonly AxisIndex[];
   readonly length: number;
 }
 
-/** The elements from `from` to `to` (exclusive) of row-major order, in that order: at most two boxes an axis, and not none. */
+/** The elements from `from` to `to` (exclusive) in row-major order: at least one box, at most two per axis. */
 export function boxesOf(shape: readonly number[], from: number, to: number): Box[] {
   const [, ...rest] = shape;
   if (rest.length === 0) return [{ index: shape.length === 0 ? [] : [[from, to]], length: to - from }];

@@ -1,4 +1,4 @@
-// Element types: their names, sizes, typed arrays and scalars. NumPy's, CuPy's and Warp's list.
+// Element types: their names, sizes, typed arrays and scalars. The list is that of NumPy, CuPy and Warp.
 import { badArgument, show } from '../base/arguments.js';
 import { typedArrayName } from '../base/buffers.js';
 
@@ -35,9 +35,9 @@ export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
 /** A typed array that elements are copied from and to: one of the classes of `HostOf`. */
 export type HostArray = HostOf[DType];
 
-/** What JavaScript reads from an element: a boolean, a bigint for 64-bit integers, otherwise a number. */
+/** The JavaScript value of an element: a boolean, a bigint for 64-bit integers, otherwise a number. */
 export type HostValue<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint : number;
-/** What a call accepts for a scalar. For 64-bit integers a number is accepted if it is a safe integer. */
+/** The JavaScript values that a call accepts for a scalar. For 64-bit integers a number must be a safe integer. */
 export type ScalarInput<D extends DType> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? bigint | number : number;
 
 /** An element type as a value: a kernel's scalar parameter, or the dtype argument of an array factory. */
@@ -49,7 +49,7 @@ export interface Scalar<D extends DType = DType> {
   /** Bytes of one element. */
   readonly byteSize: number;
 }
-/** An element type by name ('f32') or by value (`f32`). Anything else is an ArgumentError of the call. */
+/** An element type by name ('f32') or by value (`f32`). A call throws ArgumentError for anything else. */
 export type DTypeLike<D extends DType> = D | Scalar<D>;
 
 interface DTypeRow {
@@ -102,7 +102,7 @@ export const f32: Scalar<'f32'> = scalar('f32');
 /** IEEE double, 8 bytes: CUDA's `double`, NumPy's `float64`, `wp.float64`. On the host a Float64Array. */
 export const f64: Scalar<'f64'> = scalar('f64');
 
-/** Is it the name of an element type? */
+/** Whether the value is the name of an element type. */
 export function isDType(value: unknown): value is DType {
   return typeof value === 'string' && Object.hasOwn(DTYPES, value);
 }
@@ -121,13 +121,13 @@ const DTYPE_OF_HOST: { readonly [name: string]: DType } = {
   BigUint64Array: 'u64',
 };
 
-/** The element type that a host array, of whichever realm, has when none is named; undefined when it is no typed array. */
+/** The default element type of a typed array, of any realm; undefined for other values. */
 export function dtypeOfHost(data: unknown): DType | undefined {
   const name = typedArrayName(data);
   return name === undefined ? undefined : DTYPE_OF_HOST[name];
 }
 
-/** The element type that a name or a scalar type stands for. Throws for what is neither. */
+/** The element type of a name or a scalar type. Throws ArgumentError for other values. */
 export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fallback: DType = 'f32'): D {
   if (dtype === undefined) return fallback as D;
   const name = typeof dtype === 'object' && dtype !== null ? dtype.dtype : dtype;
@@ -137,7 +137,7 @@ export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fal
   return name;
 }
 
-/** Can this ordinary array hold elements of the dtype? */
+/** Whether this ordinary array can hold elements of the dtype. */
 export function isHostOf(data: unknown, dtype: DType): data is HostArray {
   const name = typedArrayName(data);
   return name === DTYPES[dtype].make.name || (dtype === 'u8' && name === 'Uint8ClampedArray');

@@ -1,12 +1,12 @@
-// Do two views of one storage have an element in common? Their reaches may overlap although they interleave: every
-// second element and the ones between, two halves of a matrix's columns.
+// Whether two views of one storage have an element in common. The ranges of their offsets may overlap although the views share
+// none: even and odd elements, or two halves of a matrix's columns.
 //
-// They share an element when start + sum(i * stride) of one equals that of the other, with each i inside its axis: one
-// linear equation in bounded whole numbers. Axes of equal stride count as one, larger strides are settled first, and
-// what the smaller ones cannot reach any more, or not divide, is given up at once.
+// They share an element if start + sum(i * stride) of one equals that of the other, with each i inside its axis: one linear
+// equation in bounded integers. Axes of equal stride count as one, and larger strides are tried first. A branch ends when the
+// remaining terms cannot add up to the rest: it is out of their range, or not divisible by their greatest common divisor.
 import { type Placed, reachOf } from './strides.js';
 
-/** Steps of the search; beyond it the views count as overlapping. Real views need a few dozen. */
+/** The most steps of the search; after that the views count as overlapping. Usual views need a few dozen. */
 const MAX_STEPS = 10_000;
 
 interface Term {
@@ -16,7 +16,7 @@ interface Term {
   high: number;
 }
 
-/** True only when no element is in both, and that is certain. */
+/** True only if the views certainly have no element in common. */
 export function areApart(a: Placed, b: Placed): boolean {
   const [lowA, highA] = reachOf(a);
   const [lowB, highB] = reachOf(b);
@@ -26,7 +26,7 @@ export function areApart(a: Placed, b: Placed): boolean {
   return new Search(terms).finds(b.offset - a.offset) === 'none';
 }
 
-/** What a's indices add and b's take away. */
+/** The terms of the equation: the axes of a with positive sign, those of b with negative sign. */
 function termsOf(a: Placed, b: Placed): Iterable<Term> {
   const terms = new Map<number, Term>();
   for (const [view, sign] of [
@@ -48,7 +48,7 @@ function termsOf(a: Placed, b: Placed): Iterable<Term> {
 
 class Search {
   readonly #terms: readonly Term[];
-  /** Of the terms from each one on: the least and the most they add up to, and what divides every sum. */
+  /** For the terms from each index on: their least and greatest sum, and the greatest common divisor of all sums. */
   readonly #least: number[];
   readonly #most: number[];
   readonly #divisor: number[];
@@ -66,7 +66,7 @@ class Search {
     }
   }
 
-  /** Do the terms add up to this? */
+  /** Whether the terms from `from` on can add up to `sum`. */
   finds(sum: number, from = 0): 'some' | 'none' | 'unknown' {
     const term = this.#terms[from];
     if (term === undefined) return sum === 0 ? 'some' : 'none';

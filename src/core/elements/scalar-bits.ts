@@ -1,5 +1,5 @@
-// A scalar's value as the bits of its element type, checked. Kernel arguments and fill patterns are written by halves,
-// so that only 64-bit integers given as BigInt cost a BigInt.
+// Checks a scalar value and converts it to the bits of its element type. Kernel arguments and fill patterns are written as two
+// 32-bit halves, so that only 64-bit integers given as BigInt need BigInt arithmetic.
 import { badArgument, show } from '../base/arguments.js';
 import type { DType, HostValue } from './dtype.js';
 
@@ -20,14 +20,14 @@ const INTEGERS: { readonly [D in DType]?: IntegerRange } = {
   u64: { low: 0, high: Number.MAX_SAFE_INTEGER },
 };
 
-/** The halves of the last value checked by `scalarBits`. One object, since it is read at once. */
+/** The halves of the last value checked by `scalarBits`. One object is enough, because callers read it at once. */
 export const bits: { low: number; high: number } = { low: 0, high: 0 };
 
 const floats = new Float64Array(1);
 const words = new Uint32Array(floats.buffer);
 const singles = new Float32Array(floats.buffer);
 
-/** Puts the value's bits into `bits`; `name` is what an error calls it. */
+/** Writes the value's bits to `bits`. `name` names the value in errors. */
 export function scalarBits(dtype: DType, value: unknown, name: string): void {
   bits.high = 0;
   switch (dtype) {
@@ -114,14 +114,14 @@ export function numberFromHalf(half: number): number {
   return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
-/** What a host array of this type stores for a value. */
+/** The element that a host array of this type stores for a value. */
 export function hostElement(dtype: DType, value: unknown, name: string): number | bigint {
   scalarBits(dtype, value, name);
   if (dtype === 'i64' || dtype === 'u64') return BigInt(value as number | bigint);
   return dtype === 'bool' || dtype === 'f16' ? bits.low : (value as number);
 }
 
-/** What JavaScript reads from a stored element. */
+/** The JavaScript value of a stored element. */
 export function elementValue<D extends DType>(dtype: D, stored: number | bigint): HostValue<D> {
   const value = dtype === 'bool' ? stored !== 0 : dtype === 'f16' ? numberFromHalf(stored as number) : stored;
   return value as HostValue<D>;

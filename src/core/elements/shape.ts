@@ -1,9 +1,9 @@
-// Shapes: how many elements an array has along each dimension, and the checks of what the program gives for one.
+// Shapes: the number of elements along each dimension of an array, and the checks of shape arguments.
 import { MAX_RANK } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { DTYPES, type DType } from './dtype.js';
 
-/** The sizes of the dimensions, row-major (the last one is the fastest); a number is one dimension. `ndarray.shape`. */
+/** The sizes of the dimensions in row-major order (the last one varies fastest); a number is one dimension. `ndarray.shape`. */
 export type Shape = number | readonly number[];
 
 /** A shape as a frozen list of dimensions. */
@@ -21,7 +21,7 @@ export function lengthOf(shape: readonly number[]): number {
   return length;
 }
 
-/** The bytes of an array of this shape, which must fit the device. */
+/** The bytes of an array of this shape. Throws ArgumentError if they exceed the device's memory. */
 export function checkBytes(shape: readonly number[], dtype: DType, limitBytes: number, device: string): number {
   const bytes = lengthOf(shape) * DTYPES[dtype].byteSize;
   if (bytes > limitBytes) {
@@ -44,7 +44,7 @@ export function checkReshape(shape: Shape, length: number): readonly number[] {
   return checked;
 }
 
-/** Python's rules for a range of a dimension: negative counts from the end, out of range is cut. */
+/** Python's rules for a range of a dimension: a negative index counts from the end, an index out of range is clamped. */
 export function clampRange(start: number, end: number | undefined, length: number): readonly [start: number, end: number] {
   const from = clampIndex(checkInteger('start', start, Number.MIN_SAFE_INTEGER), length);
   const to = end === undefined ? length : clampIndex(checkInteger('end', end, Number.MIN_SAFE_INTEGER), length);

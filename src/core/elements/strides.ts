@@ -1,7 +1,7 @@
-// Where the elements of an array stand: how many along each axis and how far apart, counted in elements.
+// The layout of an array: the extent and the stride of each axis, counted in elements.
 //
-// Nothing here knows memory. NumPy's rules: an axis of extent 0 or 1 has a stride that nobody uses, an array without
-// elements is contiguous, and strides may be negative.
+// The rules are NumPy's: the stride of an axis of extent 0 or 1 has no effect, an array without elements is contiguous, and
+// strides may be negative.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 
 /**
@@ -15,7 +15,7 @@ export interface Layout {
   readonly strides: readonly number[];
 }
 
-/** A layout, and where it begins. */
+/** A layout and its first element. */
 export interface Placed extends Layout {
   readonly offset: number;
 }
@@ -43,7 +43,7 @@ export function isContiguous({ shape, strides }: Layout): boolean {
   return isRegular;
 }
 
-/** The elements it reaches, from the first one: `low` is 0 or less, `high` is one behind the last. */
+/** The range of element offsets relative to the first element: `low` is at most 0, `high` is the last offset plus 1. */
 export function reachOf({ shape, strides }: Layout): readonly [low: number, high: number] {
   let low = 0;
   let high = 1;
@@ -56,7 +56,7 @@ export function reachOf({ shape, strides }: Layout): readonly [low: number, high
   return [low, high];
 }
 
-/** The elements that an index list names; axes it does not mention are kept. */
+/** The elements that an index list selects; it keeps the axes that the list does not mention. */
 export function indexed({ shape, strides }: Layout, index: readonly unknown[]): Placed {
   if (index.length > shape.length) {
     const message = `The number of indices (${index.length}) exceeds the number of dimensions (${shape.length}).`;
@@ -81,7 +81,7 @@ export function indexed({ shape, strides }: Layout, index: readonly unknown[]): 
   return { offset, shape: kept.map(({ extent: count }) => count), strides: kept.map(({ stride }) => stride) };
 }
 
-/** Python's slice.indices(extent), and how many elements that is. */
+/** Python's slice.indices(extent), with the number of elements. */
 function sliced(slice: readonly unknown[], extent: number, axis: number): { start: number; count: number; step: number } {
   if (slice.length > 3) throw badArgument('index', slice, `The slice of dimension ${axis} (${show(slice)}) has more than 3 entries.`, 3);
   const [start, stop, step] = ['start', 'stop', 'step'].map((name, at) => {
@@ -96,11 +96,11 @@ function sliced(slice: readonly unknown[], extent: number, axis: number): { star
   const from = start === undefined ? (by > 0 ? least : most) : bound(start);
   const to = stop === undefined ? (by > 0 ? most : least) : bound(stop);
   const count = Math.max(0, Math.ceil((to - from) / by));
-  // Without elements nothing starts anywhere; the place stays inside the array.
+  // Without elements, start at 0, so that the offset stays inside the array.
   return { start: count === 0 ? 0 : from, count, step: by };
 }
 
-/** The axes in another order, the reverse one by default. */
+/** The axes in another order; the default is the reverse order. */
 export function transposed({ shape, strides }: Layout, axes: unknown): Layout {
   const rank = shape.length;
   const order = axes === undefined ? shape.map((_, axis) => rank - 1 - axis) : checkPermutation(axes, rank);
@@ -122,18 +122,18 @@ function checkPermutation(axes: unknown, rank: number): number[] {
 }
 
 /**
- * The strides of the same elements, in the same order, in another shape for as many; undefined where no strides give that
- * order. Runs of axes with as many elements on both sides match each other, and within a run the old axes must be evenly spaced.
+ * The strides of the same elements, in the same order, in another shape with as many elements; undefined if no strides give that order.
+ * Runs of old and new axes with the same number of elements match each other. Within a run the old axes must be evenly spaced.
  */
 export function reshapedStrides(from: Layout, shape: readonly number[]): number[] | undefined {
   if (isContiguous(from)) return contiguousStrides(shape);
-  // Axes of one element are nowhere in the way.
+  // Axes of extent 1 have no effect.
   const old = from.shape.map((extent, axis) => ({ extent, stride: from.strides[axis] as number })).filter(({ extent }) => extent !== 1);
   const strides: number[] = shape.map(() => 1);
   let axis = shape.length;
   let last = old.length;
   while (last > 0) {
-    // The shortest run of old axes, counted from the fastest, that as many elements of new axes end with.
+    // Find the shortest run of old axes, from the fastest, that has as many elements as a run of new axes.
     const { stride } = old[last - 1] as { stride: number };
     let oldCount = 1;
     let newCount = 1;

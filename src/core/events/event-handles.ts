@@ -1,9 +1,9 @@
-// Events: timestamps of the device, and events that other processes see. Each is an object of the driver with a handle, made
-// by the record that first names it and given back in stream order.
+// Handles of driver events: timestamps, and interprocess events. The record that first names a handle creates its driver event,
+// and a FREE_EVENT record frees it in stream order.
 //
-// A timing event is recorded once: a record of a timing event makes a new one, so that `elapsed` of the earlier record, still
-// under way, keeps what it asks about. An event is held by its event or operation and by each such question; when nobody
-// holds it, its FREE_EVENT is submitted behind its last use.
+// A timing handle is recorded once. Recording a timing event again takes a new handle, so that an `elapsed` call that is still
+// pending for the earlier record keeps its handle. A handle is counted as used by its event or operation and by each pending
+// `elapsed` call. When the count is 0, FREE_EVENT is submitted after its last use.
 // Thread: owner.
 import { EventKind } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -15,32 +15,32 @@ export class EventHandle {
   readonly kind: EventKind;
   readonly handle: number;
   #holders = 1;
-  /** Does the handle name something? */
+  /** Whether a driver event exists, or will after submitted records. */
   #isBound = false;
-  // Its last use on each stream; the latest stands apart, because a timing event has no other.
+  // Its last use on each stream. The latest use is kept apart, because a timing event has only one.
   #last: Point | undefined = undefined;
   #others: Map<Timeline, number> | undefined = undefined;
 
-  /** Held by whoever makes it. */
+  /** The creator holds the first reference. */
   constructor(core: DeviceCore, kind: EventKind) {
     this.core = core;
     this.kind = kind;
     this.handle = core.eventHandles.take();
   }
 
-  /** The record's ticket. */
+  /** Records the event. Returns the ticket. */
   record(timeline: Timeline): number {
     const { encoder } = this.core;
     return this.#use(timeline, encoder.recordEvent(timeline.slot, this.handle, this.kind));
   }
 
-  /** Later work of the stream, one of the event's device, comes after its last record, whoever made that. The record's ticket. */
+  /** Makes later work of the stream, one of the event's device, wait for the last record of the event, in any process. Returns the ticket. */
   waitOn(timeline: Timeline): number {
     const { encoder } = this.core;
     return this.#use(timeline, encoder.waitEvent(timeline.slot, this.handle));
   }
 
-  /** The device's worker makes something of it, apart from all streams. */
+  /** Call it when the device's worker creates or opens the driver event, outside of all streams. */
   bind(): void {
     this.#isBound = true;
   }
@@ -59,7 +59,7 @@ export class EventHandle {
       });
   }
 
-  /** @internal Every use, the latest first. */
+  /** @internal All uses, the latest first. */
   *uses(): Iterable<Point> {
     if (this.#last !== undefined) yield this.#last;
     for (const [timeline, ticket] of this.#others ?? []) yield { timeline, ticket };
@@ -78,7 +78,7 @@ export class EventHandle {
   }
 }
 
-/** A timing event of this place. Refused, it throws and nothing is left. */
+/** Records a new timing event on the stream. If the record is refused, throws and frees the handle. */
 export function stamp(core: DeviceCore, timeline: Timeline): EventHandle {
   const eventHandle = new EventHandle(core, EventKind.TIMING);
   try {
@@ -91,8 +91,8 @@ export function stamp(core: DeviceCore, timeline: Timeline): EventHandle {
 }
 
 /**
- * Milliseconds between two timing events of one device whose records have finished: `cuEventElapsedTime`. They are held until
- * the answer is there, whether or not it is waited for that long.
+ * Milliseconds between two timing events of one device whose records have finished: `cuEventElapsedTime`. Both handles are kept until the
+ * answer arrives, also if `opts` ends the wait earlier.
  */
 export async function askElapsed(start: EventHandle, end: EventHandle, opts: WaitOptions | undefined): Promise<number> {
   const { core } = start;
@@ -107,19 +107,19 @@ export async function askElapsed(start: EventHandle, end: EventHandle, opts: Wai
   return waitWith(answer, opts, `the clock of device ${core.name}`);
 }
 
-/** What is left of a wait that began at `sinceMs`. */
+/** The options with the time that is left of a wait that began at `sinceMs`. */
 export function rest(opts: WaitOptions | undefined, sinceMs: number): WaitOptions | undefined {
   const { timeoutMs, ...others } = checkWaitOptions(opts);
   return timeoutMs === undefined ? opts : { ...others, timeoutMs: Math.max(0, timeoutMs - (performance.now() - sinceMs)) };
 }
 
-// ── what owns events ──
+// ── Owners of events ──
 
-/** The events of an event or operation, apart from it: they are given back when it is collected undisposed. */
+/** The handles of an event or operation, in a separate object, so that they are freed when their owner is collected without being disposed. */
 export class EventCell {
   eventHandles: readonly EventHandle[] = [];
 
-  /** Takes these over instead of those it had. */
+  /** Releases the present handles and takes over these. */
   replace(...eventHandles: readonly EventHandle[]): void {
     const before = this.eventHandles;
     this.eventHandles = eventHandles;
@@ -127,10 +127,10 @@ export class EventCell {
   }
 }
 
-// Finalizers never touch the device: giving back is a record, submitted on a turn of its own.
+// Freeing a handle submits a record, so it runs on a separate turn of the event loop and not in the finalizer.
 const collected = new FinalizationRegistry<EventCell>((cell) => setImmediate(() => cell.replace()));
 
-/** `owner` is forgotten without further notice: losing an event costs nobody memory to speak of, so nobody is warned. */
+/** Frees the cell's handles when `owner` is collected. Prints no warning, unlike for arrays, because an event uses little memory. */
 export function own(owner: object, cell: EventCell): void {
   collected.register(owner, cell, cell);
 }

@@ -1,4 +1,4 @@
-// What an event can do beside being waited for.
+// The options of events: timing, and use by other processes.
 import { badArgument, show } from '../base/arguments.js';
 import { ArgumentError, UnsupportedError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -11,7 +11,7 @@ export interface EventOptions {
   readonly interprocess?: boolean;
 }
 
-/** The options in full. Throws for bad ones, and where the device has no such events. */
+/** The options with defaults. Throws ArgumentError for bad values, UnsupportedError if the device lacks such events. */
 export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCore): Required<EventOptions> {
   if (opts === undefined) return { timing: false, interprocess: false };
   const { timing = false, interprocess = false } = opts;
@@ -32,7 +32,7 @@ export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCo
   return { timing, interprocess };
 }
 
-/** Throws where the device has nothing to share with other processes. */
+/** Throws UnsupportedError if the device cannot share objects with other processes. */
 export function checkInterprocess(core: DeviceCore, what: string): void {
   if (core.channel.backend === 'cuda') return;
   const message = `Device ${core.name} does not support ${what} that other processes can open.`;

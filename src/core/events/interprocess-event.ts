@@ -1,6 +1,6 @@
-// The event of an event for other processes. One event serves all its records, and once another process can record it too,
-// its own points do not tell all: waits then go by the event as well, on the device or, for the host and for streams of other
-// devices, on a stream that nobody sees.
+// An interprocess event. One driver event serves all its records. Once another process can record it too, the points of this
+// process do not show all records, so waits also wait for the driver event: on the waiting stream, or, for the host and for
+// streams of other devices, on a hidden stream.
 // Thread: owner.
 import { EventKind } from '../../protocol/protocol.gen.js';
 import { MillraceError, StateError } from '../base/errors.js';
@@ -16,12 +16,12 @@ export class InterprocessEvent {
   readonly #core: DeviceCore;
   readonly #eventHandle: EventHandle;
   readonly #isOpened: boolean;
-  /** Can another process record it? */
+  /** Whether another process can record it. */
   #isShared: boolean;
-  /** The last wait for it on behalf of the host. */
+  /** The last wait on a hidden stream for the host. */
   #asked: Point | undefined = undefined;
 
-  /** `opened`: what another process made. */
+  /** `opened`: the handle of an event that another process created. */
   constructor(core: DeviceCore, opened: EventHandle | undefined) {
     this.#core = core;
     this.#eventHandle = opened ?? new EventHandle(core, EventKind.INTERPROCESS);
@@ -34,31 +34,34 @@ export class InterprocessEvent {
     return this.#isShared;
   }
 
-  /** Submits a wait for the latest record, unless one was submitted since the latest record here, `point`. Where it is refused, nothing. */
+  /**
+   * Submits a wait for the latest record, unless one was submitted since the latest record of this process, `point`. Does nothing if the wait
+   * is refused.
+   */
   ask(point: Point | undefined): void {
     try {
       this.#asked ??= this.#meet(point);
     } catch (error) {
-      // The device is gone, or has too much to do: then nobody can tell.
+      // The device is gone or its queue is full: whether the event is complete stays unknown.
       if (!(error instanceof MillraceError)) throw error;
     }
   }
 
-  /** Has the last wait of the host or of `ask` ended, and was nothing recorded here since? */
+  /** Whether the last wait of the host or of `ask` has ended and this process has recorded nothing since. */
   get isComplete(): boolean {
     if (this.#asked === undefined || !this.#asked.timeline.hasReached(this.#asked.ticket)) return false;
     see(this.#asked);
     return true;
   }
 
-  /** The record's ticket. */
+  /** Records the event. Returns the ticket. */
   record(timeline: Timeline): number {
     const ticket = this.#eventHandle.record(timeline);
     this.#asked = undefined;
     return ticket;
   }
 
-  /** Later work of the stream, of any device, comes after the latest record; `point` is the latest here. */
+  /** Makes later work of the stream, of any device, wait for the latest record. `point` is the latest record of this process. */
   waitOn(core: DeviceCore, timeline: Timeline, point: Point | undefined): void {
     if (core === this.#core) {
       if (point !== undefined) core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
@@ -91,7 +94,7 @@ export class InterprocessEvent {
     }
   }
 
-  /** A place of a stream of its own that comes after the latest record. */
+  /** A point of a hidden stream after the latest record. */
   #meet(point: Point | undefined): Point {
     const timeline = idleTimeline(this.#core);
     if (point !== undefined) this.#core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
@@ -99,7 +102,7 @@ export class InterprocessEvent {
   }
 }
 
-/** Waits for other processes at the same time, each on a stream of its own; further ones share them. */
+/** The most waits for other processes at the same time with a separate hidden stream each; further waits share these. */
 const MAX_MEETINGS = 8;
 
 const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();

@@ -1,7 +1,7 @@
-// How long the device worked on an operation of a stream with timing: a timestamp before its records and one behind them.
+// How long the device worked on an operation of a stream with timing: a timestamp before its records and one after them.
 //
-// The first is taken after the waits that the operation needs, so that what it waited for does not count; `uses.order` asks
-// for it. An operation that uses no memory has none. Streams without timing have no timer.
+// The first timestamp follows the waits that the operation needs, so that waiting does not count; `uses.order` requests it. An
+// operation that uses no memory has no timestamps. Streams without timing have no timer.
 // Thread: owner.
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -29,12 +29,12 @@ export class Span {
     this.#cell.replace(start, end);
   }
 
-  /** It is this operation's: when that is collected its timestamps go back. */
+  /** Sets the owner: the timestamps are freed when this operation is collected. */
   belongsTo(operation: object): void {
     own(operation, this.#cell);
   }
 
-  /** In milliseconds; the device is asked once. Undefined when it is gone. */
+  /** The time in milliseconds, read from the device once; undefined if the device is gone. */
   elapsedMs(opts: WaitOptions | undefined): Promise<number | undefined> {
     this.#elapsed ??= this.#ask();
     return waitWith(this.#elapsed, opts, `the clock of device ${this.#core.name}`);
@@ -45,7 +45,7 @@ export class Span {
       await this.#core.waits.until(this.#timeline, this.#ticket);
       return await askElapsed(this.#start, this.#end, undefined);
     } catch (error) {
-      // The operation has finished all the same.
+      // The operation itself has finished.
       if (isRefusal(error)) return undefined;
       throw error;
     } finally {
@@ -57,18 +57,18 @@ export class Span {
 export class OperationTimer {
   #start: EventHandle | undefined = undefined;
 
-  /** A call begins, or the stream ends; what is left here is of a call that was refused. */
+  /** Call it when a call begins or the stream ends. Drops the timestamp of a call that was refused. */
   clear(): void {
     this.#start?.letGo();
     this.#start = undefined;
   }
 
-  /** The operation's first record of its own comes next. */
+  /** Call it before the operation's first record, after its waits. */
   start(core: DeviceCore, timeline: Timeline): void {
     this.#start ??= stamp(core, timeline);
   }
 
-  /** Its records are submitted. Undefined where it was not started, and where the second timestamp is refused. */
+  /** Call it after the operation's records. Returns undefined if `start` was not called or a timestamp was refused. */
   end(core: DeviceCore, timeline: Timeline): Span | undefined {
     const start = this.#start;
     if (start === undefined) return undefined;
@@ -83,7 +83,7 @@ export class OperationTimer {
   }
 }
 
-/** No room, or nothing to ask any more: no fault of the operation. */
+/** Whether the queue was full or the device gone, which does not fail the operation. */
 function isRefusal(error: unknown): boolean {
   return error instanceof LimitError || error instanceof StateError || error instanceof DeviceLostError;
 }

@@ -1,5 +1,5 @@
-// What a kernel is on one device: its handle, its build, and its parameters in the form that a launch reads.
-// Made at the first launch there, or by `device.compile`.
+// A kernel on one device: its handle, its build, and its parameters in the form that a launch reads. It is made at the first
+// launch on the device, or by `device.compile`.
 import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
@@ -9,7 +9,7 @@ import type { KernelFacts } from '../timeline/failure-errors.js';
 import { type Kernel, MADE, type Param } from './kernel.js';
 import type { ModulePlan } from './module-plan.js';
 
-/** How a parameter's value is written. */
+/** How a parameter's value is encoded. */
 export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5 } as const;
 export type Form = (typeof Form)[keyof typeof Form];
 
@@ -18,7 +18,7 @@ export interface PlanParam {
   readonly form: Form;
   readonly dtype: DType;
   readonly byteSize: number;
-  /** Arrays. */
+  /** The Access of an array parameter. */
   readonly access: number;
   readonly rank: number;
 }
@@ -28,38 +28,39 @@ const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, 
 
 const WARP = 32;
 /**
- * Before a kernel is built, where its block decides nothing, and else the least: on an H200, of y[i] += a * x[i] over 2^26 elements,
- * blocks of 128, 256, 512 and 1024 threads take 319, 236, 251 and 274 us, and over 2^20 7.1, 4.6, 4.1 and 4.4.
+ * The block size before a kernel is built and if its occupancy does not depend on the block size; otherwise the smallest. On an H200,
+ * y[i] += a * x[i] with blocks of 128, 256, 512 and 1024 threads takes 319, 236, 251 and 274 us over 2^26 elements, and 7.1, 4.6, 4.1 and
+ * 4.4 us over 2^20.
  */
 const DEFAULT_BLOCK = 256;
-/** A sixteenth is left for a smaller block, which is more often a place for than one that takes the multiprocessor whole. */
+/** A block size counts as filling a multiprocessor from this share on, because smaller blocks are scheduled more easily. */
 const NEARLY = 15 / 16;
 
 export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;
   readonly built: Promise<BuildReport>;
-  /** The build failed for a reason that may pass. The next launch gets a new plan. */
+  /** The build failed for a temporary reason. The next launch gets a new plan. */
   isGivenUp: boolean = false;
   readonly params: readonly PlanParam[];
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];
   readonly assertions: readonly string[];
-  /** It is a kernel of this module. */
+  /** The kernel's module, if it has one. */
   readonly module: ModulePlan | undefined;
   readonly isShaped: boolean;
   readonly indexRank: number;
-  /** Threads a block of it can have on this device: what is known, which is more when it was built. */
+  /** The most threads per block: the device's limit, and after the build the kernel's own. */
   maxThreadsPerBlock: number;
-  /** Dynamic shared memory a block of it can have on this device, in the same way. */
+  /** The most bytes of dynamic shared memory per block: the device's limit, and after the build the kernel's own. */
   maxSharedBytes: number;
   /** The default block of a launch in one, two and three dimensions. */
   blocks: readonly (readonly [x: number, y: number, z: number])[];
   /** Its blocks wait for each other. */
   readonly syncsGrid: boolean;
-  /** Blocks of a cooperative launch, however small they are: known when it was built. */
+  /** The most blocks of a cooperative launch, of any size: known after the build. */
   maxBlocksTogether: number = Number.POSITIVE_INFINITY;
-  /** Of blocks of one warp, of two, and so on, without dynamic shared memory. Empty before, and where their size decides nothing. */
+  /** The same for blocks of one warp, two warps, and so on, without dynamic shared memory. Empty before the build, or if the size has no effect. */
   #blocksTogether: readonly number[] = [];
   readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
@@ -83,7 +84,7 @@ export class KernelPlan implements KernelFacts {
     this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }
 
-  /** It was built: later launches are held to its own limits at the call, and have the block that suits it. */
+  /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */
   learn(limits: KernelLimits): void {
     this.maxThreadsPerBlock = Math.min(this.maxThreadsPerBlock, limits.maxThreadsPerBlock);
     this.maxSharedBytes = limits.maxSharedBytes;
@@ -93,13 +94,13 @@ export class KernelPlan implements KernelFacts {
     this.#blocksTogether = limits.blocksAtOnce.map((blocks) => blocks * this.#multiprocessors);
   }
 
-  /** Blocks of so many threads that a cooperative launch has at most, as far as it is known before the device looks at its shared memory. */
+  /** The most blocks of this many threads in a cooperative launch. The device lowers the limit for dynamic shared memory. */
   blocksTogether(threads: number): number {
     return Math.min(this.maxBlocksTogether, this.#blocksTogether[Math.ceil(threads / WARP) - 1] ?? Number.POSITIVE_INFINITY);
   }
 }
 
-/** The entries of a kernel's launch record, which must not be more than fit one. */
+/** Throws ArgumentError for a value that is not a kernel, and for a kernel whose arguments do not fit one launch record. */
 export function checkKernel(kernel: Kernel): void {
   if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel(), cudaKernel() or a module.`);
@@ -120,8 +121,8 @@ function planParam(name: string, param: Param): PlanParam {
 }
 
 /**
- * The smallest block that fills a multiprocessor nearly as well as any. `cuOccupancyMaxPotentialBlockSize` takes the largest of the
- * fullest; but of small ones a small launch reaches more multiprocessors, and each makes room when its own last thread ends.
+ * The smallest block size whose occupancy is close to the best. `cuOccupancyMaxPotentialBlockSize` takes the largest block size with the
+ * best occupancy. With smaller blocks a small launch uses more multiprocessors, and a block's resources are free again earlier.
  */
 function fullestBlock(blocksAtOnce: readonly number[]): number {
   const least = DEFAULT_BLOCK / WARP;
@@ -131,7 +132,7 @@ function fullestBlock(blocksAtOnce: readonly number[]): number {
   return found < 0 ? DEFAULT_BLOCK : (found + 1) * WARP;
 }
 
-/** Warps lie along x, an even number of them in two layers. */
+/** The default block in one, two and three dimensions. Warps lie along x; an even number of warps gives z two layers. */
 function defaultBlocks(size: number, limit: number): KernelPlan['blocks'] {
   const warps = size / WARP;
   const layers = warps % 2 === 0 ? 2 : 1;

@@ -11,7 +11,7 @@ import type { Kernel } from './kernel.js';
 import { ModulePlan } from './module-plan.js';
 import type { ModuleText } from './module.js';
 
-/** The number of given-up kernelRegistry that stay known by their handles, for the errors of their launches. */
+/** The number of given-up plans that stay known by their handles, for the errors of their launches. */
 const KEPT = 1024;
 
 /** Kernel handles. */
@@ -37,19 +37,19 @@ export class KernelRegistry {
     this.#handles = handles;
   }
 
-  /** Throws ArgumentError for what is no kernel, and for one with more arguments than a launch can have. */
+  /** The kernel's plan on this device. Throws ArgumentError for a value that is not a kernel, and for a kernel with too many arguments. */
   of(kernel: Kernel): KernelPlan {
     return this.#plans.get(kernel) ?? this.#make(kernel);
   }
 
-  /** Its image is built and loaded from now on. */
+  /** The module's plan on this device. The first call starts the build. */
   module(text: ModuleText): ModulePlan {
     let plan = this.#modules.get(text);
     if (plan === undefined) {
       const number = ++this.#lastModule;
       plan = new ModulePlan(text, number, this.#channel.loadModule(number, text.build));
       this.#modules.set(text, plan);
-      // Its kernels and variables tell.
+      // The module's kernels and variables report the error.
       plan.loaded.catch((error: unknown) => {
         if (mayPass(error)) this.#modules.delete(text);
       });
@@ -57,7 +57,7 @@ export class KernelRegistry {
     return plan;
   }
 
-  /** What a record names by this handle. */
+  /** The plan with this handle. */
   byHandle(handle: number): KernelPlan | undefined {
     return this.#byHandle.get(handle);
   }
@@ -69,7 +69,7 @@ export class KernelRegistry {
     const module = kernel.module && this.module(kernel.module);
     const built = this.#channel.build(handle, kernel.build, module?.number);
     const plan = new KernelPlan(kernel, handle, info, built, module);
-    // Its launches tell; a build that nobody asks about does not.
+    // The kernel's launches report the error; without a launch it is not reported.
     built.then(
       (report) => {
         plan.learn(report.limits);

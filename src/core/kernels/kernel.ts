@@ -1,11 +1,10 @@
-// What a kernel is to a stream: named, typed parameters and something to build. How a TypeScript function becomes one
-// is the compiler's business.
+// A kernel as streams see it: named, typed parameters and a build. src/compiler turns TypeScript functions into kernels.
 import type { Build } from '../channel/build.js';
 import type { DType, Scalar } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { ModuleText } from './module.js';
 
-/** What a kernel does with an array. Tracked ordering uses it, and so does poisoning: a failed launch poisons the arrays it writes. */
+/** How a kernel uses an array. Tracked ordering depends on it, and so does poisoning: a failed launch poisons the arrays it writes. */
 export type Access = 'in' | 'out' | 'inout';
 /** The number of dimensions of an array parameter. */
 export type Rank = 1 | 2 | 3 | 4;
@@ -69,15 +68,15 @@ export type LaunchShape =
     };
 
 /**
- * How arguments reach the text.
- * - `plain`: one argument a parameter, arrays as pointers (CUDA C++ strings).
- * - `shaped`: an array is its pointer followed by one `int` a dimension, and after all parameters stand three `int`
- *   extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block (TypeScript kernels). Behind them, in a
- *   kernel with barriers of the grid, one `int`: the stream's slot.
+ * How arguments are passed to the compiled kernel.
+ * - `plain` (CUDA C++ kernels): one argument per parameter; an array is a pointer.
+ * - `shaped` (TypeScript kernels): an array is a pointer followed by one `int` per dimension. After all parameters follow three
+ *   `int` extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block. A kernel with grid barriers has one
+ *   more `int`: the stream's slot.
  */
 export type KernelAbi = 'plain' | 'shaped';
 
-/** On what `kernel()`, `cudaKernel()` and modules made, and on nothing else. Two installs in one process agree on it. */
+/** The key that only objects made by `kernel()`, `cudaKernel()` and modules have. Two installs in one process share it. */
 export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
 
 /**
@@ -92,17 +91,17 @@ export interface Kernel<P extends Params = Params> {
   readonly params: P;
   /** The CUDA C++ source that both devices compile. */
   readonly source: string;
-  /** Events what `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
+  /** Set on objects that `kernel()`, `cudaKernel()` and modules made; a launch refuses anything else. */
   readonly [MADE]: true;
   /** @internal */
   readonly build: Build;
   /** @internal */
   readonly abi: KernelAbi;
-  /** @internal Dimensions of a `threads` launch that the text can take: 1 to 3, or 0 for any. */
+  /** @internal The number of dimensions of a `threads` launch: 1 to 3, or 0 for any. */
   readonly indexRank: 0 | 1 | 2 | 3;
-  /** @internal The module that it is a kernel of. */
+  /** @internal The module of the kernel, if it has one. */
   readonly module?: ModuleText;
-  /** @internal Threads per block the text was made for, if it says. */
+  /** @internal The declared limit of threads per block, if there is one. */
   readonly maxThreadsPerBlock?: number;
 }
 

@@ -1,6 +1,6 @@
-// From a launch's shape to a grid and a block, checked against the device's limits.
+// Converts a launch's shape to a grid and a block, and checks them against the device's limits.
 //
-// `threads` is in array order, last dimension fastest, as arrays are; grid and block are x first, as CUDA has them.
+// `threads` is in array order: the last dimension varies fastest. grid and block are x first, as in CUDA.
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { LaunchFlag } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
@@ -9,22 +9,22 @@ import type { Shape } from '../elements/shape.js';
 import type { KernelPlan } from './kernel-plan.js';
 import type { Dim3, LaunchShape } from './kernel.js';
 
-/** A kernel's indices are 32 bits. */
+/** The largest extent: a kernel's indices have 32 bits. */
 export const MAX_EXTENT: number = 2 ** 31 - 1;
 
 type Triple = [x: number, y: number, z: number];
 
-/** What a launch record says. One object for all launches: it is read at once. */
+/** The geometry of a launch record. One object serves all launches, because it is read at once. */
 export interface Geometry {
   readonly grid: Triple;
   readonly block: Triple;
-  /** The threads asked for, x first; MAX_EXTENT where the launch gave a grid. */
+  /** The requested threads, x first; MAX_EXTENT if the launch gave a grid. */
   readonly extent: Triple;
   sharedBytes: number;
   /** Bits of LaunchFlag. */
   flags: number;
   label: string | undefined;
-  /** No threads: nothing to run. */
+  /** The launch has no threads and runs nothing. */
   isEmpty: boolean;
 }
 
@@ -38,7 +38,7 @@ export const geometry: Geometry = {
   isEmpty: false,
 };
 
-/** Calls `launch`, which is made while another one is read, and puts back what `geometry` says of that one. */
+/** Calls `launch`, a nested launch while another one is being prepared, and restores `geometry` for the outer one. */
 export function keepGeometry<T>(launch: () => T): T {
   const { grid, block, extent, ...rest } = geometry;
   const triples = [[...grid], [...block], [...extent]] as const;
@@ -50,7 +50,7 @@ export function keepGeometry<T>(launch: () => T): T {
   }
 }
 
-/** Sets `geometry`. A number costs no more than a division. */
+/** Sets `geometry` from the launch shape. A number as the shape takes a fast path with one division. */
 export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
   geometry.sharedBytes = 0;
   geometry.flags = 0;
@@ -70,7 +70,7 @@ export function measure(shape: LaunchShape, plan: KernelPlan, info: NativeDevice
   if (cooperative !== undefined || plan.syncsGrid) checkTogether(cooperative, plan, device);
 }
 
-/** All blocks at once, if the launch says so. */
+/** Checks a cooperative launch: all its blocks must run at the same time. */
 function checkTogether(cooperative: boolean | undefined, plan: KernelPlan, device: string): void {
   if (cooperative !== undefined && typeof cooperative !== 'boolean')
     throw badArgument('cooperative', cooperative, `The option cooperative (${show(cooperative)}) is not true or false.`);
@@ -170,7 +170,7 @@ function setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device:
   }
 }
 
-/** Threads along an axis that the launch has no indices on: a TypeScript kernel would run each of its indices that often. */
+/** Refuses a block with threads along an axis without indices, because a TypeScript kernel would run each index several times. */
 function checkBlockRank(block: Dim3, rank: number): void {
   for (let axis = rank; axis < 3; axis++) {
     const along = geometry.block[axis] as number;

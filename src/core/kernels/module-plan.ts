@@ -1,20 +1,20 @@
-// What a module is on one device: its number, its build, and what the launches of its kernels use by it.
+// A module on one device: its number, its build, and the variables that launches of its kernels use.
 import type { Encoder } from '../../protocol/encoder.js';
 import type { ModuleReport } from '../channel/channel.js';
 import type { ModuleText } from './module.js';
 
 /** The variables of a module that records use. */
 export interface VariableUses {
-  /** Adds them to the launch that is being written, behind `at` entries; how many there are then. */
+  /** Adds them to the launch that is being encoded, after `at` entries. Returns the new number of entries. */
   use(encoder: Encoder, at: number): number;
 }
 
 export class ModulePlan<V extends VariableUses = VariableUses> {
   readonly text: ModuleText;
-  /** Names it to the device. */
+  /** The module's number on the device. */
   readonly number: number;
   readonly loaded: Promise<ModuleReport>;
-  /** Made by whoever first needs it. */
+  /** Made on first use. */
   variables: V | undefined = undefined;
 
   constructor(text: ModuleText, number: number, loaded: Promise<ModuleReport>) {

@@ -1,28 +1,27 @@
-// What a module is to the core: a text of which kernels and variables can be asked for. How the text is read is the
-// compiler's business.
+// A module as core sees it: source code with kernels and variables. src/compiler parses the source.
 import type { BuildSpec } from '../channel/build.js';
 import type { DType } from '../elements/dtype.js';
 import type { Kernel, Params } from './kernel.js';
 
-/** A variable that the text has, or may have. */
+/** A variable that the source declares, or may declare. */
 export interface ModuleVariable {
-  /** With its namespaces. */
+  /** The name with its namespaces. */
   readonly name: string;
-  /** Kernels only read it: it is `__constant__`. */
+  /** It is `__constant__`: kernels only read it. */
   readonly isConstant: boolean;
 }
 
-/** Not tied to a device. What is the same object is the same module: its kernels share variables on each device. */
+/** A module, not tied to a device. Kernels of the same object share its variables on each device. */
 export interface ModuleText {
   readonly build: BuildSpec;
-  /** Of all kernels of the text, those found without a compiler. */
+  /** The names of the kernels that the parser finds in the source. */
   readonly kernelNames: readonly string[];
   readonly variableNames: readonly string[];
-  /** Throws as `cudaKernel` does. */
+  /** A kernel of the module. Throws as `cudaKernel` does. */
   kernel<const P extends Params>(name: string, params: P): Kernel<P>;
-  /** Throws ArgumentError for a name, type or size that cannot be the text's. */
+  /** A variable of the module. Throws ArgumentError for a name, type or size that does not match the source. */
   variable(name: string, dtype: DType, shape: readonly number[]): ModuleVariable;
 }
 
-/** On what `cudaModule()` made, and on nothing else: its text. Two installs in one process agree on it. */
+/** The key under which modules made by `cudaModule()` hold their ModuleText. Two installs in one process share it. */
 export const MODULE: unique symbol = Symbol.for('millrace.module') as never;

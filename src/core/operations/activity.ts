@@ -1,6 +1,5 @@
-// The phases of a stream's operations as `activity$` of the stream and of its device tell them, in order. The end of an operation
-// that the device timed is told when the device has said how long it took, and those behind it after that; where the stream ends
-// first, without.
+// Emits the phases of a stream's operations, in order, to `activity$` of the stream and of its device. The end of a timed operation
+// is emitted when the device has reported its time, and later phases after it. If the stream ends first, it is emitted without a time.
 // Thread: owner.
 import { type Hub, together } from '../base/observable.js';
 import type { Activity } from './operation.js';
@@ -15,7 +14,7 @@ export class ActivityFeed {
   readonly #onTold: () => void;
   #held: Held[] = [];
 
-  /** `onTold`: called when `isEmpty` turns true. */
+  /** `onTold` is called when `isEmpty` becomes true. */
   constructor(hubs: readonly Hub<Activity>[], onTold: () => void) {
     this.#hubs = hubs;
     this.#onTold = onTold;
@@ -25,12 +24,12 @@ export class ActivityFeed {
     return this.#hubs.some((hub) => hub.observed);
   }
 
-  /** Is everything told? */
+  /** Whether every phase was emitted. */
   get isEmpty(): boolean {
     return this.#held.length === 0;
   }
 
-  /** `time`: the milliseconds that will be told with it; never rejects. */
+  /** Emits a phase. If `time` is given, waits for it first: the `deviceMs` of the operation. It never rejects. */
   next(activity: Activity, time?: Promise<number | undefined>): void {
     if (time === undefined && this.isEmpty) {
       this.#tell(activity);
@@ -46,12 +45,12 @@ export class ActivityFeed {
     });
   }
 
-  /** Tells what is left, without the times that the device has not said. */
+  /** Emits the remaining phases, without the times that the device has not reported. */
   flush(): void {
     this.#release(this.#held.length);
   }
 
-  /** Nobody listens any more. */
+  /** Drops the remaining phases: there is no listener any more. */
   clear(): void {
     this.#held = [];
   }

@@ -1,5 +1,5 @@
-// Functions that a stream stands still for: the stream's channel has put it aside until `releaseHold`, so no thread and no queue
-// of the device waits meanwhile, and other streams go on.
+// Host functions that hold their stream. The channel parks the stream until `releaseHold`, so neither a thread nor a driver queue
+// waits, and other streams continue.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
@@ -15,7 +15,7 @@ import type { Operation } from './operation.js';
 
 /** Options of `stream.hold`. A missing or bad `timeoutMs` and every other bad value is an ArgumentError of the call. */
 export interface HoldOptions extends HostOptions {
-  /** How long the stream stops at most: milliseconds from the call of `fn`, at least 0 and less than 2^31. */
+  /** The longest time that the stream is held: milliseconds from the call of `fn`, at least 0 and less than 2^31. */
   readonly timeoutMs: number;
   /**
    * If it aborts before `fn` is called, `fn` is not called, the stream continues and `done` rejects with AbortError. If it aborts later,
@@ -60,11 +60,11 @@ class HoldCall extends HostCall {
 
   protected override expect(wait: (ticket: number, settle: () => void) => void): void {
     wait(this.ticket - 1, () => enqueue(this, this.site));
-    // Until it has passed, the device may be lost.
+    // Wait also for the HOLD record itself, because the device may be lost before it completes.
     wait(this.ticket, () => undefined);
   }
 
-  /** Nobody has released it: the stream is one that fails everything. */
+  /** The stream passed the record although it was not released: every operation of the stream fails. */
   protected override isPassed(timeline: Timeline): boolean {
     return timeline.hasReached(this.ticket);
   }
@@ -98,12 +98,12 @@ class HoldCall extends HostCall {
     if (this.#state === 'over') return;
     this.#finish();
     super.lose(error);
-    // A device that is closed all the same runs what it has to the end.
+    // A device that is being closed runs its operations to the end, so release the stream.
     this.#release();
     this.#abortSignal(error);
   }
 
-  /** Its listeners were added by the function, so they are called in the function's context. */
+  /** The function added the signal's listeners, so they are called in the function's asynchronous context. */
   #abortSignal(reason: unknown): void {
     this.context.runInAsyncScope(() => this.#controller.abort(reason));
   }

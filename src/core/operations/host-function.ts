@@ -1,8 +1,8 @@
-// Functions of the caller in a stream, which are told of a place in it; hold-function.ts has those it stands still for.
+// Host functions in a stream. The stream does not wait for them; hold-function.ts has those that hold it.
 //
-// A function is called on a turn of the loop of its own, so that every promise of the stream that was reached before has been
-// heard, and the promises of later work wait for it: it is a HostCompletion, as the bytes of a copy on their way are. It runs in the
-// asynchronous context of the call that submitted it.
+// Each function is called on a separate turn of the event loop, so that the reactions of all earlier promises of the stream have run.
+// Promises of later operations wait for it: it is a HostCompletion, like the last part of a copy to an ordinary array. It runs in
+// the asynchronous context of the call that submitted it.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import { badArgument, show } from '../base/arguments.js';
@@ -35,7 +35,7 @@ export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions |
   return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
 }
 
-/** Throws for what no function in a stream can be. The options are read once, before anything is submitted. */
+/** Checks the function and its options. The options are read once, before anything is submitted. */
 export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptions {
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The host function (${show(fn)}) is not a function.`);
   if (opts === undefined) return {};
@@ -46,7 +46,7 @@ export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptio
   return { ...(label !== undefined && { label }), ...(signal !== undefined && { signal }) };
 }
 
-/** A function of the caller at a place of a stream: settled when it has returned, or will not be called. */
+/** A host function at a point of a stream. It is settled when the function has returned or will not be called. */
 export class HostCall extends HostCompletion {
   protected readonly site: StreamContext;
   /** The submitter's asynchronous context. */
@@ -55,7 +55,7 @@ export class HostCall extends HostCompletion {
   protected operation: Operation | undefined = undefined;
   readonly #fn: () => unknown;
   readonly #page: FailurePage | undefined;
-  /** What has finished when it is called, and the program knows by that. */
+  /** The point before the function. The call tells user code that everything up to it has finished. */
   readonly #before: Point;
   readonly #cancel: AbortController | undefined;
   #stopListening: (() => void) | undefined = undefined;
@@ -74,7 +74,7 @@ export class HostCall extends HostCompletion {
     this.signal = signal;
     this.#fn = fn;
     this.#page = site.timeline.failurePage(ticket);
-    // Aborts only what has not been called, and only as long: the caller's signal goes on.
+    // A separate controller, because the caller's signal may abort only until the function is called.
     this.#cancel = signal && new AbortController();
     this.givenUp = this.#cancel?.signal;
   }
@@ -90,12 +90,12 @@ export class HostCall extends HostCompletion {
     return this.operation;
   }
 
-  /** The call's turn has come: everything before it has finished and its bytes have reached the host. */
+  /** Calls the function: everything before it has finished and its bytes have reached the host. */
   run(): void {
     if (this.isSettled) return;
     this.stopListening();
     const { core, timeline } = this.site;
-    // It was reached, and the device was lost before anybody could be called.
+    // The stream reached it, but the device was lost before the call.
     if (core.lostError !== undefined) this.settle(core.lostError);
     else if (this.isPassed(timeline)) this.settle();
     else {
@@ -104,7 +104,7 @@ export class HostCall extends HostCompletion {
     }
   }
 
-  /** The device will not come to it: what it was submitted for is told by its ticket. */
+  /** Whether the device passed it by without reaching it. Then the failure of its ticket is reported. */
   protected isPassed(timeline: Timeline): boolean {
     timeline.failureLog?.note(timeline);
     return this.#page?.at(this.ticket) !== undefined;
@@ -117,7 +117,7 @@ export class HostCall extends HostCompletion {
   protected call(): void {
     let result: Promise<unknown> | undefined;
     try {
-      // What the function returns is the program's, too: its `then` is read and called in the same context.
+      // The result is user code, too: read and call its `then` in the same asynchronous context.
       result = this.context.runInAsyncScope(() => {
         const value = this.#fn();
         return isPromiseLike(value) ? promiseOf(value) : undefined;
@@ -127,11 +127,11 @@ export class HostCall extends HostCompletion {
       return;
     }
     this.settle();
-    // Nobody waits for the promise of an async function, but its failure is not lost.
+    // The stream does not wait for the promise of an async function, but its rejection is reported.
     result?.then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
   }
 
-  /** Settles with an error of the function, which is told to `errors$` if nobody asks. */
+  /** Settles with an error of the function. If no code awaits `done`, the error goes to `errors$`. */
   protected fail(error: Error): void {
     this.settle(error);
     this.#tell(error, () => this.isAwaited);
@@ -142,7 +142,7 @@ export class HostCall extends HostCompletion {
     this.settle();
   }
 
-  /** It will not be called. */
+  /** Called when the function will not be called. */
   protected drop(): void {}
 
   protected listen(signal: AbortSignal, listener: () => void): void {
@@ -174,10 +174,10 @@ export class HostCall extends HostCompletion {
   }
 }
 
-/** The calls of each stream whose turn has not come. */
+/** The pending calls of each stream. */
 const queues: WeakMap<Timeline, HostCall[]> = new WeakMap();
 
-/** Its turn comes after those before it. */
+/** Adds a call, which runs after the earlier calls of the stream. */
 export function enqueue(call: HostCall, site: StreamContext): void {
   let queue = queues.get(site.timeline);
   if (queue === undefined) queues.set(site.timeline, (queue = []));
@@ -187,14 +187,14 @@ export function enqueue(call: HostCall, site: StreamContext): void {
 async function runAll(queue: HostCall[], { core, timeline }: StreamContext): Promise<void> {
   for (let call = queue[0]; call !== undefined; call = queue[0]) {
     await core.hostCompletions.hostCompleted(timeline, call.ticket - 1);
-    // Those who wait for what was before are heard first, however many promises they have put in between.
+    // Reactions to earlier promises run first, however long their promise chains are.
     await new Promise((resolve) => setImmediate(resolve));
     queue.shift();
     call.run();
   }
 }
 
-/** What `errors$` and `activity$` tell of a function that failed; `done` rejects with the very error. */
+/** The error of a failed function for `errors$` and `activity$`. `done` rejects with the function's own error. */
 export function hostError(error: Error, operation: Operation): MillraceError {
   if (error instanceof MillraceError) return error;
   const { label, stream, device } = operation;
@@ -202,7 +202,7 @@ export function hostError(error: Error, operation: Operation): MillraceError {
   return new MillraceError('ERR_MILLRACE_HOST', `${what} failed: ${error.message}`, { device, stream, operation, cause: error });
 }
 
-/** What is thrown need not be an error; `done` rejects with one. */
+/** The thrown value if it is an Error, otherwise an Error about it: `done` always rejects with an Error. */
 export function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   return new MillraceError('ERR_MILLRACE_HOST', `A host function threw ${show(thrown)}, which is not an Error.`, { cause: thrown });

@@ -1,4 +1,4 @@
-// What can be watched of a stream, or of a device for all its streams: finished operations, and phases of operations.
+// The hubs of a stream, or of a device for all its streams: finished operations, and phases of operations.
 // Thread: owner.
 import { Hub, type ObservableOf, observe } from '../base/observable.js';
 import type { Activity, Operation } from './operation.js';
@@ -9,7 +9,7 @@ export class Observation {
   #operations$: ObservableOf<Operation> | undefined = undefined;
   #activity$: ObservableOf<Activity> | undefined = undefined;
 
-  /** `onChange`: called when `isObserved` or `isAwaited` may have changed. */
+  /** `onChange` is called when `isObserved` or `isAwaited` may have changed. */
   constructor(onChange: () => void) {
     this.operations.onChange = onChange;
     this.activity.onChange = onChange;
@@ -29,7 +29,7 @@ export class Observation {
     return this.operations.observed || this.activity.observed;
   }
 
-  /** Does somebody await what comes next, so that the process has to stay alive for it? */
+  /** Whether a reader awaits the next value, so that pending operations must keep the process alive. */
   get isAwaited(): boolean {
     return this.operations.isAwaited || this.activity.isAwaited;
   }

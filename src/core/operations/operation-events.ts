@@ -1,10 +1,10 @@
-// A stream's operations as those see them who watch the stream or its device: told when one is submitted and when it has
-// finished, in the order of the stream, and none left out when the stream ends.
+// Reports a stream's operations to the subscribers of the stream and its device: when each is submitted and when it has finished, in
+// stream order. The end of the stream omits none.
 //
-// An operation has finished when the device has done it, its bytes have reached the host or its function has been called, and the reason
-// of its failure is known. Those behind one that has not wait for it.
+// An operation has finished when the device has finished it, its bytes have reached the host or its function has been called, and the
+// reason of its failure is known. Later operations are reported after it.
 //
-// Nothing is noted here while nobody watches. The first watcher finds the operations that are pending in the stream's log.
+// Without subscribers nothing is recorded here. The first subscriber gets the pending operations from the stream's log.
 // Thread: owner.
 import type { MillraceError } from '../base/errors.js';
 import { together } from '../base/observable.js';
@@ -15,7 +15,7 @@ import { hostError } from './host-function.js';
 import type { Observation } from './observation.js';
 import { Operation } from './operation.js';
 
-/** What watchers of a stream listen to. */
+/** A stream with the hubs that its subscribers listen to. */
 export interface WatchedSite extends StreamContext {
   readonly observation: Observation;
   readonly context: { readonly observation: Observation };
@@ -24,24 +24,24 @@ export interface WatchedSite extends StreamContext {
 interface Followed {
   readonly operation: Operation;
   readonly ticket: number;
-  /** When the loop saw it finished; undefined before. */
+  /** When the event loop saw that it had finished; undefined before. */
   finishedAt: number | undefined;
 }
 
-/** Places at the front of the list that are given back at once. */
+/** The list is compacted when it has this many reported entries at its front. */
 const SPENT = 1024;
 
 export class Followers {
   readonly #site: WatchedSite;
   readonly #activity: ActivityFeed;
   #isOn = false;
-  /** In the order of the stream: told up to `head`, reached by the device up to `reached`. */
+  /** In stream order: reported up to `head`, reached by the device up to `reached`. */
   #followed: Followed[] = [];
   #head = 0;
   #reached = 0;
-  /** Withdraws the waiter for the first that was not reached. */
+  /** Withdraws the waiter for the first operation that the device has not reached. */
   #withdraw: (() => void) | undefined = undefined;
-  /** Called when all are told. */
+  /** Called when all operations are reported. */
   #waiting: (() => void)[] = [];
   #letLoopGo: (() => void) | undefined = undefined;
 
@@ -51,12 +51,12 @@ export class Followers {
     this.update();
   }
 
-  /** Is anybody watching? An operation that nobody watches costs no clock and no waiter. */
+  /** Whether there are subscribers. Without them an operation needs no clock reading and no waiter. */
   get isWatched(): boolean {
     return this.#isOn || operationsChannel.hasSubscribers;
   }
 
-  /** Somebody has begun or ceased to watch, or to await what comes next. */
+  /** Call it when `isObserved` or `isAwaited` of an observation may have changed. */
   update(): void {
     const { observation, context } = this.#site;
     const isOn = observation.isObserved || context.observation.isObserved;
@@ -68,7 +68,7 @@ export class Followers {
     this.#holdLoop();
   }
 
-  /** Tells the watchers of an operation now and when it has finished. */
+  /** Reports an operation to the subscribers now and again when it has finished. */
   follow(operation: Operation, ticket: number): void {
     if (operationsChannel.hasSubscribers) operationsChannel.publish({ operation });
     if (!this.#isOn) return;
@@ -80,16 +80,16 @@ export class Followers {
     if (this.#activity.observed) this.#activity.next({ phase: 'submitted', operation, atMs: submittedAt });
   }
 
-  /** Resolves when every operation that was followed so far has been told. After everything of the stream has finished. */
+  /** Resolves when every operation followed so far has been reported. Call it after the whole stream has finished. */
   told(): Promise<void> {
     const { core } = this.#site;
-    // Nobody may have looked since the last of them finished.
+    // The event loop may not have looked since the last operation finished.
     core.progress.drain();
     if (this.#isEmpty) return Promise.resolve();
     return core.channel.holdLoop(new Promise((resolve) => this.#waiting.push(resolve)));
   }
 
-  /** The stream ends. When its device is lost, those that have finished are told, and `activity$` tells that the others failed of it. */
+  /** Ends the stream. If its device is lost, reports the finished operations, and to `activity$` also that the others failed with `error`. */
   end(error: MillraceError | undefined): void {
     const left = this.#followed.slice(this.#head);
     this.#clear(false);
@@ -102,7 +102,7 @@ export class Followers {
   #lose(left: readonly Followed[], error: MillraceError): void {
     const atMs = performance.now();
     for (const { operation, finishedAt } of left) {
-      // The reason of a failed build, too, is not to be had any more.
+      // The reason of a failed build cannot arrive any more either.
       if (operation.status === 'pending' || operation.reason instanceof Promise) operation.lose(error);
       if (operation.error !== error) this.#tell(operation, finishedAt ?? atMs);
       else if (this.#activity.observed) this.#activity.next({ phase: 'failed', operation, atMs, error });
@@ -113,7 +113,7 @@ export class Followers {
     const site = this.#site;
     for (const { operation, ticket } of site.timeline.log.pending()) {
       const { kind, label, bytes, id } = operation;
-      // What it comes after was not noted.
+      // The clock of the operation was not recorded.
       const own = operation instanceof Operation ? operation : new Operation(site, kind, ticket, label, bytes, id, undefined);
       this.#followed.push({ operation: own, ticket, finishedAt: undefined });
     }
@@ -124,7 +124,7 @@ export class Followers {
     return this.#head === this.#followed.length;
   }
 
-  /** Waits for the first that was not reached. */
+  /** Waits for the first operation that the device has not reached. */
   #await(): void {
     const next = this.#followed[this.#reached];
     if (next === undefined || this.#withdraw !== undefined) return;
@@ -139,7 +139,7 @@ export class Followers {
   #advance(): void {
     const { core, timeline } = this.#site;
     const { completed } = timeline;
-    // The stream may have come further since it was drained, and failed on the way.
+    // The stream may have advanced since `drain`, and operations may have failed.
     core.failures.noteAndTell(timeline);
     for (let next = this.#followed[this.#reached]; next !== undefined && next.ticket <= completed; next = this.#followed[this.#reached]) {
       this.#reached++;
@@ -149,7 +149,7 @@ export class Followers {
     this.#tellFinished();
   }
 
-  /** The device has done it; the loop may have a part in it, or in one before it, and the reason of a failure be on its way. */
+  /** The device has finished it. The event loop's part of it or of an earlier operation, or the reason of a failure, may still be pending. */
   #finish(followed: Followed): void {
     const { core, timeline } = this.#site;
     const { operation, ticket } = followed;
@@ -164,7 +164,7 @@ export class Followers {
     }
   }
 
-  /** Those in front that have finished. */
+  /** Reports the finished operations at the front of the list. */
   #tellFinished(): void {
     for (let first = this.#followed[this.#head]; first?.finishedAt !== undefined; first = this.#followed[this.#head]) {
       this.#head++;
@@ -191,7 +191,7 @@ export class Followers {
     });
   }
 
-  /** Nobody watches any more, or the stream ends. */
+  /** Drops the list: there are no subscribers any more, or the stream ends. */
   #clear(isUnwatched: boolean = true): void {
     this.#withdraw?.();
     this.#withdraw = undefined;
@@ -199,7 +199,7 @@ export class Followers {
     this.#rest();
   }
 
-  /** All are told. */
+  /** Call it when all operations are reported. */
   #rest(): void {
     this.#followed = [];
     this.#head = 0;
@@ -208,7 +208,7 @@ export class Followers {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Keeps the process alive while somebody awaits an operation that is pending, and no longer. */
+  /** Keeps the process alive exactly while a subscriber awaits a pending operation. */
   #holdLoop(): void {
     const { core, context, observation } = this.#site;
     const isPending = !this.#isEmpty || !this.#activity.isEmpty;

@@ -1,27 +1,27 @@
-// Finished operations as async iterables, by what a slow reader loses.
+// Finished operations as async iterables, with a policy for slow readers.
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { BatchIterator, HubIterator, type Limits, type ObservedIterator } from '../base/hub-iterator.js';
 import type { ObservableOf, Observed } from '../base/observable.js';
 import type { Operation } from './operation.js';
 
-/** What `for await (const operation of stream)` buffers. */
+/** The buffer of `for await (const operation of stream)`, in operations. */
 const BUFFERED = 1024;
 
 /**
- * What a slow reader loses. `every`: nothing while at most so many operations wait unread; beyond that `overflow` decides, as in
- * `BatchPolicy`. 'latest': everything but the newest.
+ * The operations that a slow reader loses. `every`: none while at most this many operations wait unread; beyond that `overflow` decides, as
+ * in `BatchPolicy`. 'latest': all but the newest.
  */
 export type LossPolicy = { readonly every: number; readonly overflow?: 'error' | 'drop-oldest' } | 'latest';
 
 /**
- * Loses the iteration itself, or the oldest operations, when more than `batches` wait unread. Operations in arrays: one `await` takes all that
- * have finished since the last read, up to `batches`.
+ * Delivers operations in arrays: one `await` takes all that have finished since the last read, up to `batches`. When more than `batches` wait
+ * unread, `overflow` decides.
  */
 export interface BatchPolicy {
   /** The most operations in one array, and the most that wait unread: a whole number of at least 1. */
   readonly batches: number;
-  /** When more wait than that: 'error' (default) ends the iteration with `ERR_MILLRACE_OVERFLOW`, 'drop-oldest' loses the oldest. */
+  /** When more operations wait: 'error' (default) ends the iteration with `ERR_MILLRACE_OVERFLOW`, 'drop-oldest' drops the oldest. */
   readonly overflow?: 'error' | 'drop-oldest';
 }
 
@@ -34,7 +34,7 @@ export function iterate<T>(
   return new HubIterator(source, name, limits);
 }
 
-/** What finished operations can be read from: a stream, or a device for all its streams. */
+/** A source of finished operations: a stream, or a device for all its streams. */
 export interface OperationSource {
   readonly operations$: ObservableOf<Operation>;
   /** @internal */
@@ -44,9 +44,9 @@ export interface OperationSource {
 }
 
 /**
- * What `operations$` of a stream or device emits, as an iterable that loses for a slow reader what the policy says: with `every` and
- * `batches` nothing while at most so many operations wait unread, with 'latest' everything but the newest. Begins when iteration starts,
- * with the operations that are pending then. Throws ArgumentError for a bad policy.
+ * The operations that `operations$` of a stream or device emits, as an iterable. The policy says which of them a slow reader loses: with
+ * `every` and `batches` none while at most this many wait unread, with 'latest' all but the newest. Begins when iteration starts, with the
+ * operations that are pending then. Throws ArgumentError for a bad policy.
  * @example for await (const operation of operationsOf(stream, 'latest')) console.log(operation.id);
  */
 export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation>;

@@ -1,5 +1,4 @@
-// A place in a stream and what stands there. One is made by every call that submits, so it is small: numbers, and a
-// promise only if somebody asks.
+// An operation of a stream. Every call that submits makes one, so it is small: numbers, and a promise only when `done` is read.
 import { describeAs } from '../base/describe.js';
 import type { MillraceError } from '../base/errors.js';
 import type { OperationInfo, OperationKind } from '../base/snapshots.js';
@@ -17,8 +16,8 @@ import { type WaitOptions, withSignal } from '../waits/wait.js';
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
 export interface OperationTiming {
   /**
-   * When it was submitted; on a stream that nobody observes, when `done` was first read (reading the clock costs half as much as a
-   * launch).
+   * When it was submitted. On a stream without subscribers, when `done` was first read, because reading the clock costs half as much as a
+   * launch.
    */
   readonly submittedAt: number;
   /** When the event loop saw that it had finished. */
@@ -50,7 +49,7 @@ export interface Activity {
   readonly error?: MillraceError;
 }
 
-/** Where the bytes of a copy come from and what else it, or a host function, consists of. */
+/** Further parts of a copy or a host function. */
 interface Details {
   readonly sources: readonly Point[];
   readonly hostCompletion: HostCompletion | undefined;
@@ -59,7 +58,7 @@ interface Details {
 
 const NOWHERE: readonly Point[] = [];
 
-/** What `launch`, `copy`, `fill`, the waits and the host functions return, once submitted. It is not thenable: await `done`. */
+/** A submitted operation: the result of `launch`, `copy`, `fill`, the waits and the host functions. It is not thenable: await `done`. */
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
   readonly id: number;
@@ -72,9 +71,9 @@ export class Operation implements OperationInfo {
   readonly #site: StreamContext;
   readonly #ticket: number;
   readonly #clock: Clock | undefined;
-  /** @internal Where a failure of its ticket is found, as long as somebody may ask. */
+  /** @internal The page of the failure log with its ticket, kept while the operation is reachable. */
   readonly page: FailurePage | undefined;
-  /** @internal What the device reported of its failure, once somebody asked: one error for all who ask. */
+  /** @internal The error of its failure, made on first use; all uses share it. */
   failure: MillraceError | Promise<MillraceError> | undefined = undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
@@ -82,10 +81,10 @@ export class Operation implements OperationInfo {
   #span: Span | undefined = undefined;
   #canFail = true;
   #submittedAt = 0;
-  /** How it ended, once that was looked for: the error, undefined while the reason of a failed build is on its way. */
+  /** How it ended, set on first use. `error` is undefined while the reason of a failed build is pending. */
   #ending: { error: Error | undefined; readonly status: OperationStatus } | undefined = undefined;
 
-  /** @internal `clock`: what it comes after; undefined where that is not known. */
+  /** @internal `clock`: the operations that happen before it; undefined if that is not known. */
   constructor(
     site: StreamContext,
     kind: OperationKind,
@@ -124,16 +123,16 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * 'pending' until the operation is complete or its device is lost, then 'finished' or 'failed' for good. What `operations$` emits is
-   * never pending. Reading it counts neither as awaiting `done` nor as hearing of the failure: that still reaches `device.errors$`.
+   * 'pending' until the operation is complete or its device is lost, then 'finished' or 'failed' permanently. Operations that `operations$`
+   * emits are never pending. Reading the status does not count as reading `done`: a failure still reaches `device.errors$`.
    */
   get status(): OperationStatus {
     return this.#end()?.status ?? 'pending';
   }
 
   /**
-   * What the operation failed of: the very error that `done` rejects with; undefined unless `status` is 'failed'. The reason of a failed
-   * kernel build arrives a moment after the failure, and this is undefined until then. `operations$` emits the operation when it is known.
+   * The error of the operation, the same object that `done` rejects with; undefined unless `status` is 'failed'. The reason of a failed
+   * kernel build arrives shortly after the failure, and this is undefined until then. `operations$` emits the operation when it is known.
    */
   get error(): Error | undefined {
     return this.#end()?.error;
@@ -142,7 +141,7 @@ export class Operation implements OperationInfo {
   /**
    * Resolves when the device has finished the operation and its pinned destination can be read. Rejects with its failure: LaunchError,
    * BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
-   * build, or the error that a host function threw. The promise is created at the first read; a failure whose `done` nobody read reaches
+   * build, or the error that a host function threw. The promise is created at the first read. If no code reads `done`, a failure reaches
    * `device.errors$`.
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
    */
@@ -189,22 +188,22 @@ export class Operation implements OperationInfo {
     return ending;
   }
 
-  /** @internal Its device is lost before it was complete, or before its reason was known. */
+  /** @internal Call it when its device is lost before it is complete or before the reason of its failure is known. */
   lose(error: Error): { readonly error: Error; readonly status: OperationStatus } {
     const ending = { error, status: 'failed' } as const;
     this.#ending = ending;
     return ending;
   }
 
-  /** @internal As `isComplete`, but the program is not told: it does not count as having seen that. */
+  /** @internal As `isComplete`, but without a happens-before edge to later calls. */
   get isOver(): boolean {
     if (this.#isComplete) return true;
     return this.#details?.hostCompletion?.isSettled !== false && this.#site.timeline.hasReached(this.#ticket);
   }
 
   /**
-   * @internal A copy of what was last written at `sources`. With a host completion it is done when the loop has done its part too. `parts`: the
-   * records it consists of, where they are several.
+   * @internal Makes it a copy. `sources`: the last writes to the memory that it reads. `hostCompletion`: the event loop's part, if there is
+   * one; the copy is complete after it. `parts`: its records, if there are several.
    */
   moves(sources: readonly Point[], hostCompletion: HostCompletion | undefined, parts?: readonly FailingPart[]): this {
     this.#details = { sources, hostCompletion, parts };
@@ -212,7 +211,7 @@ export class Operation implements OperationInfo {
     return this;
   }
 
-  /** The log could not tell those who begin to watch the stream later. */
+  /** Keeps the operation object for later subscribers, because the log does not contain these details. */
   #keep(): void {
     this.#site.timeline.log.kept.add(this.#ticket, this);
   }
@@ -232,31 +231,31 @@ export class Operation implements OperationInfo {
     return this.#details?.parts;
   }
 
-  /** @internal On a stream with timing. */
+  /** @internal Sets its timestamps, on a stream with timing. */
   timedBy(span: Span | undefined): void {
     this.#span = span;
     span?.belongsTo(this);
     if (span !== undefined) this.#keep();
   }
 
-  /** @internal How long the device worked on it, once it has finished; undefined where it is not timed. Never rejects. */
+  /** @internal How long the device worked on it, known after it has finished; undefined if it is not timed. Never rejects. */
   get deviceMs(): Promise<number | undefined> | undefined {
     return this.#span?.elapsedMs(undefined).catch(() => undefined);
   }
 
-  /** @internal Nothing was submitted for it: the ticket, and whatever that failed of, are another operation's. */
+  /** @internal No record was submitted for it: its ticket, and a failure of that ticket, belong to another operation. */
   failsOfNothing(): void {
     this.#canFail = false;
-    // The stream may have reached it, and its promise wait for a host function before it.
+    // The stream may have reached it while its promise still waits for an earlier host function.
     if (!this.isOver || this.#site.timeline.log.kept.first !== undefined) this.#keep();
   }
 
-  /** @internal What it failed of, also while the reason of a failed build is on its way. */
+  /** @internal Its failure; a promise while the reason of a failed build is pending. */
   get reason(): Error | Promise<unknown> | undefined {
     return this.#end()?.error ?? (this.status === 'failed' ? this.failure : undefined);
   }
 
-  /** @internal The stream is observed. */
+  /** @internal Sets the time of submission, on a stream with subscribers. */
   submittedAt(atMs: number): void {
     this.#submittedAt = atMs;
   }

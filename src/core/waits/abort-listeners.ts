@@ -1,5 +1,5 @@
-// Who hears of an AbortSignal: one listener a signal, however many waits use it. A listener for each would cost Node a search
-// through all of them when it is added and when it is removed, and a warning from the eleventh on.
+// One abort listener per AbortSignal, however many waits use it. With a listener for each wait, Node would search all listeners at
+// each addition and removal, and print a warning from the eleventh on.
 // Thread: owner.
 import { addAbortListener } from 'node:events';
 
@@ -11,12 +11,12 @@ interface Heard {
 const heard: WeakMap<AbortSignal, Heard> = new WeakMap();
 
 /**
- * Calls `call` once when the signal aborts, in the order of these calls; it must not throw. Returns what takes it back. Of a signal
- * that has aborted already nothing is heard.
+ * Calls `call` once when the signal aborts, in the order of registration. `call` must not throw. Returns a function that removes it. Does
+ * nothing for a signal that has aborted already.
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
   const { calls } = heard.get(signal) ?? listen(signal);
-  // An entry of its own: the same function may be given twice.
+  // Each registration is a separate entry, because the same function may be given twice.
   const entry = { call };
   calls.add(entry);
   return () => {
@@ -40,14 +40,14 @@ function listen(signal: AbortSignal): Heard {
 
 function stopListening(signal: AbortSignal, calls: Heard['calls']): void {
   const known = heard.get(signal);
-  // Those of a signal that is telling its waits are no longer known.
+  // The signal is aborting: its list was taken already.
   if (known?.calls !== calls) return;
   heard.delete(signal);
   known.listener[Symbol.dispose]();
 }
 
 /**
- * Is it an AbortSignal, of whichever realm or implementation? As Node's own functions, it goes by what it can do. Never throws.
+ * Whether the value is an AbortSignal, of any realm or implementation. Like Node's own functions, it checks the methods. Never throws.
  */
 export function isAbortSignal(value: unknown): value is AbortSignal {
   try {

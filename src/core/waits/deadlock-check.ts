@@ -1,21 +1,21 @@
-// The streams that stand still for a function of the program, and who must not wait for them: the function itself, in
-// everything it awaits. Such a wait would only end with the hold's timeout, so it is refused at once.
+// Detects deadlocks of holds. The function of a `hold` must not wait for the stream that it holds, in anything that it awaits. Such a
+// wait would only end with the hold's timeout, so it is refused at once.
 //
-// What a function holds goes with its asynchronous context, by AsyncLocalStorage, which the first hold sets up: it makes
-// awaits dearer. A promise that was taken before the function was called cannot be told from another.
+// AsyncLocalStorage carries the held streams through the function's asynchronous context. The first hold creates the storage, because
+// it makes every await slower. A promise that was created before the function was called is not detected.
 // Thread: owner.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { StateError } from '../base/errors.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 
-/** A stream held at a ticket by a function that runs. */
+/** A stream that a running function holds at a ticket. */
 export interface Held extends Point {
   isOver: boolean;
 }
 
 interface Context {
   readonly held: Held;
-  /** Of the function that submitted this one. */
+  /** The context of the function that submitted this one. */
   readonly outer: Context | undefined;
 }
 
@@ -27,7 +27,7 @@ export function runHeld<T>(held: Held, fn: () => T): T {
   return contexts.run({ held, outer: contexts.getStore() }, fn);
 }
 
-/** Why the running function may not wait for a ticket of this stream; undefined where it may. */
+/** The error if the running function must not wait for a ticket of this stream; otherwise undefined. */
 export function refuseDeadlock(timeline: Timeline, ticket: number): StateError | undefined {
   for (let context = contexts?.getStore(); context !== undefined; context = context.outer) {
     const { held } = context;
@@ -47,7 +47,7 @@ export function refuseDeadlock(timeline: Timeline, ticket: number): StateError |
   return undefined;
 }
 
-/** Why the running function may not wait for the end of these streams. */
+/** The error if the running function must not wait for the end of these streams; otherwise undefined. */
 export function refuseDeadlockAtEnd(timelines: Iterable<Timeline>): StateError | undefined {
   if (contexts?.getStore() === undefined) return undefined;
   for (const timeline of timelines) {
@@ -57,7 +57,7 @@ export function refuseDeadlockAtEnd(timelines: Iterable<Timeline>): StateError |
   return undefined;
 }
 
-/** The streams by which a ticket waits for the held one; `seen`: how far each was looked at. */
+/** The chain of streams through which a ticket waits for the held one. `seen`: the ticket up to which each stream was searched. */
 function dependencyPath(held: Held, timeline: Timeline, ticket: number, seen: Map<Timeline, number>): Timeline[] | undefined {
   if (timeline === held.timeline) return ticket >= held.ticket ? [timeline] : undefined;
   if ((seen.get(timeline) ?? 0) >= ticket) return undefined;

@@ -1,10 +1,10 @@
-// Bytes on their way from page-locked memory into an ordinary array, which the device cannot reach: copied on the loop
-// when the device has finished, in slices, so that a large read never holds the loop for more than a moment.
+// The event loop's part of operations. A copy to an ordinary array, which the device cannot access, is completed by the event loop: it
+// copies the bytes from page-locked memory in slices, so that a large read blocks the loop only briefly.
 // Thread: owner.
 import { StateError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 
-/** Bytes copied in one turn of the loop: about half a millisecond. */
+/** The bytes copied in one turn of the event loop: about 0.5 ms. */
 const TURN_BYTES = 4 * 2 ** 20;
 
 interface HostCopy {
@@ -16,7 +16,7 @@ interface HostCopy {
 
 interface Expected {
   readonly hostCompletion: HostCompletion;
-  /** Resolves when it and all before it have settled. */
+  /** Resolves when this and all earlier completions of the stream have settled. */
   readonly through: Promise<unknown>;
 }
 
@@ -29,16 +29,16 @@ export class HostCompletions {
   #copies: HostCopy[] = [];
   #leftBytes = TURN_BYTES;
   #isScheduled = false;
-  /** Of each stream, in its order, from the first that has not settled on. */
+  /** The completions of each stream in stream order, from the first that has not settled. */
   readonly #expected: Map<Timeline, Expected[]> = new Map();
 
-  /** Copies `from` into `into`, at once if this turn has room for it. `into` may have been detached by its owner meanwhile. */
+  /** Copies `from` into `into`, at once if this turn has room for it. User code may have detached `into` meanwhile. */
   copyToHost(from: Uint8Array, into: Uint8Array, finish: (error?: Error) => void): void {
     this.#copies.push({ from, into, at: 0, finish });
     if (this.#copies.length === 1) this.#run();
   }
 
-  /** Bytes that a stream is to send to an ordinary array; `done` promises of the stream wait for those before them. */
+  /** Adds a completion of the stream. `done` promises of the stream wait for all earlier completions. */
   expect(timeline: Timeline, hostCompletion: HostCompletion): void {
     let all = this.#expected.get(timeline);
     if (all === undefined) this.#expected.set(timeline, (all = []));
@@ -49,7 +49,7 @@ export class HostCompletions {
     });
   }
 
-  /** Resolves when everything up to the ticket has reached the host; undefined when it has. */
+  /** Resolves when all completions up to the ticket have settled; undefined if they have. */
   hostCompleted(timeline: Timeline, ticket: number): Promise<unknown> | undefined {
     const all = this.#expected.get(timeline);
     if (all === undefined || dropSettled(all).length === 0) return undefined;
@@ -62,7 +62,7 @@ export class HostCompletions {
     return all[low - 1]?.through;
   }
 
-  /** The stream is closed. */
+  /** Call it when the stream is closed. */
   forget(timeline: Timeline): void {
     this.#expected.delete(timeline);
   }
@@ -99,18 +99,18 @@ export class HostCompletions {
 }
 
 /**
- * What the loop has to do for an operation when the device has done its part: bring the bytes of a copy into an ordinary array, call a
- * function. Settled when it has, or when the operation failed; never rejects.
+ * The part of an operation that the event loop runs after the device's part: it copies bytes into an ordinary array, or calls a function.
+ * Settled when that has finished or the operation has failed. Never rejects.
  */
 export class HostCompletion {
   readonly ticket: number;
   readonly settled: Promise<void>;
   isSettled: boolean = false;
-  /** What kept the bytes from arriving although the device did its part. */
+  /** The error of the event loop's part, after the device's part succeeded. */
   error: Error | undefined = undefined;
-  /** Somebody asked for `done`, and hears of the error. */
+  /** `done` was read, so it reports the error. */
   isAwaited: boolean = false;
-  /** Aborted when the loop's part was given up before its time. */
+  /** The signal that aborted the event loop's part before it began. */
   givenUp: AbortSignal | undefined = undefined;
   #resolve: () => void = () => undefined;
 

@@ -1,14 +1,14 @@
-// What the program has seen finished: that comes before everything it submits from then on, on whatever stream.
+// What the host has observed as finished. It happens before everything that the thread submits later, on any stream.
 // Thread: owner.
 import { AbortError, DeviceLostError, WaitTimeoutError } from '../base/errors.js';
 import type { Point } from '../timeline/timeline.js';
 
-/** The program was told that everything up to the point has finished. */
+/** Records that the host observed everything up to the point as finished. */
 export function see({ timeline, ticket, clock }: Point): void {
   timeline.clockEntry.see(ticket, clock);
 }
 
-/** `wait`, which tells that the points were reached: also by a failure, but not by being given up. */
+/** Follows `wait`, and records the points as observed when it resolves or rejects with a failure, but not when the wait was given up. */
 export async function noteSeen<T>(wait: Promise<T>, points: readonly Point[]): Promise<T> {
   try {
     return await wait;

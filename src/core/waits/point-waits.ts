@@ -1,5 +1,5 @@
-// Promises for places in a device's streams: that the device has come there, that bytes have reached the host and functions have
-// been called, and that the operation went well.
+// Promises for points of a device's streams. They resolve when the device has reached the point, bytes have reached the host and host
+// functions have been called; for an operation they report its failure.
 // Thread: owner.
 import type { DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
@@ -29,9 +29,9 @@ export class PointWaits {
   }
 
   /**
-   * Resolves when the stream has reached the ticket and its bytes arrived in ordinary arrays; with an operation it
-   * rejects with that operation's failure, without one failures are left to others. `seen`: what the program knows by it
-   * to have finished; default: the stream up to the ticket.
+   * Resolves when the stream has reached the ticket and its bytes have arrived in ordinary arrays. With an operation it rejects with that
+   * operation's failure; without one it reports no failure. `seen`: the points that the host then has observed as finished; default: the
+   * stream up to the ticket.
    */
   async until(
     timeline: Timeline,
@@ -53,29 +53,29 @@ export class PointWaits {
     );
   }
 
-  /** As `until`, given up by `withdrawals`; nobody has seen it. */
+  /** As `until`, without recording anything as observed. `withdrawals` gets the functions that give the wait up. */
   reach(timeline: Timeline, ticket: number, withdrawals: (() => void)[]): Promise<void> {
     return this.#reach(timeline, ticket, undefined, withdrawals);
   }
 
-  /** Resolves when one of the busy streams has finished half of what it has. */
+  /** Resolves when one of the busy streams has finished half of its pending operations. */
   async room(timelines: Iterable<Timeline>): Promise<void> {
     const busy = [...timelines].filter((timeline) => timeline.pending > 0);
     if (busy.length === 0) return;
     const halves = busy.map((timeline) => ({ timeline, ticket: timeline.last - (timeline.pending >> 1) }));
-    // What the running function holds does not move.
+    // A stream that the running function holds does not advance.
     const moving = halves.filter(({ timeline, ticket }) => refuseDeadlock(timeline, ticket) === undefined);
     if (moving.length === 0) throw refuseDeadlock(busy[0] as Timeline, (busy[0] as Timeline).last) as Error;
     const withdrawals: (() => void)[] = [];
     try {
       await Promise.race(moving.map(({ timeline, ticket }) => this.reach(timeline, ticket, withdrawals)));
     } finally {
-      // The others are not waited for: a stuck stream would hold the loop, and collect a waiter for every call.
+      // Withdraw the other waiters: a stream that does not advance would keep the process alive and collect a waiter per call.
       for (const withdraw of withdrawals) withdraw();
     }
   }
 
-  /** Nothing more will be reached. */
+  /** Rejects all waits: the device is lost. */
   lose(error: DeviceLostError): void {
     this.#lostError = error;
   }
@@ -108,7 +108,7 @@ export class PointWaits {
     });
   }
 
-  /** A failed build may be known before its reason has arrived, which the loop is held for. */
+  /** Rejects with the failure. If the reason of a failed build is still pending, keeps the process alive until it arrives. */
   #reject(failure: MillraceError | Promise<MillraceError>, reject: (error: MillraceError) => void): void {
     if (failure instanceof Promise) void this.#channel.holdLoop(failure).then(reject);
     else reject(failure);
@@ -116,7 +116,7 @@ export class PointWaits {
 
   #hostCompleted(timeline: Timeline, ticket: number): Promise<void> | undefined {
     const hostCompleted = this.#hostCompletions.hostCompleted(timeline, ticket);
-    // Host completion by itself holds no loop; waiting for it does.
+    // A host completion does not keep the process alive; a wait for it does.
     return hostCompleted && this.#channel.holdLoop(hostCompleted.then(() => undefined));
   }
 }

@@ -1,30 +1,29 @@
-// The only code that settles promises: who waits for which ticket, and how the loop learns that it was reached.
+// The only code that settles waits: the waiters of each stream by ticket, and how the event loop notices that a ticket was reached.
 //
-// After a waiter is added the words are polled by setImmediate for at most POLL_MS, which catches short work within two
-// microseconds; then the device is asked for one wake at the first ticket that somebody waits for. Where waits lasted
-// longer than the poll of late, the poll is skipped, but for one in PROBE_EVERY, so that it comes back when work gets
-// short again. Without a waiter nothing runs. Waiters of a stream are sorted by ticket: one read early may be for a
-// later ticket than one read late.
+// After a waiter is added, setImmediate polls the timeline words for at most POLL_MS, which finds the end of short work within 2 us.
+// Then the device is asked for one wake at the lowest ticket with a waiter. If recent waits lasted longer than the poll, the poll is
+// skipped, except for one in PROBE_EVERY, so that polling returns when work becomes short again. Without a waiter nothing runs. The
+// waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
 //
-// One Progress serves all devices of a thread. Dropped: a wake per waiter (10,000 took 4 ms instead of 1), polling
-// without end (a core burnt), and Atomics.waitAsync (does not hold the loop).
+// One Progress serves all devices of a thread. Measured and rejected: one wake per waiter (10,000 took 4 ms instead of 1), unbounded
+// polling (occupies a core), and Atomics.waitAsync (does not keep the process alive).
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
 
-/** Covers short kernels; costs at most this much of the loop's time per wait that lasts longer. */
+/** Covers short kernels. A longer wait costs at most this much time of the event loop. */
 const POLL_MS = 0.05;
 const PROBE_EVERY = 16;
-/** Looks per turn of the loop while polling: a look costs 0.1 us, a turn with its system calls ten times that. */
+/** Polls per turn of the event loop: a poll costs 0.1 us, a turn with its system calls ten times that. */
 const LOOKS_PER_TURN = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface Waiter {
   readonly ticket: number;
-  /** Does it keep the process alive? Promises do, observers do not. */
+  /** Whether it keeps the process alive: promises do, observers do not. */
   readonly holdsLoop: boolean;
-  /** Called once: the ticket was reached. Must not throw. */
+  /** Called once when the ticket was reached. Must not throw. */
   settle(): void;
-  /** Called once instead: it never will be. Must not throw. */
+  /** Called once instead if the ticket will never be reached. Must not throw. */
   lose(error: Error): void;
 }
 
@@ -33,12 +32,12 @@ class Line {
   readonly timeline: Timeline;
   /** Called before waiters are settled, so that they find the failures of what completed. */
   readonly onMove: () => void;
-  /** Sorted by ticket, first to settle first, from `head` on. */
+  /** Sorted by ticket from `head` on. */
   waiters: Waiter[] = [];
   head = 0;
-  /** The lowest ticket a wake was asked for. */
+  /** The lowest ticket for which a wake was requested. */
   armed: number = NEVER;
-  /** When the wait of the present first waiter began, and a running mean of how long they took. */
+  /** When the wait of the present first waiter began, and a running mean of the times of these waits. */
   sinceMs = 0;
   meanMs = 0;
   skipped = 0;
@@ -52,7 +51,7 @@ class Line {
     return this.waiters[this.head];
   }
 
-  /** Is the poll likely to see its first waiter's ticket reached? */
+  /** Whether the poll will probably see the first waiter's ticket reached. */
   isWorthPolling(): boolean {
     if (this.meanMs <= POLL_MS) return true;
     this.skipped = (this.skipped + 1) % PROBE_EVERY;
@@ -74,21 +73,21 @@ export class Progress {
     this.#holdLoop = holdLoop;
   }
 
-  /** Makes a stream known. `onMove` runs before each settling of its waiters. */
+  /** Adds a stream. `onMove` runs each time before its waiters are settled. */
   join(timeline: Timeline, onMove: () => void): void {
     this.#lines.set(timeline, new Line(timeline, onMove));
   }
 
-  /** The stream is gone; it has no waiters left, or they are lost. */
+  /** Removes a stream, after its waiters were settled or lost. */
   leave(timeline: Timeline): void {
     this.#lines.delete(timeline);
   }
 
-  /** Returns what withdraws the waiter. */
+  /** Adds a waiter. Returns a function that withdraws it. */
   add(timeline: Timeline, waiter: Waiter): () => void {
     const line = this.#lines.get(timeline);
     if (line === undefined) {
-      // A closed stream: everything of it has finished.
+      // The stream is closed, so everything in it has finished.
       queueMicrotask(() => waiter.settle());
       return () => undefined;
     }
@@ -105,19 +104,19 @@ export class Progress {
     return () => this.#withdraw(line, waiter);
   }
 
-  /** Something was reached: the native side rang. */
+  /** The addon calls it when an armed ticket was reached. */
   wake(): void {
     this.drain();
     this.#arm();
   }
 
-  /** Settles what was reached; says whether anybody still waits. */
+  /** Settles the waiters whose tickets were reached. Returns whether waiters remain. */
   drain(): boolean {
     for (const line of this.#waiting) this.#drain(line);
     return this.#waiting.size > 0;
   }
 
-  /** Nothing more will be reached on this stream: what was reached is settled, the rest is told. */
+  /** The stream will advance no further: settles the waiters whose tickets were reached, and calls `lose` of the others. */
   lose(timeline: Timeline, error: Error): void {
     const line = this.#lines.get(timeline);
     if (line === undefined) return;
@@ -138,7 +137,7 @@ export class Progress {
     const { completed } = line.timeline;
     if (first.ticket > completed) return;
     line.onMove();
-    // `onMove` may have withdrawn it.
+    // `onMove` may have withdrawn the first waiter.
     first = line.first;
     const nowMs = performance.now();
     line.meanMs += (nowMs - line.sinceMs - line.meanMs) / 4;
@@ -152,7 +151,7 @@ export class Progress {
     this.#compact(line);
   }
 
-  /** The head of a line has moved. */
+  /** Call it after the head of a line has moved. */
   #compact(line: Line): void {
     if (line.first === undefined) {
       line.waiters = [];
@@ -171,7 +170,7 @@ export class Progress {
       this.#pollUntilMs = performance.now() + POLL_MS;
       setImmediate(this.#poll);
     } else if (this.#armLine(line)) {
-      // Reached meanwhile; settling waits for a turn of its own, so that `add` never settles anything itself.
+      // The ticket was reached meanwhile. Settle on a later turn, so that `add` never settles a waiter itself.
       setImmediate(() => this.wake());
     }
   }
@@ -189,7 +188,7 @@ export class Progress {
     }
   };
 
-  /** Asks for a wake for every stream with waiters, and settles those that need none. */
+  /** Requests a wake for every stream with waiters. If a first ticket is reached already, settles its waiters. */
   #arm(): void {
     for (const line of this.#waiting) {
       while (line.first !== undefined && this.#armLine(line)) this.#drain(line);
@@ -199,15 +198,15 @@ export class Progress {
   /** True when the first waiter's ticket is reached already. */
   #armLine(line: Line): boolean {
     const ticket = line.first?.ticket ?? NEVER;
-    // A wake for a ticket that was reached is spent, or comes for nothing: the poll may have seen it first.
+    // The wake for a reached ticket has happened, or the poll was faster and the wake will find nothing to do.
     if (line.armed <= line.timeline.completed) line.armed = NEVER;
     if (ticket >= line.armed) return false;
     if (!line.timeline.channel.arm(line.timeline.slot, ticket)) {
       line.armed = ticket;
       return false;
     }
-    // The ticket was reached while it was armed. What this line knows of an earlier `arm` is not relied on any more: the
-    // caller settles what was reached and arms again for the next waiter.
+    // The ticket was reached while it was armed. Forget the earlier `arm`: the caller settles the waiters and arms again for the
+    // next one.
     line.armed = NEVER;
     return line.timeline.hasReached(ticket);
   }
@@ -216,7 +215,7 @@ export class Progress {
     const at = line.waiters.indexOf(waiter, line.head);
     if (at < 0) return;
     this.#release(waiter);
-    // One signal gives up many waits in their order: each is the first then, and none is moved.
+    // A signal that aborts many waits withdraws them in order, so each is the first one and removing it moves no entry.
     if (at === line.head) line.head++;
     else line.waiters.splice(at, 1);
     this.#compact(line);

@@ -1,11 +1,11 @@
-// What streams are doing and what keeps them, from what the owner submitted and the words the device writes: no driver call.
+// What streams are doing and what they wait for, found from the owner's log and the timeline words: it makes no driver call.
 // Thread: owner.
 import type { OperationInfo, StreamSnapshot, WaitCause, WaitKind } from '../base/snapshots.js';
 import type { Channel } from '../channel/channel.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 
-/** Reasons to park (ParkReasonName) that somebody would want to hear of. */
+/** The WaitKind of a park reason (ParkReasonName); reasons without one are not reported. */
 const KINDS: ReadonlyMap<string, WaitKind> = new Map([
   ['point', 'stream'],
   ['build', 'compile'],
@@ -18,20 +18,20 @@ const KINDS: ReadonlyMap<string, WaitKind> = new Map([
 
 type Parked = ReturnType<Channel['stats']>['parked'];
 
-/** `ended`: the channel of a device that is gone, which is not asked. */
+/** Snapshots of streams. `ended`: the channel of a closed or lost device, which is not queried. */
 export function lookAt(timelines: Iterable<Timeline>, ended?: Channel): readonly StreamSnapshot[] {
   const parked = new Map<Channel, Parked>();
   if (ended !== undefined) parked.set(ended, []);
   return Array.from(timelines, (timeline) => look(timeline, parked).snapshot);
 }
 
-/** Why points are not reached: the streams involved, and the first of them in words. */
+/** Why points are not reached: the streams involved, and a message about the first of them. */
 export interface WaitDiagnosis {
   readonly streams: readonly StreamSnapshot[];
   readonly message: string;
 }
 
-/** Looks at the streams of these points, and at those they wait for in turn. */
+/** Diagnoses the streams of these points, and the streams that they wait for, transitively. */
 export function diagnoseWait(points: Iterable<Point>): WaitDiagnosis {
   const pending = [...points].filter(({ timeline, ticket }) => !timeline.hasReached(ticket));
   const parked = new Map<Channel, Parked>();
@@ -48,7 +48,7 @@ export function diagnoseWait(points: Iterable<Point>): WaitDiagnosis {
 
 interface Look {
   readonly snapshot: StreamSnapshot;
-  /** What it waits for, and the stream, if it is one. */
+  /** What it waits for, and the other stream if it waits for one. */
   readonly note?: WaitNote;
   readonly other?: Timeline | undefined;
 }
@@ -80,19 +80,19 @@ function notedFor(
   };
 }
 
-/** Why the device does not go on with the stream, unless it is busy with the ticket already. */
+/** Why the channel parked the stream before the ticket; undefined if the ticket was issued. */
 function parkedFor(timeline: Timeline, ticket: number, sinceMs: number, parked: Map<Channel, Parked>) {
   const { channel, slot, last } = timeline;
   let all = parked.get(channel);
   if (all === undefined) parked.set(channel, (all = statsOf(channel)));
   const park = all.find(({ stream }) => stream === slot);
-  // Memory that is no stream's to allocate is a variable of a module that is being built.
+  // Memory that no stream allocates is a variable of a module that is being built.
   const reason = park?.reason === 'point' && channel.isBinding ? 'build' : park?.reason;
   const kind = park && last - park.deferred + 1 <= ticket ? KINDS.get(reason as string) : undefined;
   return kind && { kind, sinceMs };
 }
 
-/** A channel may have ended meanwhile. */
+/** The parked streams; none if the channel has ended meanwhile. */
 function statsOf(channel: Channel): Parked {
   try {
     return channel.stats().parked;
@@ -101,7 +101,7 @@ function statsOf(channel: Channel): Parked {
   }
 }
 
-/** 'stream B waits for stream A, at launch saxpy', as far as it goes. */
+/** The chain of waits in words: 'stream B waits for stream A, at launch saxpy'. */
 function inWords(first: Timeline | undefined, looks: ReadonlyMap<Timeline, Look>): string {
   if (first === undefined) return '';
   let words = `stream ${first.label} `;
@@ -120,7 +120,7 @@ function inWords(first: Timeline | undefined, looks: ReadonlyMap<Timeline, Look>
   }
 }
 
-/** Where the last stream of the route stands. */
+/** The position of the last stream of the chain. */
 function stand({ current, waitingFor }: StreamSnapshot, isFirst: boolean, awaited: OperationInfo | undefined): string {
   const where = current && `at ${nameOf(current)}`;
   const why = waitingFor && REASONS[waitingFor.kind];

@@ -1,5 +1,4 @@
-// Host waits: a promise for a point, with an AbortSignal and a timeout. Giving up a wait gives up nothing else: the
-// work goes on and keeps its memory.
+// Host waits: a promise with an AbortSignal and a timeout. Giving up a wait does not cancel submitted work and frees no memory.
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
@@ -7,25 +6,25 @@ import type { WaitDiagnosis } from './wait-diagnosis.js';
 
 /** Limits of a host wait. Giving up a wait never cancels submitted work and never frees memory that the device still uses. */
 export interface WaitOptions {
-  /** Gives the wait up with an AbortError when it aborts. */
+  /** If it aborts, the wait is given up with an AbortError. */
   readonly signal?: AbortSignal;
-  /** Milliseconds, at least 0, after which the wait is given up with a WaitTimeoutError. Default, and from 2^31 on: no limit. */
+  /** Milliseconds, at least 0, after which the wait is given up with a WaitTimeoutError. Default, and for 2^31 or more: no limit. */
   readonly timeoutMs?: number;
 }
 
-/** A second signal, which is the library's own. */
+/** The key of a second signal, which the library adds. */
 const ALSO: unique symbol = Symbol('also');
 
 interface Signals extends WaitOptions {
   readonly [ALSO]?: AbortSignal;
 }
 
-/** setTimeout fires at once beyond this. */
+/** The longest delay of setTimeout, which fires at once beyond it. */
 export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
 /**
- * `promise`, given up when the signal aborts or the time is over. `withdrawals` are called when it is
- * given up. `waitingFor` names what is waited for, in the words of an error message; `look` tells why it has not come.
+ * Follows `promise`, and gives the wait up when the signal aborts or the timeout passes. `withdrawals` are called when it is given up.
+ * `waitingFor` names the awaited object in the error message, and `look` finds out why the wait has not ended.
  */
 export async function waitWith<T>(
   promise: Promise<T>,
@@ -57,7 +56,7 @@ export async function waitWith<T>(
   } finally {
     clearTimeout(timer);
     for (const stop of listening) stop?.();
-    // The one that lost the race rejects unheard.
+    // If `promise` rejects after the race, the rejection is handled.
     promise.catch(() => undefined);
   }
 }
@@ -70,7 +69,7 @@ function abortable(signal: AbortSignal, giveUp: (error: Error) => void): () => v
   return () => undefined;
 }
 
-/** The options with a second signal. `AbortSignal.any` would leave a record of each wait with the caller's signal. */
+/** The options with a second signal. `AbortSignal.any` would leave an entry of each wait in the caller's signal. */
 export function withSignal(opts: WaitOptions | undefined, signal: AbortSignal): WaitOptions {
   const also: Signals = { ...checkWaitOptions(opts), [ALSO]: signal };
   return also;
