@@ -1,4 +1,4 @@
-// A COPY record on its way to the backend: what it says, and what was found.
+// A COPY record that is being issued: its fields, and the memory that they name.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct CopyEnd {
   }
 };
 
-/// Stays where it is once its ends were found.
+/// Not movable once its ends were found, because they point into it.
 struct CopyWork {
   uint64_t bytes = 0;
   uint32_t flags = 0;
@@ -42,7 +42,7 @@ struct CopyWork {
   CopyEnd src;
 
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
-  /// The failure that poisoned what it reads, or that left nothing to write to; 0 when there is none.
+  /// The failure that poisoned its source, or the failed allocation of its destination; 0 when there is none.
   [[nodiscard]] uint32_t Cause() const {
     const uint32_t cause = src.entry == nullptr ? src.staging.poisoned_by() : (*src.entry)->poison.by();
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
@@ -51,7 +51,7 @@ struct CopyWork {
   [[nodiscard]] Outputs Writes() const {
     return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .staging = dst.staging};
   }
-  /// Whether it leaves nothing of what was there before, alone or with the pieces that follow.
+  /// Whether it overwrites the whole destination, alone or with the pieces that follow.
   [[nodiscard]] bool IsWhole() const {
     if (dst.entry == nullptr) return false;
     return Is(protocol::CopyFlag::kFirstPiece) || (dst.offset == 0 && bytes == (*dst.entry)->bytes);

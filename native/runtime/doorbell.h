@@ -1,8 +1,8 @@
-// Wakes one sleeping thread without ever losing a wake.
+// Wakes one sleeping thread and loses no wake.
 //
-// The ringer publishes what it has, then reads `sleeping_`; the sleeper sets `sleeping_`, then looks again at what was
-// published. A full fence stands between each pair, so at least one of the two sees the other. Without it a few wakes
-// in a million are lost.
+// The ringing thread publishes its work and then reads `sleeping_`. The sleeping thread sets `sleeping_` and then looks
+// for work again. Each has a full fence between its two steps, so at least one sees the other. Without the fences a few
+// wakes in a million are lost.
 #pragma once
 
 #include <linux/futex.h>
@@ -26,8 +26,8 @@ class Bell {
     }
   }
 
-  /// Sleeps until rung, unless `has_work()` says that there is something already. A zero `timeout` means forever.
-  /// Thread: the one that owns the bell.
+  /// Sleeps until rung, unless `has_work()` returns true. A zero `timeout` means no limit.
+  /// Thread: the one that owns the doorbell.
   template <typename HasWork>
   void Sleep(HasWork has_work, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
     sleeping_.store(1, std::memory_order_relaxed);
@@ -35,7 +35,7 @@ class Bell {
     if (!has_work()) {
       timespec limit{static_cast<time_t>(timeout.count() / 1'000'000'000),
                      static_cast<long>(timeout.count() % 1'000'000'000)};
-      // A spurious return is harmless: the owner looks at its work and sleeps again.
+      // A spurious return is harmless: the owner looks for work and sleeps again.
       syscall(SYS_futex, &sleeping_, FUTEX_WAIT_PRIVATE, 1, timeout.count() > 0 ? &limit : nullptr, nullptr, 0);
     }
     sleeping_.store(0, std::memory_order_relaxed);

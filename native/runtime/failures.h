@@ -1,8 +1,8 @@
-// What went wrong on one stream: a list of ticket intervals. Neighbours with the same cause are one interval, so a
-// flooded stream that fails a million times over one poisoned array costs one entry.
+// The failures of one stream: a list of ticket intervals. Adjacent tickets with the same cause share one interval, so a
+// million operations that fail because of one poisoned array need one entry.
 //
-// The timeline slot's `failures` word is a version: it moves whenever an interval is added or grows, before the ticket
-// counts as completed. An owner that sees it move asks for the intervals from the last one it knows.
+// The timeline slot's `failures` word is a version: it changes whenever an interval is added or grows, before the
+// ticket counts as completed. An owner that sees it change requests the intervals from the last one that it knows.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ struct Failure {
   hal::Ticket first = 0;
   hal::Ticket last = 0;
   Status status;
-  uint32_t cause = 0;  // kUpstream: the id of the failure that came first.
-  /// kDeviceLost: the channel of the device that is gone, which is another one; 0 where that is not known.
+  uint32_t cause = 0;  // kUpstream: the id of the first failure.
+  /// kDeviceLost: the channel of the other device that was lost; 0 if it is not known.
   uint32_t lost_device = 0;
   uint64_t requested_bytes = 0;
   uint64_t free_bytes = 0;
-  /// kLaunchFailed: what the status's note names and the launch asked for too much of, and the most there can be.
+  /// kLaunchFailed: the requested amount of the resource that the status's note names, and its limit.
   uint64_t requested = 0;
   uint64_t limit = 0;
   uint32_t kernel = 0;
@@ -34,8 +34,8 @@ struct Failure {
 
 class FailureLog {
  public:
-  /// Adds a failure of one ticket, or lets the last interval grow when it is its neighbour of the same kind. Returns
-  /// the id of the interval that has it now.
+  /// Adds a failure of one ticket. Extends the last interval if the ticket is adjacent to it and the cause is the same.
+  /// Returns the id of the interval.
   uint32_t Add(const Failure& failure, protocol::TimelineSlot& slot) {
     std::lock_guard lock(mutex_);
     if (!intervals_.empty() && CanGrow(intervals_.back(), failure)) {
@@ -47,14 +47,14 @@ class FailureLog {
     return intervals_.back().id;
   }
 
-  /// The slot has a new stream, whose failures are numbered from 0 again.
+  /// Starts the numbering at 0 again, for a new stream in the slot.
   void Restart() {
     std::lock_guard lock(mutex_);
     intervals_.clear();
     dropped_ = 0;
   }
 
-  /// Intervals by their number in the stream, from `from` on; earlier ones are forgotten. Thread: owner.
+  /// The intervals with numbers from `from` on; drops the earlier ones. Thread: owner.
   [[nodiscard]] std::vector<Failure> From(uint32_t from) {
     std::lock_guard lock(mutex_);
     const size_t known = from > dropped_ ? from - dropped_ : 0;

@@ -1,6 +1,6 @@
-// Records whose fault report may still come: checked launches, and copies of host memory whose owner may end. A kernel
-// that leaves an array's bounds, or a copy that finds its memory gone, fills its slot before its ticket counts as
-// completed; whoever notices turns the slot into a failure and poisons what the record would have written.
+// Records that may still report a fault: checked launches, and copies of host memory whose owner may end. A kernel that
+// uses an index outside an array, or a copy that finds its memory gone, fills its slot before its ticket counts as
+// completed. The thread that notices the report turns it into a failure and poisons the memory that the record writes.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@
 
 namespace millrace {
 
-/// The fault slots of one device. The first ones are made when it opens: page-locking may wait for running kernels, and
-/// a kernel may run until something is issued that stands behind this. Thread: channel, after Reserve.
+/// The fault slots of one device. The first ones are made when it opens, because page-locking may wait for a running
+/// kernel, and that kernel may wait for a record after the one that needs the slot. Thread: channel, after Reserve.
 class FaultSlots {
  public:
   /// Thread: control, or channel when a flood of streams needs more.
   Status Reserve(hal::Device& device);
-  /// Null when no memory for slots could be had.
+  /// Null if memory for slots cannot be allocated.
   [[nodiscard]] protocol::FaultSlot* Take(hal::Device& device);
   void GiveBack(protocol::FaultSlot* slot) { free_.push_back(slot); }
   void Clear();
 
  private:
-  /// 32 streams with a full window of checked launches, 1 MiB.
+  /// Enough for 32 streams with a full window of checked launches: 1 MiB.
   static constexpr uint32_t kChunk = 32 * protocol::kStreamWindow;
   std::vector<std::unique_ptr<hal::Memory>> chunks_;
   std::vector<protocol::FaultSlot*> free_;
 };
 
-/// The records of one stream that have a slot and are not known to be over, in order.
+/// The records of one stream that have a slot and are not known to be complete, in order.
 class FaultWatch {
  public:
-  /// What a record writes, in the version that it makes.
+  /// Memory that a record writes, with the version of its contents.
   struct Output {
     std::shared_ptr<MemoryEntry> entry;
     uint32_t version = 0;
@@ -52,9 +52,9 @@ class FaultWatch {
 
   /// Thread: channel.
   void Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot, std::span<MemoryRef* const> outputs);
-  /// Thread: channel. Lets go of records up to `completed` whose reports, if any, were collected.
+  /// Thread: channel. Drops records up to `completed` whose reports, if any, were collected, and frees their slots.
   void Retire(hal::Ticket completed, FaultSlots& slots);
-  /// The device closes: its slots go.
+  /// Drops all records, because the device closes and frees its slots.
   void Clear();
 
   /// Calls `report(watched)` once for every record that faulted. Thread: any.

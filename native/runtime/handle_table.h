@@ -1,5 +1,5 @@
-// Handles are chosen by owners, so a table is told which index to fill, and refuses a generation that is not the
-// entry's own: a stale handle can never mean a newer object.
+// A table of objects by handle. Owners choose the handles, so the caller of Bind names the index. A lookup compares the
+// generation of the handle with that of the entry, so a stale handle never finds a newer object.
 //
 // Thread: channel.
 #pragma once
@@ -30,7 +30,7 @@ class HandleTable {
     return entry.generation != 0 && entry.generation == HandleGeneration(handle) ? &entry.object : nullptr;
   }
 
-  /// Binds a handle, replacing what an earlier generation may have left.
+  /// Binds a handle and replaces the object of an earlier generation, if there is one.
   T& Bind(uint32_t handle, T object) {
     const uint32_t index = HandleIndex(handle);
     if (index >= entries_.size()) entries_.resize(index + 1);
@@ -40,7 +40,7 @@ class HandleTable {
     return entry.object;
   }
 
-  /// The object of a handle, bound to a default-made one when there is none yet.
+  /// The object of a handle. If there is none, binds the handle to a default-constructed object.
   T& FindOrBind(uint32_t handle) {
     T* found = Find(handle);
     return found != nullptr ? *found : Bind(handle, T{});
@@ -53,13 +53,13 @@ class HandleTable {
     entry.object = T{};
   }
 
-  /// False for a handle that was bound before and released, or never given out: waiting for it would be for ever.
+  /// False for a handle that was bound and released, or never given out: a wait for it would never end.
   [[nodiscard]] bool MayBeBoundLater(uint32_t handle) const {
     constexpr uint32_t kGenerations = 1u << (32 - protocol::kHandleIndexBits);
     const uint32_t index = HandleIndex(handle);
     if (HandleGeneration(handle) == 0) return false;
     if (index >= entries_.size() || entries_[index].newest == 0) return true;
-    // Generations wrap; the nearer half lies ahead.
+    // Generations wrap around, so a generation counts as later if it is less than half the range ahead.
     const uint32_t ahead = (HandleGeneration(handle) - entries_[index].newest) % kGenerations;
     return ahead != 0 && ahead < kGenerations / 2;
   }
@@ -78,7 +78,7 @@ class HandleTable {
 
  private:
   struct Entry {
-    uint32_t generation = 0;  // Of the object bound now; 0 is never a handle's generation.
+    uint32_t generation = 0;  // The generation of the bound object; 0 is never a handle's generation.
     uint32_t newest = 0;      // The last generation that was bound.
     T object{};
   };

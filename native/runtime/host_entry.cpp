@@ -29,7 +29,7 @@ void PoisonedRanges::Overwrite(uint64_t start, uint64_t bytes) {
   is_clean_.store(ranges_.empty(), std::memory_order_release);
 }
 
-/// The first range that ends behind `start`.
+/// The first range that ends after `start`.
 PoisonedRanges::Ranges::iterator PoisonedRanges::FirstBehind(uint64_t start) {
   const auto next = ranges_.upper_bound(start);
   if (next == ranges_.begin()) return next;

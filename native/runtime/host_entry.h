@@ -1,8 +1,7 @@
-// Registered host memory, as channels know it: where it is, whether it may still be touched, and which parts of it a
-// failure poisoned.
+// Registered host memory: its address, whether it may still be accessed, and which parts of it a failure poisoned.
 //
-// Only staging memory is poisoned: JavaScript writes to all other host memory unseen, and would be refused what it
-// wrote.
+// Only staging memory is poisoned. JavaScript writes to other host memory without the runtime's knowledge, so copies
+// would be refused although JavaScript has overwritten the poisoned bytes.
 #pragma once
 
 #include <atomic>
@@ -17,14 +16,14 @@
 
 namespace millrace {
 
-/// Byte ranges that hold nothing, because what would have written them did not. Thread: any.
+/// Poisoned byte ranges: the operations that should have written them failed. Thread: any.
 class PoisonedRanges {
  public:
-  /// The failure that came first of those that poisoned any of these bytes, or 0.
+  /// The first of the failures that poisoned any of these bytes, or 0.
   [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes);
-  /// What would have written these bytes did not.
+  /// Poisons these bytes.
   void Set(uint64_t start, uint64_t bytes, uint32_t failure);
-  /// They are written anew.
+  /// Clears the poison of these bytes, which a record overwrites.
   void Overwrite(uint64_t start, uint64_t bytes);
 
  private:
@@ -36,9 +35,9 @@ class PoisonedRanges {
   Ranges::iterator FirstBehind(uint64_t start);
   void Cut(uint64_t start, uint64_t end);
 
-  std::atomic<bool> is_clean_{true};  // So that looking costs nothing while nothing failed.
+  std::atomic<bool> is_clean_{true};  // Avoids the lock while nothing has failed.
   std::mutex mutex_;
-  Ranges ranges_;  // By their start; they do not overlap. Guarded by mutex_.
+  Ranges ranges_;  // Sorted by start, without overlaps. Guarded by mutex_.
 };
 
 struct HostState {
@@ -51,11 +50,11 @@ struct HostEntry {
   bool is_page_locked = false;
   std::shared_ptr<HostState> state;
 
-  /// Keeps the state.
+  /// A lease that keeps the state alive.
   [[nodiscard]] std::shared_ptr<const hal::HostLease> lease() const { return {state, &state->lease}; }
 };
 
-/// A part of staging memory; of none, when there is no state.
+/// A part of staging memory. Without a state it is empty.
 struct HostRange {
   std::shared_ptr<HostState> state;
   uint64_t start = 0;

@@ -1,9 +1,9 @@
 // Copies: within a device, between two, to and from host memory, and by axes.
 //
-// A copy may name memory of other devices. Their channels' tables are looked into under a lock, and a stream that finds
-// nothing there yet waits as it does for memory of its own device. Those devices do not close while the copy is handed
-// to the backend, and let go of their memory only when it is over. Host memory of another device may go before, when
-// that device's owner ends: of that the copy reports.
+// A copy may name memory of other devices. The lookup in their channels' tables takes a lock. If the memory is not
+// there yet, the stream waits as it does for memory of its own device. The other devices do not close while the copy is
+// issued, and free their memory only when it has completed. Host memory of another device may be freed earlier, when
+// that device's owner ends; the copy then reports a fault.
 
 #include <algorithm>
 #include <mutex>
@@ -39,13 +39,13 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
   std::unique_lock<std::mutex> locks[2];
-  // In the order of the ids, so that no two who lock the same two wait for each other.
+  // Lock in the order of the ids, so that two channels that lock each other cannot deadlock.
   const int first = record.dst_device <= record.src_device ? 0 : 1;
   for (const int n : {first, 1 - first}) {
     CopyEnd& end = n == 0 ? copy.dst : copy.src;
     end.home = homes[n].get();
     if (end.home == nullptr || end.home == this) continue;
-    // Host memory is anybody's; device memory is reached by its own backend alone.
+    // Any backend copies host memory; only its own backend copies device memory.
     if (end.IsDevice() && &end.home->backend() != &backend_) return FailMalformed(stream, ticket);
     if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access_mutex());
     if (end.home->LostStatus() != StatusCode::kOk || end.home->device() == nullptr) end.home = nullptr;
@@ -58,7 +58,7 @@ std::shared_ptr<Channel> Channel::HomeOf(uint32_t device) {
 }
 
 Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
-  if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may have to poison its other end.
+  if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may poison its destination.
   uint64_t size = 0;
   if (end.IsDevice()) {
     if (end.home == this) {
@@ -83,7 +83,7 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWor
       auto seen = end.home->host_.Look(end.handle, shared_from_this(), stream.index());
       if (seen.comes_later) return Sight::kLater;
       if (seen.object) end.host = std::move(*seen.object);
-      // For devices of its own backend.
+      // The memory is page-locked only for devices of its own backend.
       if (&end.home->backend() != &backend_) end.host.is_page_locked = false;
     }
     if (end.host.state == nullptr || end.space != static_cast<uint16_t>(MemorySpace::kHost)) return Sight::kMalformed;
@@ -124,11 +124,11 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   } else if (!is_of_device) {
     const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
     if (needs_locked_memory_ && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
-    // The other device's owner may end, and this device go on.
+    // The other device's owner may end while this device continues.
     if (is_of_others) host.report = TakeFaultSlot(stream);
     if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
   }
-  // A report is of the version that it makes.
+  // Start a new version first: the copy's fault report applies to the contents that the copy writes.
   if (copy.IsWhole()) (*dst.entry)->poison.Overwrite();
   dst.staging.Overwrite();
   if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
@@ -160,7 +160,7 @@ Channel::Outcome Channel::FailGone(StreamState& stream, Ticket ticket, const Out
   return Fail(stream, ticket, {.status = Gone(), .lost_device = device}, outputs);
 }
 
-// ── By axes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Strided ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Channel::Outcome Channel::IssueCopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyStridedRecord record;

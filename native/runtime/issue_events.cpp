@@ -1,4 +1,4 @@
-// Events, which the device stamps with its clock or other processes wait for, and holds, which an owner lets go.
+// Records of driver events (timing and interprocess events), and of holds, which the owner releases.
 
 #include <utility>
 
@@ -16,7 +16,7 @@ Channel::Outcome Channel::IssueRecordEvent(StreamState& stream, Ticket ticket, R
   }
   const auto kind = static_cast<EventKind>(record.kind);
   EventRef* found = events_table_.Find(record.handle);
-  // A timestamp that could change would be read before or after it did.
+  // A timing event is recorded only once: otherwise a later read could get either of two timestamps.
   const bool is_used = found != nullptr && kind == EventKind::kTiming && (*found)->stream != nullptr;
   if (is_used || (found != nullptr && (*found)->kind != kind)) return FailMalformed(stream, ticket);
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
@@ -46,7 +46,7 @@ Result<Channel::EventRef> Channel::CreateEvent(uint32_t handle, EventKind kind) 
 Channel::Outcome Channel::IssueFreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeEventRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
-  // An event that could not be made, or that nobody recorded, leaves nothing to free.
+  // If the event could not be created or was never recorded, there is nothing to free.
   if (EventRef* found = events_table_.Find(record.handle)) {
     stream.Keep(ticket, std::move(*found));
     events_table_.Release(record.handle);
@@ -65,7 +65,7 @@ Channel::Outcome Channel::IssueWaitEvent(StreamState& stream, Ticket ticket, Rec
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  // The stream fails in its order, as at other waits.
+  // The stream fails in stream order, as at other waits.
   const bool is_poisoned = stream.poisoned_by != 0;
   if (is_poisoned) RecordPoisoned(stream, ticket, {});
   const Status status = stream.backend->WaitEvent(ticket, *(*found)->event_handle);

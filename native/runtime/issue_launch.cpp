@@ -1,4 +1,4 @@
-// Launches, and the faults that checked ones report.
+// Launches, and the fault reports of checked launches.
 
 #include <optional>
 #include <utility>
@@ -23,7 +23,8 @@ bool IsCooperative(const protocol::LaunchRecord& record) {
   return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
 }
 
-/// What the owner could not refuse, because the kernel was not built yet when it was launched.
+/// A failure if the launch exceeds the kernel's limits. The owner could not check them, because the kernel was not
+/// built yet at the call.
 std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::Kernel& kernel) {
   const hal::KernelLimits& limits = kernel.limits();
   const auto beyond = [&](const char* what, uint64_t requested, uint64_t limit) -> std::optional<Failure> {
@@ -122,7 +123,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       .kernel_id = record.kernel,
       .outputs = output_names_scratch_,
   };
-  // Watched before it can run: a report may come while the backend still returns.
+  // Add the watch before the launch: a report may arrive before the backend's call returns.
   if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_scratch_);
   const Status status = stream.backend->Launch(ticket, request);
   if (!status.ok()) return FailDriver(stream, ticket, status, record.kernel, outputs);
@@ -133,7 +134,7 @@ Status Channel::NoSlot() {
   return Status(StatusCode::kOutOfMemory, "no memory for fault reports");
 }
 
-// Called by a thread that runs kernels, which holds no lock.
+// Thread: one that runs kernels and holds no lock.
 void Channel::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) noexcept {
   const Failure failure{.id = next_failure_.fetch_add(1),
                         .first = ticket,
@@ -156,7 +157,7 @@ protocol::FaultSlot* Channel::TakeFaultSlot(StreamState& stream) {
 }
 
 void Channel::CollectFaults(StreamState& stream) {
-  // Kept raised until the reports are failures: an owner who saw it lowered would take the launch for a success.
+  // Keep the word set until the reports are failures: an owner that saw it cleared would treat the launch as a success.
   constexpr uint32_t kCollecting = 2;
   const std::atomic_ref flag(stream.slot().fault);
   flag.store(kCollecting, std::memory_order_seq_cst);
@@ -173,7 +174,7 @@ void Channel::CollectFaults(StreamState& stream) {
     for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
     watched.outputs.clear();
   });
-  // Unless another kernel raised it meanwhile.
+  // Clear it, unless another kernel has set it meanwhile.
   uint32_t collecting = kCollecting;
   flag.compare_exchange_strong(collecting, 0);
 }

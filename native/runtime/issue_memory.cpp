@@ -1,4 +1,4 @@
-// Records that make, free and fill device memory.
+// Records that allocate, free and fill device memory.
 
 #include <utility>
 #include <vector>
@@ -39,11 +39,11 @@ Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, cons
   auto allocated = stream.backend->Allocate(ticket, record.bytes);
   if (allocated.status().code() == StatusCode::kOutOfMemory) {
     if (WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
-    // What was being freed may have come back since it was asked.
+    // Try again: a pending free may have completed since the first attempt.
     allocated = stream.backend->Allocate(ticket, record.bytes);
   }
   if (allocated.status().code() == StatusCode::kOutOfMemory && !is_last_try && device_->KeptBytes() > 0) {
-    SignalDirty();  // The pump may wait for what the device was given.
+    SignalDirty();  // The pump may wait for issued work, so flush it first.
     return PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(),
                    [device = device_.get()](PumpedRecord&) { device->GiveBackKept(); });
   }
@@ -66,7 +66,7 @@ Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const 
     }
     const bool has_no_room = pumped->status.code() == StatusCode::kOutOfMemory;
     if (has_no_room && WaitsForFrees(stream)) return Park(stream, ParkReason::kMemory);
-    // What was being freed may have come back since it was asked.
+    // Unless this was the last attempt, try again: a pending free may have completed meanwhile.
     if (!has_no_room || pumped->is_last_try) return FailAlloc(stream, ticket, record, pumped->status);
     is_last_try = true;
   }

@@ -1,5 +1,5 @@
-// What a channel gives to its pump in the place of a copy: the bytes of host memory that is not page-locked, and
-// staging memory between two devices. The stream is parked meanwhile.
+// The work that a channel passes to its pump for a copy: copying pageable host memory, and allocating staging memory
+// between two devices. The stream is parked meanwhile.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,8 @@
 namespace millrace {
 namespace {
 
-/// The pump looks after so many bytes whether it is to stop: well below what the end of an environment waits for.
+/// The pump checks after this many bytes whether it must stop. Copying them takes much less time than the end of an
+/// environment may wait.
 constexpr uint64_t kPumpChunk = 256ull << 20;
 
 }  // namespace
@@ -30,7 +31,7 @@ Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::s
     });
   });
   if (!started.ok()) {
-    // The record ends as it does when its work fails: the next time that its stream is looked at.
+    // Set the status that failed work would set. The record ends when the channel next looks at its stream.
     record->status =
         Status(StatusCode::kLaunchFailed, "starting the thread that serves pageable memory", started.driver_code());
     record->is_done = true;
@@ -42,14 +43,14 @@ Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::s
 
 Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy) {
   if (WaitsForEnd(stream, stream, ticket - 1)) return Park(stream, ParkReason::kPump);
-  SignalDirty();  // Nothing reaches the stream while it is pumped.
+  SignalDirty();  // Flush now: nothing is issued to the stream while the pump works for it.
   NoteForeignUse(stream, ticket, copy);
   const auto& [bytes, flags, dst, src] = copy;
   auto record = std::make_shared<PumpedRecord>();
   if (dst.entry != nullptr) record->written = *dst.entry;
   record->is_whole = copy.IsWhole();
   record->staged = dst.staging;
-  // Between two places of host memory there is nothing to ask the device.
+  // A copy within host memory needs no backend.
   hal::Stream* const backend = dst.entry == nullptr && src.entry == nullptr ? nullptr : stream.backend.get();
   return PumpFor(stream, ParkReason::kPump, std::move(record),
                  [this, backend, to = dst.address, from = src.address, size = bytes,
@@ -73,7 +74,7 @@ Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, const C
 Channel::Outcome Channel::StageByPump(StreamState& stream, uint64_t bytes) {
   auto record = std::make_shared<PumpedRecord>();
   record->is_staging = true;
-  SignalDirty();  // Nothing reaches the stream while it is pumped.
+  SignalDirty();  // Flush now: nothing is issued to the stream while the pump works for it.
   return PumpFor(
       stream, ParkReason::kPeer, std::move(record),
       [backend = stream.backend.get(), bytes](PumpedRecord& made) { made.status = backend->MakeStaging(bytes); });

@@ -1,4 +1,4 @@
-// One allocation, as channels know it: its memory, and which failure poisoned what is in it.
+// One allocation: its memory, and the failure that poisoned its contents.
 #pragma once
 
 #include <atomic>
@@ -9,22 +9,23 @@
 
 namespace millrace {
 
-/// Whether contents are poisoned, and by which failure. A fault is reported after its launch, perhaps after contents
-/// that replaced those it poisoned; so contents have a version, and a late report counts only for the version it is
-/// about. Thread: any; copies of other devices overwrite too.
+/// Whether contents are poisoned, and by which failure. A fault may be reported after later records have overwritten
+/// the contents. So contents have a version, and a report applies only to the version that its launch wrote. Thread:
+/// any; copies of other devices overwrite too.
 class Poison {
  public:
   /// The id of the failure that poisoned the contents, or 0.
   [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
   [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
-  /// All of it is written anew. Called before the backend is given the work: it may be over, and others may look,
-  /// before that call returns. Work that is then refused sets its failure in the new version.
+  /// Clears the poison and starts a new version, because a record overwrites all contents. Call it before the backend
+  /// gets the work, because the work may complete, and other threads may look, before that call returns. If the work is
+  /// then refused, set its failure in the new version.
   void Overwrite() {
     uint64_t seen = state_.load(std::memory_order_relaxed);
     while (!state_.compare_exchange_weak(seen, ((seen >> 32) + 1) << 32)) {
     }
   }
-  /// What would have written it did not.
+  /// Poisons the contents with this failure.
   void Set(uint32_t failure) { SetIf(version(), failure); }
   /// As Set, unless the contents have been overwritten since `version`.
   void SetIf(uint32_t version, uint32_t failure) {
@@ -34,14 +35,14 @@ class Poison {
   }
 
  private:
-  std::atomic<uint64_t> state_{0};  // Version in the high half, failure in the low one.
+  std::atomic<uint64_t> state_{0};  // The version in the high half, the failure in the low half.
 };
 
 struct MemoryEntry {
   std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed. Thread: its channel.
-  // What other channels read; neither changes once the handle is bound.
+  // Other channels read these; they do not change once the handle is bound.
   std::byte* address = nullptr;  // Null when the allocation failed.
-  uint64_t bytes = 0;            // As asked for.
+  uint64_t bytes = 0;            // The requested size.
   protocol::AllocKind kind = protocol::AllocKind::kPool;
   Poison poison;
 };

@@ -1,4 +1,4 @@
-// What a record writes. If it does not run, that is poisoned.
+// The memory that a record writes. If the record fails, that memory is poisoned.
 #pragma once
 
 #include <cstdint>

@@ -51,14 +51,14 @@ void ForeignUses::Await() {
     uses.swap(uses_);
   }
   for (auto& [stream, use] : uses) {
-    // A channel that is gone has ended its work. One that is here is asked now and then: nobody wakes this thread any
-    // more, and whoever waits for its end has a deadline.
+    // A closed channel has ended its work. An open one is polled: nothing wakes this thread any more, and callers that
+    // wait for its end have a deadline.
     while (const std::shared_ptr<Channel> user = use.user.lock()) {
-      // A lost device does nothing any more; its pump may still be moving bytes.
+      // A lost device runs nothing any more, but its pump may still copy bytes.
       if (user->LostStatus() == StatusCode::kDeviceLost && !stream->is_pumping.load()) break;
       {
         std::lock_guard lock(user->access_mutex());
-        // A stream that ended, alone or with its device, was drained; its slot may be gone.
+        // A closed stream was drained, and its backend stream may be gone.
         if (stream->backend == nullptr || stream->Completed() >= use.until) break;
         if (stream->Issued() >= use.until && !stream->backend->Resolve(use.until).ok()) break;
       }

@@ -1,4 +1,5 @@
-// What one device has to do with others: how copies from each travel to it, and which of their streams use its memory.
+// A device's relations to other devices: the routes of copies to it, and the streams of other devices that use its
+// memory.
 #pragma once
 
 #include <memory>
@@ -16,10 +17,10 @@ class Channel;
 /// The routes that lead to a device, by the channel of the device they come from. Thread: any.
 class PeerRoutes {
  public:
-  /// Nothing while the route was not tried; the stream is then woken.
+  /// Nothing while the route is not tested yet; the stream is woken after the test.
   std::optional<protocol::PeerRoute> Find(uint32_t from, std::shared_ptr<StreamWaker> waker, uint32_t stream);
   void Set(uint32_t from, protocol::PeerRoute route);
-  /// Wakes everybody: the device is lost or closed.
+  /// Wakes all waiting streams: the device is lost or closed.
   void WakeAll();
 
  private:
@@ -31,14 +32,14 @@ class PeerRoutes {
   std::unordered_map<uint32_t, RouteProbe> probes_;  // Guarded by mutex_.
 };
 
-/// Which streams of other channels were given work that uses memory of this device, so that it waits for their end
-/// before it lets its memory go. Order is none of its business: owners see to that.
+/// The peer users: streams of other channels with work that uses memory of this device, which waits for the end of that
+/// work before it frees its memory. Owners order uses of the same memory; this class does not.
 class ForeignUses {
  public:
-  /// `stream` of `user` uses memory here until it completed `ticket`, whatever becomes of that record. Thread: the
+  /// `stream` of `user` uses memory of this device until it completes `ticket`, also if that record fails. Thread: the
   /// user's channel, while this device cannot close.
   void Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket);
-  /// Thread: the device's channel, on the way out. Blocks.
+  /// Blocks until all uses have ended. Thread: the device's channel, while it closes.
   void Await();
 
  private:
@@ -48,7 +49,7 @@ class ForeignUses {
   };
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::unordered_map<StreamState*, Use> uses_;  // A stream's last use is its only entry.
+  std::unordered_map<StreamState*, Use> uses_;  // Only the last use of each stream.
   size_t prune_at_ = 64;
 };
 

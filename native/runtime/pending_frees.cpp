@@ -1,9 +1,9 @@
-// Frees that an allocation without room waits for: those that the backend was given and has not run, and those that
+// The frees for which an allocation without room waits: those that were issued and have not completed, and those that
 // were submitted and not issued because their stream is parked.
 //
-// A parked stream may itself wait for the allocation: then its free never comes, and the allocation fails. Who waits
-// for whom changes as streams go on, so an allocation that counts on a parked free looks again whenever a stream of the
-// channel parks for a new reason and whenever a free is issued.
+// A parked stream may itself wait for the allocation. Then its free never comes, and the allocation fails. The waits
+// between streams change as streams advance, so an allocation that waits for a parked free checks them again whenever a
+// stream of the channel parks for a new reason and whenever a free is issued.
 
 #include <algorithm>
 #include <vector>
@@ -15,13 +15,14 @@ namespace millrace {
 
 bool Channel::WaitsForFrees(StreamState& stream) {
   ForgetEndedFrees();
-  // The next one of every stream: whichever ends first may give enough, and else those behind it are waited for.
+  // Wait for the next free of every stream. The first one to complete may give enough; otherwise wait for the next
+  // ones.
   std::vector<StreamState*> seen;
   for (const auto& [freeing, ticket] : pending_frees_) {
     if (std::find(seen.begin(), seen.end(), freeing) != seen.end()) continue;
     seen.push_back(freeing);
     if (WaitsForEnd(stream, *freeing, ticket)) continue;
-    WakeStream(stream.index());  // It ended just now: try again at once.
+    WakeStream(stream.index());  // The free has completed meanwhile: try again at once.
     return true;
   }
   bool has_parked = false;
@@ -35,7 +36,7 @@ bool Channel::WaitsForFrees(StreamState& stream) {
 }
 
 bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) {
-  // Each step follows one wait; more than there are streams go round in a circle.
+  // Each step follows one wait. More steps than streams mean a cycle.
   StreamState* each = &parked;
   for (uint32_t steps = stream_count_.load(); steps > 0; --steps) {
     if (each == &allocating) return false;
@@ -46,18 +47,18 @@ bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) 
       case ParkReason::kPoint:
         break;
       default:
-        return true;  // What it waits for is no stream's to do.
+        return true;  // It does not wait for a stream.
     }
     RecordReader reader(each->FirstDeferred());
     protocol::WaitRecord wait;
-    // It names memory that some stream has yet to allocate.
+    // It names memory that another stream has not allocated yet.
     if (each->FirstDeferredOpcode() != protocol::Opcode::kWait || !reader.Read(wait)) return false;
     const bool is_here = wait.device == id_;
     const std::shared_ptr<Channel> other = is_here ? nullptr : Registry::Instance().Find(wait.device);
     StreamState* const target = is_here ? FindStream(wait.target) : other ? other->FindStream(wait.target) : nullptr;
-    // What was issued is the devices' to do, and a device that is gone did what it could.
+    // Issued work completes by itself, and a device that is gone issues nothing more.
     if (target == nullptr || target->Issued() >= wait.ticket) return true;
-    // What keeps a stream of another channel is not known here.
+    // This channel does not know why a stream of another channel waits.
     if (!is_here) return other->LostStatus() != StatusCode::kOk;
     each = target;
   }

@@ -1,5 +1,5 @@
-// The thread of a channel for what may block: copies of host memory that is not page-locked, and allocations that the
-// driver makes outside of its pool. The channel parks the stream meanwhile and goes on with the others.
+// The thread of a channel for work that may block: copies of pageable host memory, and allocations outside of the
+// driver's pool. The channel parks the stream meanwhile and issues records of the others.
 #pragma once
 
 #include <atomic>
@@ -12,36 +12,37 @@
 
 namespace millrace {
 
-/// What the pump does in the place of a record, and what comes of it. The pump writes `status` and `memory`; the
-/// channel reads them when `is_done`, which it sets itself when it hears of the end.
+/// The work of the pump for one record, and its result. The pump writes `status` and `memory`. The channel sets
+/// `is_done` when it hears of the end, and reads them then.
 struct PumpedRecord {
   bool is_done = false;
   Status status;
-  std::unique_ptr<hal::Memory> memory;  // Of an allocation.
-  bool is_last_try = false;             // No free was under way when it was begun.
-  bool is_staging = false;              // Staging memory for a copy that the channel queues afterwards.
-  MemoryRef written;                    // Device memory that a copy writes.
-  bool is_whole = false;                // All of it.
-  HostRange staged;                     // Staging memory that a copy writes.
+  std::unique_ptr<hal::Memory> memory;  // The result of an allocation.
+  bool is_last_try = false;             // No free was pending when it began.
+  bool is_staging = false;              // It allocates staging memory for a copy that the channel issues afterwards.
+  MemoryRef written;                    // Device memory that the copy writes.
+  bool is_whole = false;                // The copy overwrites all of `written`.
+  HostRange staged;                     // Staging memory that the copy writes.
 };
 
-/// Its thread is started by the first piece of work. What runs on it holds nothing of its channel, which waits for it
-/// at its end.
+/// The first piece of work starts the thread. Work holds no reference to its channel, because the channel waits for the
+/// pump when it ends.
 class Pump {
  public:
   Pump();
-  /// Runs `work` after what was given before. kUnavailable when the thread cannot be started: `work` is then dropped,
-  /// and the next call tries again. Thread: channel.
+  /// Runs `work` after all earlier work. kUnavailable if the thread cannot be started: `work` is then dropped, and the
+  /// next call tries again. Thread: channel.
   Status Do(std::function<void()> work);
-  /// Forgets what has not begun and waits for what has. Nothing runs afterwards. Thread: channel.
+  /// Drops the work that has not begun and waits for the rest. Nothing runs afterwards. Thread: channel.
   void Stop();
-  /// Long work that may be given up looks at this now and then. Thread: any.
+  /// Whether Stop was called. Long work checks this repeatedly. Thread: any.
   [[nodiscard]] bool IsStopping() const;
 
  private:
   struct State;
   static void Run(State& state);
-  const std::shared_ptr<State> state_;  // The thread's too: it may still be ending when the pump is gone.
+  const std::shared_ptr<State>
+      state_;  // Shared with the thread, which may still be ending after the pump's destruction.
 };
 
 }  // namespace millrace

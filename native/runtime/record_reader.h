@@ -1,5 +1,5 @@
-// Reads records out of bytes that nobody has checked. Every access is bounds-checked against the record's own size, and
-// that against the bytes there are, so that a malformed record is an error and never a wild read.
+// Reads records from unchecked bytes. Every access is checked against the record's size, and the size against the
+// available bytes, so a malformed record is an error and never a read out of bounds.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class RecordReader {
            header.size <= protocol::kMaxRecordBytes && header.stream < protocol::kMaxStreams;
   }
 
-  /// Copies the next `T` out, or returns false when the record ends before it.
+  /// Copies the next `T`, or returns false if the record ends before it.
   template <typename T>
   [[nodiscard]] bool Read(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -54,7 +54,7 @@ std::shared_ptr<Channel> Registry::Find(uint32_t channel) {
 }
 
 void Registry::Remove(uint32_t channel) {
-  std::shared_ptr<Channel> last;  // Destroyed after the lock is let go of.
+  std::shared_ptr<Channel> last;  // Destroyed after the lock is released.
   std::lock_guard lock(mutex_);
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;

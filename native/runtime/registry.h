@@ -1,4 +1,4 @@
-// Process-wide: the backends there are and the channels that are open, by id.
+// The backends and the open channels of the process, channels by id.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class Registry {
   /// Never destroyed: native threads may outlive every static object.
   static Registry& Instance();
 
-  /// Best first. Called once, by the composition root.
+  /// Adds a backend; the preferred one first. Called when the addon loads.
   void AddBackend(std::unique_ptr<hal::Backend> backend);
   [[nodiscard]] hal::Backend* FindBackend(std::string_view name);
   [[nodiscard]] std::vector<hal::BackendReport> Enumerate();
 
   Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, const Channel::Opening& opening);
-  /// Null when the device is not open any more.
+  /// Null if the device is not open any more.
   [[nodiscard]] std::shared_ptr<Channel> Find(uint32_t channel);
   void Remove(uint32_t channel);
 

@@ -34,7 +34,7 @@ void Ring::Publish(std::span<const std::byte> record) {
 
 std::span<const std::byte> Ring::Front() {
   while (read_at_ == known_committed_) {
-    // `next` is read first: once it is there, nothing is added to this segment any more.
+    // Read `next` first: once it is set, no record is added to this segment.
     Segment* next = head_->next.load(std::memory_order_acquire);
     known_committed_ = head_->committed.load(std::memory_order_acquire);
     if (read_at_ < known_committed_) break;

@@ -1,9 +1,10 @@
-// The way records reach a channel: many producers, one consumer, bounded by a count of records.
+// The queue of records to a channel: many producers, one consumer, bounded by a number of records.
 //
-// Records stand one after the other in segments that never move, so the consumer reads them in place and without a
-// lock. Producers take a mutex: claiming a ticket and publishing its record must be one step, or two threads that
-// submit to one stream would see their tickets inverted. Uncontended, which is nearly always, it costs about 20 ns.
-// Segments are made as they are needed and given back when read, so an idle ring is small whatever it once held.
+// Records are stored one after the other in segments that never move, so the consumer reads them in place and without a
+// lock. Producers take a mutex: claiming a ticket and publishing its record must be one step, otherwise the records of
+// two threads that submit to one stream could be in the wrong order of tickets. Without contention, the usual case, it
+// costs about 20 ns. Segments are allocated as needed and freed or reused after they were read, so an idle ring is
+// small.
 #pragma once
 
 #include <atomic>
@@ -26,20 +27,20 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// Held by the producer from its checks to its publication.
+  /// The producer holds it from its checks until the record is published.
   [[nodiscard]] std::mutex& producer_mutex() { return mutex_; }
 
-  /// Appends a record. The producer mutex is held. Thread: any.
+  /// Appends a record. The caller holds the producer mutex. Thread: any.
   void Publish(std::span<const std::byte> record);
 
-  /// The next record's bytes and all that stand behind it in its segment, or empty when there is none. They stay
-  /// where they are until Advance. Thread: consumer.
+  /// The bytes of the next record and of all later records in its segment; empty if there is none. Valid until Advance.
+  /// Thread: consumer.
   [[nodiscard]] std::span<const std::byte> Front();
   void Advance(size_t bytes) { read_at_ += bytes; }
   /// Thread: consumer.
   [[nodiscard]] bool Empty() { return Front().empty(); }
 
-  /// Bytes held, used or not. Takes the producer mutex. Thread: any.
+  /// The allocated bytes, used or not. Takes the producer mutex. Thread: any.
   [[nodiscard]] size_t HeldBytes();
 
  private:
@@ -61,10 +62,10 @@ class Ring {
   std::vector<std::unique_ptr<Segment>> spare_;
   size_t segments_ = 1;
 
-  // Consumer only, on a cache line of its own.
+  // Consumer only, on a separate cache line.
   alignas(64) Segment* head_;
   size_t read_at_ = 0;
-  size_t known_committed_ = 0;  // Of head_; the producers' cache line is looked at only when this is used up.
+  size_t known_committed_ = 0;  // Bytes of head_. The producers' cache line is read only when these are consumed.
 };
 
 }  // namespace millrace

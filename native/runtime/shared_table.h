@@ -1,7 +1,7 @@
-// A handle table that other channels look into, since a copy may name memory of two devices.
+// A handle table that other channels read too, because a copy may name memory of two devices.
 //
-// Its own channel is the only one that changes it, so that channel looks things up without a lock and takes one while
-// it binds or releases. Everybody else takes the lock to look, and gets a copy of what is found.
+// Only its own channel changes it. So that channel looks objects up without a lock, and takes the lock to bind or
+// release. Other threads take the lock to look an object up, and get a copy of it.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class SharedTable {
     return *bound;
   }
 
-  /// Releases the handle; what it named, or nothing. Thread: channel.
+  /// Releases the handle and returns its object, if there is one. Thread: channel.
   std::optional<T> Take(uint32_t handle) {
     std::lock_guard lock(mutex_);
     T* found = table_.Find(handle);
@@ -44,13 +44,13 @@ class SharedTable {
     return object;
   }
 
-  /// Everything there is, which nobody finds any more. Thread: channel.
+  /// Removes and returns all objects. Thread: channel.
   HandleTable<T> TakeAll() {
     std::lock_guard lock(mutex_);
     return std::exchange(table_, {});
   }
 
-  /// True when the handle may still be bound by something that is under way: the stream is then woken. Thread: channel.
+  /// True if the handle may still be bound; the stream is woken then. Thread: channel.
   bool WaitsFor(uint32_t handle, std::shared_ptr<StreamWaker> waker, uint32_t stream) {
     if (table_.Find(handle) != nullptr || !table_.MayBeBoundLater(handle)) return false;
     std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ class SharedTable {
 
   struct Sight {
     std::optional<T> object;
-    bool comes_later = false;  // The stream is woken then.
+    bool comes_later = false;  // The handle may still be bound; the stream is woken then.
   };
   /// Thread: any other channel.
   Sight Look(uint32_t handle, std::shared_ptr<StreamWaker> waker, uint32_t stream) {
@@ -77,14 +77,14 @@ class SharedTable {
     return found == nullptr ? std::nullopt : std::optional<T>(*found);
   }
 
-  /// `visit(object)` for everything there is. Thread: any.
+  /// Calls `visit(object)` for every object. Thread: any.
   template <typename Visit>
   void ForEach(Visit visit) {
     std::lock_guard lock(mutex_);
     table_.ForEach(visit);
   }
 
-  /// Wakes everybody who waits for a handle: it may never come. Thread: any.
+  /// Wakes all streams that wait for a handle, because it may never be bound. Thread: any.
   void WakeAll() {
     std::unordered_map<uint32_t, WaitingStreams> waits;
     {

@@ -1,4 +1,4 @@
-// When a thread of the runtime may look again and again instead of sleeping, and for how long.
+// Whether a thread of the runtime may spin before it sleeps, and for how long.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace millrace {
 
-/// Longest look without sleeping: it covers short work, and a core is given up after it.
+/// The longest spin: it covers short work, and then frees the core.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
-/// On fewer than 4 cores a thread that spins may sit on the very core whose work it waits for.
+/// On fewer than 4 cores a spinning thread may occupy the core of the thread that it waits for.
 inline bool MaySpin() {
   constexpr unsigned kSpinCores = 4;
   static const bool may_spin = std::thread::hardware_concurrency() >= kSpinCores;

@@ -34,7 +34,7 @@ const char* ParkReasonName(ParkReason reason) {
 
 protocol::Opcode StreamState::OpcodeOf(std::span<const std::byte> record) {
   protocol::RecordHeader header;
-  MR_CHECK(RecordReader::ReadHeader(record, header));  // Submit let it through.
+  MR_CHECK(RecordReader::ReadHeader(record, header));  // Submit has checked it.
   return static_cast<protocol::Opcode>(header.opcode);
 }
 
@@ -45,7 +45,7 @@ void StreamState::Defer(std::span<const std::byte> record) {
 
 void StreamState::DropDeferred(size_t bytes) {
   if (FirstDeferredOpcode() == protocol::Opcode::kFree) --deferred_frees;
-  // Bytes are moved down only when that is rare, and a flood's memory is given back once it drained.
+  // Compact only rarely, and free the memory of a long queue once it is empty.
   constexpr size_t kCompactBytes = 1 << 20;
   deferred_at += bytes;
   if (deferred_at == deferred.size()) {
@@ -187,7 +187,7 @@ void StreamState::WakeAll() {
     std::lock_guard lock(mutex_);
     owner = owner_;
   }
-  // Also an owner that asked for nothing: it learns here that the device is lost.
+  // Ring also without a waiter: the owner learns here that the device is lost.
   if (owner != nullptr) owner->Ring();
 }
 

@@ -1,8 +1,8 @@
-// One timeline slot of a channel: the stream that has it now, how far it is submitted, issued and completed, why it is
-// parked, and who waits for it.
+// One timeline slot of a channel: its present stream, how far that is submitted, issued and completed, why it is
+// parked, and its waiters.
 //
-// A StreamState lives as long as its channel and serves one stream after another; tickets go on counting, so that a
-// point of an earlier stream stays completed for ever.
+// A StreamState lives as long as its channel and serves one stream after another. Tickets continue to count, so a point
+// of an earlier stream stays completed.
 //
 //   submitted   `last_ticket`, claimed under the ring's producer mutex
 //   issued      stored after the backend accepted the record; waits on other channels read it
@@ -30,7 +30,7 @@ namespace millrace {
 
 using hal::Ticket;
 
-/// Somebody on a JavaScript thread who can be woken. Thread: any.
+/// An owner on a JavaScript thread that can be woken. Thread: any.
 class WakeTarget {
  public:
   virtual ~WakeTarget() = default;
@@ -42,18 +42,18 @@ enum class ParkReason : uint8_t {
   kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
   kBuild,   // A kernel is not built yet.
   kPin,     // Host memory is not registered yet.
-  kWindow,  // Too many records of it are in flight.
+  kWindow,  // Too many of its records are in flight.
   kMemory,  // Out of memory while frees are pending.
   kDrain,   // It is being destroyed and drains first.
-  kHold,    // Its owner runs something meanwhile.
-  kPeer,    // The route between two devices was not tried yet, or has no staging memory.
-  kPump,    // Bytes of host memory that is not page-locked are on their way.
+  kHold,    // Its owner runs a function meanwhile.
+  kPeer,    // The route between two devices is not tested yet, or has no staging memory.
+  kPump,    // The pump copies pageable host memory for it, or allocates.
 };
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);
 
 class StreamState;
 
-/// Whose streams they are. Thread: any.
+/// Receives kernel failures of streams; implemented by their channel. Thread: any.
 class KernelFailures {
  public:
   virtual void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept = 0;
@@ -70,7 +70,7 @@ class StreamState final : public hal::ProgressSink {
   [[nodiscard]] uint32_t index() const { return index_; }
   [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
 
-  // Each section stands on cache lines of its own: in a burst one thread submits while another issues.
+  // Each section has separate cache lines, because one thread may submit while another issues.
 
   // ── Submission. Guarded by the ring's producer mutex. ──
   Ticket last_ticket = 0;
@@ -78,40 +78,40 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
-  Ticket accepted = 0;              // Issued, and not merely dropped because the device was lost or given up.
-  bool is_dirty = false;            // Issued since the last Signal.
-  uint32_t poisoned_by = 0;         // It waited for a lost device: the failure that every later record repeats.
-  uint32_t doomed_device = 0;       // The channel of that device.
+  Ticket accepted = 0;         // The last ticket that the backend accepted; records of a lost device are only dropped.
+  bool is_dirty = false;       // Records were issued since the last Signal.
+  uint32_t poisoned_by = 0;    // It waited for a lost device: the failure that every later record repeats.
+  uint32_t doomed_device = 0;  // The channel of that lost device.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
-  uint32_t deferred_frees = 0;           // Of them, those that free memory.
-  std::shared_ptr<PumpedRecord> pumped;  // What the pump does for the first deferred record, if anything.
+  uint32_t deferred_frees = 0;           // The number of FREE records among them.
+  std::shared_ptr<PumpedRecord> pumped;  // The pump's work for the first deferred record, if there is any.
   [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
   void Defer(std::span<const std::byte> record);
   /// The first deferred record, which begins with a whole header.
   [[nodiscard]] std::span<const std::byte> FirstDeferred() const { return std::span(deferred).subspan(deferred_at); }
   [[nodiscard]] protocol::Opcode FirstDeferredOpcode() const { return OpcodeOf(FirstDeferred()); }
-  /// The first deferred record, of so many bytes, was issued.
+  /// Removes the first deferred record, of this many bytes, after it was issued.
   void DropDeferred(size_t bytes);
-  /// Keeps `object` until the ticket completed.
+  /// Keeps `object` alive until the ticket has completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
-  /// The backend's stream ended; so does what belonged to it.
+  /// Drops all state of the present stream, after its backend stream ended.
   void Forget();
 
   // ── Any thread. ──
   alignas(64) FailureLog failures;
   FaultWatch faults;
-  std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by whoever asks what is going on.
-  std::atomic<bool> is_watched{false};              // On the watcher's list.
-  std::atomic<bool> is_pumping{false};              // The pump has something of it to do, or does it.
-  std::atomic<bool> is_notified{false};             // On its channel's list of streams to go on with.
+  std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by any thread.
+  std::atomic<bool> is_watched{false};              // It is on the watcher's list.
+  std::atomic<bool> is_pumping{false};              // The pump has or runs work of it.
+  std::atomic<bool> is_notified{false};             // It is on its channel's list of streams to continue.
 
   [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }
   [[nodiscard]] Ticket Completed() const {
     return std::max(std::atomic_ref(slot_.device_word).load(std::memory_order_acquire),
                     std::atomic_ref(slot_.host_word).load(std::memory_order_acquire));
   }
-  /// Thread: channel. Lets go of whoever waited for this record to be issued.
+  /// Wakes the streams that wait until this record is issued. Thread: channel.
   void MarkIssued(Ticket ticket);
   /// Completes tickets without a backend. Thread: channel.
   void CompleteOnHost(Ticket ticket);
@@ -121,35 +121,35 @@ class StreamState final : public hal::ProgressSink {
     kernel_failures_.KernelFailed(*this, ticket, failure);
   }
 
-  /// Rings the owner once `ticket` is completed; false when it already is, and then nothing is asked for. Earlier
-  /// calls for other tickets stay in force. Thread: owner.
+  /// Rings the owner once `ticket` is completed. Returns false if it is completed already; then no ring follows.
+  /// Earlier calls for other tickets stay valid. Thread: owner.
   [[nodiscard]] bool ArmOwner(Ticket ticket) { return AddWaiter(ticket, true, nullptr, 0); }
   void SetOwner(std::shared_ptr<WakeTarget> owner);
 
-  /// Calls `waker->WakeStream(stream)` once `ticket` is issued, or completed; false when it already is, and then
-  /// nothing is asked for. A second call for the same adds nothing. A null `waker` stands for the owner. Thread: any
+  /// Calls `waker->WakeStream(stream)` once `ticket` is issued, or completed. Returns false if it is already; then no
+  /// call follows. A second call with the same arguments adds nothing. A null `waker` stands for the owner. Thread: any
   /// channel.
   [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker,
                                uint32_t stream);
-  /// Wakes everybody, reached or not: the device is lost or closed.
+  /// Wakes all waiters, also for tickets that were not reached: the device is lost or closed.
   void WakeAll();
 
-  /// The ticket that somebody wants completed, 0 when nobody waits. Thread: any.
+  /// The lowest ticket with a waiter for its completion; 0 without a waiter. Thread: any.
   [[nodiscard]] Ticket Wanted() const { return wanted_completed_.load(std::memory_order_seq_cst); }
-  /// As Wanted(), of what can be waited for: a record that is not issued yet depends on no device. Thread: any.
+  /// Whether there is such a waiter for an issued record. The device does not know other records yet. Thread: any.
   [[nodiscard]] bool IsWantedOfDevice() const {
     const Ticket wanted = Wanted();
     return wanted != 0 && wanted <= Issued();
   }
-  /// How many wait. For tests.
+  /// The number of waiters. For tests.
   [[nodiscard]] size_t WaiterCount();
 
-  /// The owner lets the HOLD record with this ticket go, issued or not. Thread: any.
+  /// Releases the HOLD record with this ticket, issued or not. Thread: any.
   void ReleaseHold(Ticket ticket);
-  /// Whether the record with this ticket was let go. Forgets it, and what stood before it. Thread: channel.
+  /// Whether the HOLD record with this ticket was released. Drops the release and all earlier ones. Thread: channel.
   [[nodiscard]] bool TakeRelease(Ticket ticket);
 
-  /// The driver's handle while there is a stream; nothing before and after. Set by the channel. Thread: any.
+  /// Sets the driver's handle of the present stream; there is none before and after. Thread: any.
   void SetNativeHandle(uint64_t handle);
   [[nodiscard]] std::optional<uint64_t> NativeHandle();
 
@@ -158,7 +158,7 @@ class StreamState final : public hal::ProgressSink {
   struct Waiter {
     Ticket ticket;
     bool until_completed;
-    std::shared_ptr<StreamWaker> waker;  // Null: the owner.
+    std::shared_ptr<StreamWaker> waker;  // Null for the owner.
     uint32_t stream;
   };
   void FireWaiters(bool completed, Ticket reached);
@@ -166,10 +166,10 @@ class StreamState final : public hal::ProgressSink {
 
   const uint32_t index_;
   protocol::TimelineSlot& slot_;
-  KernelFailures& kernel_failures_;                            // Has the stream.
+  KernelFailures& kernel_failures_;                            // The channel.
   std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
-  // Lowest ticket of a waiter of each kind, 0 when there is none.
+  // The lowest ticket of a waiter of each kind; 0 if there is none.
   std::atomic<Ticket> wanted_issued_{0};
   std::atomic<Ticket> wanted_completed_{0};
 
@@ -177,7 +177,7 @@ class StreamState final : public hal::ProgressSink {
   // Guarded by mutex_.
   std::shared_ptr<WakeTarget> owner_;
   std::vector<Waiter> waiters_;
-  std::vector<Ticket> released_;  // Of HOLD records that were let go and not issued.
+  std::vector<Ticket> released_;  // HOLD records that were released before they were issued.
   std::optional<uint64_t> native_handle_;
 };
 

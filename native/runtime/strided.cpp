@@ -18,7 +18,7 @@ bool ReadAxes(RecordReader& reader, uint32_t rank, uint32_t element_bytes, Strid
   for (uint32_t n = 0; n < rank; ++n) {
     protocol::StridedAxis axis;
     if (!reader.Read(axis) || axis.extent == 0) return false;
-    // Only a source may show one element in several places.
+    // Only a source may use one element several times.
     if (axis.extent > 1 && axis.dst_stride == 0) return false;
     if (Magnitude(axis.dst_stride) % element_bytes != 0 || Magnitude(axis.src_stride) % element_bytes != 0)
       return false;
@@ -44,8 +44,8 @@ bool StridesFit(const StridedAxes& axes, Stride stride, uint32_t element_bytes, 
 bool CoversAll(const StridedAxes& axes, uint32_t element_bytes, uint64_t size) {
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(axes.elements, element_bytes, &bytes) || bytes != size) return false;
-  // As many bytes as there are; all of them, if no two elements share one. That is so when the axes, the closest
-  // elements first, tile the range without a gap.
+  // The elements have as many bytes as the memory, so they cover it if no two elements overlap. That is so if the axes,
+  // sorted by stride, tile the range without a gap.
   const std::span<const hal::StridedAxis> all = axes.span();
   uint64_t tile = element_bytes;
   while (tile < size) {

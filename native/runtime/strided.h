@@ -1,4 +1,4 @@
-// Checks the axes of a strided record before anybody computes an address from them.
+// Checks the axes of a strided record before an address is computed from them.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace millrace {
 
-/// The axes of one record, and how many elements they make.
+/// The axes of one record, and their number of elements.
 struct StridedAxes {
   std::array<hal::StridedAxis, protocol::kMaxRank> axes;
   uint32_t rank = 0;
@@ -19,18 +19,18 @@ struct StridedAxes {
   [[nodiscard]] std::span<const hal::StridedAxis> span() const { return {axes.data(), rank}; }
 };
 
-/// Reads `rank` axes. False when there are none or too many, when one is empty, when a stride is no multiple of the
-/// element, or when the count of elements overflows.
+/// Reads `rank` axes. False if there are none or too many, if one is empty, if a stride is not a multiple of the
+/// element size, or if the number of elements overflows.
 [[nodiscard]] bool ReadAxes(RecordReader& reader, uint32_t rank, uint32_t element_bytes, StridedAxes& axes);
 
-/// Which of an axis's strides.
+/// Selects one of an axis's two strides.
 using Stride = int64_t hal::StridedAxis::*;
 
-/// True when every byte of every element, from the one at `offset` on, lies inside `size` bytes. Without overflow.
+/// True if every byte of every element, from the one at `offset` on, lies inside `size` bytes. Handles overflow.
 [[nodiscard]] bool StridesFit(const StridedAxes& axes, Stride stride, uint32_t element_bytes, uint64_t offset,
                               uint64_t size);
 
-/// True when a write through the destination strides, which fits, leaves no byte of `size` as it was.
+/// True if a write through the destination strides, which must fit, overwrites every byte of `size`.
 [[nodiscard]] bool CoversAll(const StridedAxes& axes, uint32_t element_bytes, uint64_t size);
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// Streams that wait for the same thing, of any channel.
+// Streams, of any channel, that wait for the same object.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-/// A channel that goes on with one of its streams when told. Thread: any.
+/// A channel, which continues one of its streams when this is called. Thread: any.
 class StreamWaker {
  public:
   virtual void WakeStream(uint32_t stream) noexcept = 0;
@@ -18,10 +18,10 @@ class StreamWaker {
   ~StreamWaker() = default;
 };
 
-/// Guarded by whoever has it; woken without that lock.
+/// The owner of an instance guards it by a lock, and wakes the streams without that lock.
 class WaitingStreams {
  public:
-  /// A stream that is woken for another reason, looks and waits again is here once.
+  /// Adds a stream, once: a stream that was woken for another reason and waits again may be in the list already.
   void Add(std::shared_ptr<StreamWaker> waker, uint32_t stream) {
     const auto is_it = [&](const Waiter& waiter) { return waiter.stream == stream && waiter.waker == waker; };
     if (std::none_of(waiters_.begin(), waiters_.end(), is_it)) waiters_.push_back({std::move(waker), stream});

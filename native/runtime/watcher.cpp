@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLongestSleep = std::chrono::nanoseconds(1'000'000);
-/// Of the time waited so far, one part in so many is slept before the next look: 5 %.
+/// The watcher sleeps for this fraction of the time waited so far before it looks again: 1/20.
 constexpr int kSleepShare = 20;
 
 }  // namespace
@@ -60,7 +60,7 @@ void Watcher::Run() {
   std::vector<State::Watched> watched;
   auto since = Clock::now();
 
-  // Looks at one stream; false when it need not be watched any more.
+  // Looks at one stream. Returns false if it need not be watched any more.
   const auto look = [&](State::Watched& item) {
     StreamState& stream = *item.stream;
     const Ticket wanted = stream.Wanted();
@@ -80,9 +80,9 @@ void Watcher::Run() {
       stream.Progress(completed);
       return true;
     }
-    // The flag is lowered before the wanted ticket is looked at once more. A waiter stores its ticket before it calls
-    // Watch, and the channel stores `issued` before it does. So either this thread sees the ticket here, or their Watch
-    // finds the flag lowered and adds the stream again.
+    // Clear the flag before reading the wanted ticket once more. A waiter stores its ticket before it calls Watch, and
+    // the channel stores `issued` before it calls Watch. So either this thread sees the ticket here, or their Watch
+    // finds the flag cleared and adds the stream again.
     stream.is_watched.store(false, std::memory_order_seq_cst);
     if (!stream.IsWantedOfDevice() || item.channel->LostStatus() != StatusCode::kOk) return false;
     return !stream.is_watched.exchange(true);

@@ -1,7 +1,7 @@
-// The process's one watcher: asks devices whose work ends elsewhere how far they came, while somebody waits.
+// The process's watcher thread: while there are waiters, it polls the streams of devices that cannot notify the host.
 //
-// It spins at most 50 us, and only where there are cores to spare; then it sleeps a twentieth of the time waited so
-// far, a millisecond at most. While nobody waits it sleeps for good.
+// It spins for at most 50 us, and only with 4 or more cores. Then it sleeps for a twentieth of the time waited so far,
+// at most 1 ms, between polls. Without waiters it sleeps until the next Watch.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ class Watcher {
   /// Never destroyed, because its thread may outlive every static object.
   static Watcher& Instance();
 
-  /// Starts the thread, unless it runs already. kUnavailable when it cannot be started; the next call tries again.
-  /// Before the first Watch. Thread: any.
+  /// Starts the thread unless it runs already. Call it before the first Watch. kUnavailable if it cannot be started;
+  /// the next call tries again. Thread: any.
   Status Start();
-  /// Watches a stream until nothing that it was issued is wanted any more. Thread: any.
+  /// Watches a stream until no issued record of it has a waiter. Thread: any.
   void Watch(std::shared_ptr<Channel> channel, StreamState& stream);
 
  private:

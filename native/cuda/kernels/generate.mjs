@@ -1,10 +1,10 @@
-// Compiles the .cu files beside it to PTX and writes each as a C++ header: run it after changing one of them.
+// Compiles the .cu files in this folder to PTX and writes each as a C++ header. Run it after a change of one of them.
 //
 //   node native/cuda/kernels/generate.mjs            writes <name>.ptx.gen.h
-//   node native/cuda/kernels/generate.mjs --check    compares with what is committed, exits with 1 on a difference
+//   node native/cuda/kernels/generate.mjs --check    compares with the committed headers, exits with 1 on a difference
 //
-// Without nvcc the check passes and says that it compared nothing. Another release of nvcc may write other PTX for the
-// same text, so the header names the release it came from and the check compares with that release only.
+// Without nvcc the check passes and says that it compared nothing. Another release of nvcc may generate other PTX for the
+// same source, so the header names its release, and the check compares only with that release.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,8 @@ import { fileURLToPath } from 'node:url';
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const includes = fileURLToPath(new URL('../..', import.meta.url));
 
-// The oldest architecture of CUDA 13, and the language version it came with: the driver refuses PTX that is newer than
-// itself, nvcc writes its own version, and these kernels use nothing newer. ptxas confirms that below.
+// The oldest architecture of CUDA 13, and the PTX version that introduced it. A driver refuses PTX of a newer version than its
+// own, and nvcc writes its newest version. These kernels need no newer version, which ptxas confirms below.
 const ARCHITECTURE = '75';
 const PTX_VERSION = '6.3';
 

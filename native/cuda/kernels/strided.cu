@@ -1,7 +1,7 @@
-// Copies and fills along up to eight axes, one thread an element at a time. The host has merged the axes, ordered them
-// and widened the elements (cuda/strided.cpp), so that neighbouring threads write neighbouring bytes where that can be.
-// The narrow kernels take fewer than 2^31 elements and divide by multiplication; the wide ones take any number.
-// After a change run `node native/cuda/kernels/generate.mjs`; the PTX it makes is what the library loads.
+// Copies and fills along up to eight axes; each thread handles one element at a time. The host has merged the axes, sorted
+// them and widened the elements (cuda/strided.cpp), so that adjacent threads write adjacent bytes where possible.
+// The narrow kernels take fewer than 2^31 elements and divide by multiplication; the wide kernels take any number.
+// After a change run `node native/cuda/kernels/generate.mjs`: the library loads the PTX that it generates.
 #include "cuda/kernels/strided_plan.h"
 
 #if defined(__CUDACC__)
@@ -56,7 +56,7 @@ __device__ void Narrow(const StridedPlan& plan) {
     unsigned rest = element;
     long long dst = 0;
     long long src = 0;
-    // Unrolled, so that the plan is read where it is, in constant memory.
+    // Unroll, so that the plan is read directly from constant memory.
     MR_UNROLL
     for (unsigned axis = 0; axis < kStridedAxes; ++axis) {
       if (axis < plan.rank) {
