@@ -20,7 +20,7 @@ function stop(missing) {
   process.exit(1);
 }
 
-/** A compiler that only says it knows C++20 is not enough: its library has to have the headers too. */
+/** Whether the compiler builds C++20. Its standard library must have the headers, too, so accepting the option is not enough. */
 function compilesCpp20(compiler) {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-probe-'));
   try {
@@ -41,14 +41,14 @@ function checkTools() {
 }
 
 /**
- * A device's worker is one file, in place of what tsc made of it: a worker that is terminated while it loads leaves the
- * descriptors of its files open. Nothing is renamed, and a map leads to src.
+ * Bundles a device's worker into one file, in place of the output of tsc: a worker that is terminated while it loads files leaks
+ * their descriptors. Names are kept, and a source map refers to src.
  */
 async function bundleWorker() {
   const { build } = await import('esbuild');
   const source = join(root, 'src', 'workers', 'device-worker.ts');
   const folder = join(root, 'dist', 'workers');
-  // What a module finds beside its file it finds from where that file is in dist, as without a bundle.
+  // A module that locates files relative to its own file must find them as without a bundle, so each gets its own URL in dist.
   const ownUrls = {
     name: 'own urls',
     setup({ onLoad }) {
@@ -90,7 +90,7 @@ if (!flags.has('--native-only')) {
   await bundleWorker();
   if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
   if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
-  // What names built kernels where the package is installed.
+  // The identity of the package, which is part of the names of cached kernels.
   const { packageIdentity } = await import('../dist/toolchain/base/identity.js');
   writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());
 }

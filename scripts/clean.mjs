@@ -1,4 +1,4 @@
-// Removes what the other scripts make.
+// Removes the files that the other scripts generate.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './tools.mjs';

@@ -1,7 +1,8 @@
-// Adds up the reports of a test run and ends with the line "N passed, N failed". A report that is missing, or that holds
-// no test, counts as a failure: something did not run. So does each of the files in "test-files.txt" of the folder (one
-// path a line, as `vitest list --filesOnly` prints them) that the report of vitest lacks: its process crashed. So does an
-// exit status of the test command that is not 0 while no report names a failure.
+// Adds up the reports of a test run and prints "N passed, N failed" as its last line. Each of these counts as a failure:
+//  - a report that is missing or has no test, because some tests did not run;
+//  - a file of "test-files.txt" in the folder (one path per line, as `vitest list --filesOnly` prints them) that is missing in
+//    the report of vitest, because its process crashed;
+//  - an exit status of the test command other than 0 if no report names a failure.
 //
 //   node scripts/count-tests.mjs <folder of reports> <more passed> <more failed> <exit status of the test command>
 import { existsSync, readFileSync } from 'node:fs';
@@ -9,7 +10,7 @@ import { join, resolve } from 'node:path';
 
 const [folder, morePassed, moreFailed, status = '0'] = process.argv.slice(2);
 
-/** The test files that the runner was to run and that its report does not have. */
+/** The listed test files that are missing in the report. */
 function filesWithoutReport(report) {
   const list = join(folder, 'test-files.txt');
   if (!existsSync(list)) return [];
@@ -24,9 +25,9 @@ function filesWithoutReport(report) {
 const readers = {
   'vitest.json': (text) => {
     const report = JSON.parse(text);
-    // A file that could not be loaded, or whose process ended before, has no test in it.
+    // A file that could not be loaded, or whose process crashed, has no test in the report.
     const broken = report.testResults.filter((file) => file.assertionResults.length === 0).length;
-    // vitest leaves this status in tests whose process crashed, and says nothing else; skipped ones are "skipped".
+    // Tests whose process crashed keep this status; skipped tests have "skipped".
     const unfinished = report.testResults.flatMap((file) =>
       file.assertionResults.filter((test) => test.status === 'pending').map((test) => [file, test]),
     );
@@ -36,7 +37,7 @@ const readers = {
     const failed = report.numFailedTests + broken + unfinished.length + lost.length;
     return { passed: report.numPassedTests, failed: failed === 0 && !report.success ? 1 : failed, skipped: report.numPendingTests };
   },
-  // One entry a test program, which says itself how many cases it had; one that died before that counts as one failure.
+  // One entry per test program, which prints its number of cases. A program that crashed before that counts as one failure.
   'native.xml': (text) => {
     const counts = { passed: 0, failed: 0, skipped: 0 };
     for (const [entry] of text.matchAll(/<testcase[\s\S]*?<\/testcase>/g)) {

@@ -118,7 +118,7 @@ for (const [path, content] of Object.entries(outputs)) {
   try {
     committed = readFileSync(url, 'utf8');
   } catch {
-    // A missing output is a stale one.
+    // A missing output counts as stale.
   }
   if (committed !== content) {
     console.error(`${path} does not match protocol.json; run npm run gen.`);

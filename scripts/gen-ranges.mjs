@@ -1,12 +1,12 @@
-// Generates what text for CUDA takes of ranges.h of the CPU device's shim: each of its functions, by its name. `--check`
-// writes nothing and fails when the committed output differs.
+// Generates the functions of the CPU shim's ranges.h that CUDA C++ source also uses, as a table by name. `--check` writes nothing
+// and fails if the committed output differs.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const root = new URL('..', import.meta.url);
 const header = readFileSync(new URL('native/cpu/shim/ranges.h', root), 'utf8');
 const output = new URL('src/compiler/emission/ranges.gen.ts', root);
 
-/** Of which only the CPU device has the words. */
+/** Functions without a form for CUDA: they use types that only the CPU device has. */
 const LEFT_OUT = ['mr_threads', 'mr_indices'];
 const type = /^struct mr_range \{[^}]*\};/m.exec(header)?.[0];
 const unknown = /^static constexpr mr_range (mr_unknown)[^;]*;/m.exec(header);

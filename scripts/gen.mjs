@@ -1,5 +1,5 @@
-// Generates every committed output: the record format's two sides, what text for CUDA takes of the shim, and the device
-// code of our own kernels. `--check` writes nothing and fails when one differs.
+// Generates every committed output: both sides of the record format, the shim functions for CUDA C++ source, and the PTX of the
+// library's own kernels. `--check` writes nothing and fails if one differs.
 import { join } from 'node:path';
 import { root, run } from './tools.mjs';
 

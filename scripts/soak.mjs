@@ -1,11 +1,10 @@
-// Runs for hours what CI runs for minutes: the conformance suite on CPU devices that choose among the orders they are free
-// to choose from, one seed after another, random programs against the model, and the tests that have a longer form. Every
-// failure is shown with the command that repeats it.
+// Runs tests for hours that CI runs for minutes: the conformance suite on CPU devices with randomised schedules, one seed after
+// another; random programs against the model; and the long forms of tests. Prints each failure with the command that repeats it.
 //
-//   --seeds 1-1000     which seeds; 0 for none
-//   --programs 10000   how many random programs; 0 for none
-//   --long 3           how often the long forms of tests run, with other random kernels each time; 0 for none
-//   --jobs N           runs side by side; default: one for every two cores, since the tests show that two kernels overlap
+//   --seeds 1-1000     the seeds; 0 for none
+//   --programs 10000   the number of random programs; 0 for none
+//   --long 3           the number of runs of the long forms, with other random kernels each time; 0 for none
+//   --jobs N           parallel runs; default: one for every two cores, because some tests need two kernels to overlap
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -30,7 +29,7 @@ const { values } = parseArgs({
 const folder = mkdtempSync(join(tmpdir(), 'millrace-soak-'));
 const failures = [];
 
-/** One run of some tests; what failed, with how to repeat it. */
+/** Runs some tests. On failure, records the output and the command that repeats it. */
 async function run(nth, { what, env, args }) {
   const report = join(folder, `${nth}.json`);
   const started = performance.now();
@@ -85,7 +84,7 @@ function* seededRuns() {
 function* programRuns() {
   const programs = wholeNumber('programs', 0);
   for (let done = 0; done < programs; done += PROGRAMS_A_RUN) {
-    // Half of them in disorder.
+    // Randomise the schedule in every second run.
     const disorder = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
     const each = Math.ceil(Math.min(PROGRAMS_A_RUN, programs - done) / KINDS);
     yield {
@@ -119,7 +118,7 @@ function* longRuns() {
 }
 
 const runs = [...longRuns(), ...programRuns(), ...seededRuns()].entries();
-// Each takes the next run as it ends one: they share the iterator.
+// Each worker takes the next run when it has finished one, because they share the iterator.
 await Promise.all(
   Array.from({ length: wholeNumber('jobs', 1) }, async () => {
     for (const [nth, each] of runs) await run(nth, each);

@@ -1,6 +1,6 @@
-// Builds and runs the native tests; neither a GPU nor a toolkit is needed. They are built in the folder of the addon and
-// link the objects that the addon consists of. `--sanitize=address|thread` uses a build of its own, with debug
-// information and without Node; `--build-only` stops after the build. Writes build/reports/native.xml.
+// Builds and runs the native tests, which need neither a GPU nor a CUDA toolkit. They are built in the addon's build folder and
+// link the addon's objects. `--sanitize=address|thread` uses a separate build, with debug information and without Node;
+// `--build-only` stops after the build. Writes build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { onPath, parallel, root, run } from './tools.mjs';
@@ -12,7 +12,7 @@ const forTests = ['-DMILLRACE_BUILD_TESTS=ON', '-DMILLRACE_WERROR=ON', '--log-le
 
 mkdirSync(join(root, 'build', 'reports'), { recursive: true });
 if (sanitizer === '') {
-  // Only cmake-js knows the include folders of the addon, which shares this configuration.
+  // Only cmake-js knows the include folders of Node, so it must have configured the build folder.
   if (!existsSync(join(folder, 'CMakeCache.txt'))) run(process.execPath, ['scripts/build.mjs', '--native-only']);
   run('cmake', ['-S', root, '-B', folder, ...forTests]);
 } else {

@@ -1,4 +1,4 @@
-// What the other scripts share: where the project is, and how to run a program.
+// Functions that the other scripts share: the project's folder, and running a program.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
