@@ -41,7 +41,7 @@ const launch =
 const MISTAKES: readonly Mistake[] = [
   { title: 'a negative size', call: ({ device }) => device.zeros(-1), error: ArgumentError, shows: () => ['-1'] },
   { title: 'a fractional size', call: ({ device }) => device.empty([2, 1.5]), error: ArgumentError, shows: () => ['1.5'] },
-  { title: 'a size that is no number', call: ({ device }) => device.zeros('4' as never), error: ArgumentError, shows: () => ['4'] },
+  { title: 'a size that is not a number', call: ({ device }) => device.zeros('4' as never), error: ArgumentError, shows: () => ['4'] },
   { title: 'NaN as a size', call: ({ device }) => device.zeros(Number.NaN), error: ArgumentError, shows: () => ['NaN'] },
   { title: 'a size beyond exact integers', call: ({ device }) => device.zeros([2 ** 40, 2 ** 40]), error: ArgumentError, shows: () => [] },
   {
@@ -95,7 +95,7 @@ const MISTAKES: readonly Mistake[] = [
     shows: () => ['f32', 'u32'],
   },
   {
-    title: 'something that is no kernel',
+    title: 'a value that is not a kernel',
     call: ({ stream, x }) => stream.launch({} as never, 1, { x } as never),
     error: ArgumentError,
     shows: () => [/kernel/i],
@@ -117,13 +117,13 @@ const MISTAKES: readonly Mistake[] = [
   { title: 'a negative grid', call: launch({ grid: -2, block: 1 }), error: ArgumentError, shows: () => ['-2'] },
   { title: 'a negative number of threads', call: launch(-3), error: ArgumentError, shows: () => ['-3'] },
   {
-    title: 'something that is no event',
+    title: 'a value that is not an event',
     call: ({ stream }) => stream.waitEvent({} as never),
     error: ArgumentError,
     shows: () => [/event/i],
   },
   {
-    title: 'something that is no stream',
+    title: 'a value that is not a stream',
     call: ({ stream }) => stream.waitStream({} as never),
     error: ArgumentError,
     shows: () => [/stream/i],

@@ -28,7 +28,7 @@ export function arrays(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S301', 'zeros, ones, full and from make arrays of f32 unless told otherwise', async () => {
+    rule('S301', 'zeros, ones, full and from make arrays of f32 by default', async () => {
       const { device } = chapter;
       using z = device.zeros([2, 3]);
       using o = device.ones(3);
@@ -62,14 +62,14 @@ export function arrays(target: Target): void {
       }
     });
 
-    rule('S302', 'safe numbers are taken for 64-bit integers', async () => {
+    rule('S302', '64-bit integers accept safe integers as numbers', async () => {
       using x = chapter.device.full(3, -7, 'i64');
       expect(await x.read()).toEqual(new BigInt64Array([-7n, -7n, -7n]));
       chapter.device.stream.fill(x, Number.MAX_SAFE_INTEGER);
       expect((await x.read())[2]).toBe(BigInt(Number.MAX_SAFE_INTEGER));
     });
 
-    rule('S303', 'read gives a fresh plain array each time', async () => {
+    rule('S303', 'read returns a new plain array each time', async () => {
       using x = chapter.device.from(new Float64Array([1, 2, 3]));
       const first = await x.read();
       first.fill(0);
@@ -101,7 +101,7 @@ export function arrays(target: Target): void {
       await busy.close();
     });
 
-    rule('S304', 'an array disposed while in use stays valid until its last operation ended', async () => {
+    rule('S304', 'an array disposed while in use stays valid until its last operation has finished', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const kept = device.zeros(1 << 16, 'i32');
@@ -120,7 +120,7 @@ export function arrays(target: Target): void {
       await stream.close();
     });
 
-    rule('S304', 'disposing waits on the device for readers on other streams', async () => {
+    rule('S304', 'a free waits on the device for readers on other streams', async () => {
       const { device } = chapter;
       const reader = device.createStream();
       const target2 = device.zeros(4096, 'u32');
@@ -137,7 +137,7 @@ export function arrays(target: Target): void {
       await reader.close();
     });
 
-    rule('S304', 'disposing an array that a held stream uses holds up no other stream', async () => {
+    rule('S304', 'disposing an array that a held stream uses delays no other stream', async () => {
       const { device } = chapter;
       const [maker, reader] = [device.createStream(), device.createStream()];
       using copied = device.zeros(4, 'i32');
@@ -177,7 +177,7 @@ export function arrays(target: Target): void {
       expect(await x.read()).toEqual(new Int32Array([10, 20, 30, 40]));
     });
 
-    rule('S307', 'when done resolves, bytes copied into pinned memory are visible to every thread', async () => {
+    rule('S307', 'when done resolves, every thread sees the bytes copied into pinned memory', async () => {
       const { device } = chapter;
       using pinned = device.pinned(1 << 18, 'u32');
       using x = device.full(1 << 18, 77, 'u32');

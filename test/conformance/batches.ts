@@ -16,7 +16,7 @@ export function batchedRequests(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S919', 'a full batch goes at once, the rest maxWaitMs after the first of it', async () => {
+    rule('S919', 'a full batch runs at once, any other batch maxWaitMs after its first request', async () => {
       const { device } = chapter;
       const batches: (readonly number[])[] = [];
       const stage = async (items: readonly number[]): Promise<number[]> => {
@@ -41,7 +41,7 @@ export function batchedRequests(target: Target): void {
       expect(batches).toEqual([[1, 2]]);
     });
 
-    rule('S919', 'a batch that fails or gives another number of results rejects all its requests, and only these', async () => {
+    rule('S919', 'a batch that fails or returns another number of results rejects its requests and no others', async () => {
       await using batcher = createBatcher(
         chapter.device,
         { maxItems: 3, maxWaitMs: NEVER_MS, maxQueue: 100 },
@@ -59,7 +59,7 @@ export function batchedRequests(target: Target): void {
       expect(ends.slice(6).map((end) => (end as PromiseFulfilledResult<number>).value)).toEqual([6, 7, 8]);
     });
 
-    rule('S919', 'a request that is aborted while it waits is in no batch; too many are refused', async () => {
+    rule('S919', 'a request that is aborted while it waits is in no batch; a request beyond maxQueue is refused', async () => {
       const manual = manualStage<readonly number[], readonly number[]>();
       await using batcher = createBatcher(chapter.device, { depth: 1, maxItems: 2, maxWaitMs: NEVER_MS, maxQueue: 2 }, manual.stage);
       const aborter = new AbortController();
@@ -94,7 +94,7 @@ export function batchedRequests(target: Target): void {
       });
     }
 
-    rule('S940', 'batches are as the limits say, at random times of a virtual clock', () => {
+    rule('S940', 'batches follow their limits at random times of a virtual clock', () => {
       for (let seed = 1; seed <= 60; seed++) {
         const random = randomFrom(seed);
         const [maxItems, maxWaitMs] = [1 + random(5), random(8)];
@@ -121,7 +121,7 @@ export function batchedRequests(target: Target): void {
       }
     });
 
-    rule('S940', 'the end emits the rest at once, an error none, unsubscribing ends the source and the timer', async () => {
+    rule('S940', 'completion emits the rest at once, an error emits nothing, unsubscribing ends the source and the timer', async () => {
       const limits = { maxItems: 3, maxWaitMs: NEVER_MS };
       expect(await lastValueFrom(of(1, 2, 3, 4).pipe(batchFor(limits), toArray()))).toEqual([[1, 2, 3], [4]]);
       expect(await lastValueFrom(EMPTY.pipe(batchFor(limits), toArray()))).toEqual([]);

@@ -93,7 +93,7 @@ export function betweenDevices(target: Target): void {
       expect(pinned.data.every((value) => value === 45)).toBe(true);
     });
 
-    rule('S333', 'a stream may copy between arrays that are both of the other device', async () => {
+    rule('S333', 'a stream may copy between two arrays of the other device', async () => {
       const { device, other } = chapter;
       using source = other.from(Int32Array.from({ length: 8 }, (_, n) => n));
       using contiguous = other.zeros(8, 'i32');
@@ -108,7 +108,7 @@ export function betweenDevices(target: Target): void {
       await stream.close();
     });
 
-    rule('S334', 'both ends may be disposed right after the call', async () => {
+    rule('S334', 'both arrays may be disposed right after the call', async () => {
       const { device, other } = chapter;
       const stream = other.createStream();
       using keep = other.zeros(1 << 14, 'u32');
@@ -129,7 +129,7 @@ export function betweenDevices(target: Target): void {
       await stream.close();
     });
 
-    rule('S334', 'also for strided ends, whose temporaries go as well', async () => {
+    rule('S334', 'strided arrays may be disposed too, and their temporaries are freed', async () => {
       const { device, other } = chapter;
       const { usedBytes: hereBefore } = await device.pool.stats();
       for (let n = 0; n < 20; n++) {
@@ -145,7 +145,7 @@ export function betweenDevices(target: Target): void {
       expect(here.usedBytes).toBeLessThanOrEqual(hereBefore);
     });
 
-    rule('S335', 'a copy waits for the writer over there, and its readers wait for the copy', async () => {
+    rule('S335', 'a copy waits for the writer on the other device, and its readers wait for the copy', async () => {
       const { device, other } = chapter;
       const [writer, copier, reader] = [device.createStream(), other.createStream(), device.createStream()];
       using source = device.zeros(4, 'i32');
@@ -168,7 +168,7 @@ export function betweenDevices(target: Target): void {
       await Promise.all([writer.close(), copier.close(), reader.close()]);
     });
 
-    rule('S335', 'an array handed round between devices, many times', async () => {
+    rule('S335', 'an array is copied round between devices many times', async () => {
       const { device, other } = chapter;
       using here = device.zeros(16, 'i32');
       using there = other.zeros(16, 'i32');
@@ -185,7 +185,7 @@ export function betweenDevices(target: Target): void {
       expect([...(await here.read())]).toEqual(expected);
     });
 
-    rule('S361', 'what cannot be reached is said, refused, and taken away without effect', async () => {
+    rule('S361', 'without access, canGrant is false, grant is refused, and revoke does nothing', async () => {
       const { device, other } = chapter;
       for (const what of ['memory', 'pool'] as const) {
         if (await device.peers.canGrant(other, what)) continue;
@@ -199,7 +199,7 @@ export function betweenDevices(target: Target): void {
       if (device.info.backend === 'cpu') expect(await device.peers.canGrant(other)).toBe(false);
     });
 
-    rule('S362', 'the two switches are independent, and each has one direction', async () => {
+    rule('S362', 'the two switches are independent, and each works in one direction', async () => {
       const { device, other } = chapter;
       if (!(await device.peers.canGrant(other, 'memory')) || !(await device.peers.canGrant(other, 'pool'))) return;
       const states = async (): Promise<boolean[]> => [
@@ -223,7 +223,7 @@ export function betweenDevices(target: Target): void {
       expect(await states()).toEqual([false, false, false, false]);
     });
 
-    rule('S363', 'copies are right with access and without', async () => {
+    rule('S363', 'copies give the same bytes with and without access', async () => {
       const { device, other } = chapter;
       const check = async (value: number): Promise<void> => {
         using here = device.full(1 << 16, value, 'u32');
@@ -276,7 +276,7 @@ export function betweenDevices(target: Target): void {
       }
     });
 
-    rule('S809', 'the default device is the one opened first, unless another was named', () => {
+    rule('S809', 'the default device is the one opened first, unless setDefaultDevice named another', () => {
       const { device, other } = chapter;
       expect(getDefaultDevice()).toBe(device);
       try {
@@ -295,7 +295,7 @@ export function betweenDevices(target: Target): void {
       expect(getDefaultDevice()).toBe(device);
     });
 
-    rule('S809', 'the calls of the module work on the current stream of the default device', async () => {
+    rule('S809', "the module's functions work on the current stream of the default device", async () => {
       const { device, other } = chapter;
       const stream = other.createStream({ ordering: 'explicit' });
       const source = device.createStream({ ordering: 'explicit' });

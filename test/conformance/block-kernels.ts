@@ -116,7 +116,7 @@ export function blockKernels(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S430', 'behind a barrier all threads of the block see what each wrote before it', async () => {
+    rule('S430', 'after a barrier all threads of the block see what each wrote before it', async () => {
       const { device } = chapter;
       for (const [n, block] of [
         [1, 1],
@@ -136,7 +136,7 @@ export function blockKernels(target: Target): void {
       }
     });
 
-    rule('S430', 'an array that is passed twice, to be read and to be written, is read where the text reads it', async () => {
+    rule('S430', 'an array passed both as input and as output is read where the source reads it', async () => {
       const { device } = chapter;
       using both = device.from(Int32Array.of(1, 2, 3, 4));
       using out = device.zeros([3, 40], 'i32');
@@ -168,7 +168,7 @@ export function blockKernels(target: Target): void {
       }
     });
 
-    rule('S431', 'a barrier does not wait for threads that returned, nor for those beyond the launch', async () => {
+    rule('S431', 'a barrier waits neither for threads that returned nor for threads beyond the launch', async () => {
       const { device } = chapter;
       for (const [n, block] of [
         [64, 64],
@@ -209,7 +209,7 @@ export function blockKernels(target: Target): void {
       expect(error.message).toContain('threadIdx.x');
     });
 
-    rule('S434', 'an index outside shared memory is a BoundsError with its name; the other threads go on', async () => {
+    rule('S434', 'an index outside shared memory is a BoundsError with its name; the other threads continue', async () => {
       const { device } = chapter;
       using out = device.zeros(32, 'i32');
       device.stream.launch(beyond, { grid: 2, block: 16 }, { out, at: 15 });
@@ -227,7 +227,7 @@ export function blockKernels(target: Target): void {
       expect((await fresh.read())[31]).toBe(31);
     });
 
-    rule('S435', 'a failed assertion rejects the launch with its condition, block and thread, and the device goes on', async () => {
+    rule('S435', 'a failed assertion rejects the launch with its condition, block and thread, and the device continues', async () => {
       const { device } = chapter;
       using good = device.from(Float32Array.from({ length: 100 }, (_, at) => at));
       using bad = device.from(Float32Array.from({ length: 100 }, (_, at) => (at === 70 ? -1 : at)));

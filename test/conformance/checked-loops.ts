@@ -81,7 +81,7 @@ export function checkedLoops(target: Target): void {
       });
     }
 
-    rule('S603', 'an index that overflows before it is compared touches nothing outside', async () => {
+    rule('S603', 'an index that overflows before its comparison accesses nothing outside the array', async () => {
       const { stream } = chapter.device;
       using x = stream.full(64, 1, i32);
       using out = stream.zeros(40, i32);
@@ -89,7 +89,7 @@ export function checkedLoops(target: Target): void {
       for (const sum of await out.read()) expect(sum >= 1 && sum <= 64).toBe(true);
     });
 
-    rule('S436', 'a row that is too narrow is reported', async () => {
+    rule('S436', 'a row that is narrower than assumed is reported', async () => {
       const error = await rejectionOf(rowSums(3));
       expect(error).toBeInstanceOf(BoundsError);
       expect((error as { cause?: unknown }).cause ?? error).toMatchObject({ array: 'rows', dimension: 1, index: 3, limit: 3 });

@@ -26,7 +26,7 @@ export function contexts(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S937', 'functions of host and hold', async () => {
+    rule('S937', 'functions of host and hold run in the context of their call', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const seen: string[] = [];
@@ -50,7 +50,7 @@ export function contexts(target: Target): void {
       await stream.close();
     });
 
-    rule('S937', 'what a function of host or hold returns is asked for its `then` there too', async () => {
+    rule('S937', 'the `then` of the result of a host or hold function is called in that context too', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const seen: string[] = [];
@@ -74,7 +74,7 @@ export function contexts(target: Target): void {
       await stream.close();
     });
 
-    rule('S937', 'listeners of the signal that a hold gets, at its timeout and when its own signal aborts', async () => {
+    rule('S937', "listeners of a hold's signal run in that context, at its timeout and when the caller's signal aborts", async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const seen: string[] = [];
@@ -95,7 +95,7 @@ export function contexts(target: Target): void {
       await stream.close();
     });
 
-    rule('S937', 'observers of operations$, activity$ and errors$, and loops over operations', async () => {
+    rule('S937', 'observers of operations$, activity$ and errors$, and loops over operations, run in their own contexts', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const seen = new Map<string, string>();
@@ -135,42 +135,46 @@ export function contexts(target: Target): void {
   describe('9 observation: asynchronous contexts of devices', () => {
     const rule = rulesOf(target);
 
-    rule('S938', 'diagnostics messages: of operations where they are submitted, of errors where the device was opened', async () => {
-      const seen: string[] = [];
-      const hear = (name: string) => (): void => void seen.push(`${name} ${context()}`);
-      const names = ['operation', 'error', 'build', 'device'] as const;
-      const listeners = names.map((name) => [`millrace:${name}`, hear(name)] as const);
-      for (const [name, listener] of listeners) diagnostics.subscribe(name, listener);
-      try {
-        await mine(() =>
-          withDevice(target, {}, async (device) => {
-            seen.length = 0;
-            const work = async (fn: (device: Device) => unknown): Promise<void> => {
-              await fn(device);
-              await device.synchronize();
-            };
-            await other(() => work(() => device.compile(built)));
-            await other(() =>
-              work(() => {
-                using x = device.zeros(8, 'u8');
-                device.stream.launch(outside, 8, { x });
-              }),
-            );
-            await other(() => eventually('the failure is told', () => seen.some((line) => line.startsWith('error'))));
-            await none(() => work(() => device.stream.host(() => undefined)));
-            other(() => void device.destroy());
-            await eventually('the end is told', () => seen.some((line) => line.startsWith('device')));
-          }),
-        );
-      } finally {
-        for (const [name, listener] of listeners) diagnostics.unsubscribe(name, listener);
-      }
-      expect(seen.filter((line) => line.startsWith('build'))).toContain('build other');
-      expect(new Set(seen.filter((line) => line.startsWith('operation')))).toEqual(new Set(['operation other', 'operation none']));
-      expect(seen.filter((line) => /^(?:error|device)/.test(line))).toEqual(['error mine', 'device mine']);
-    });
+    rule(
+      'S938',
+      'diagnostics messages of operations come in the context of the submission, those of errors in that of openDevice',
+      async () => {
+        const seen: string[] = [];
+        const hear = (name: string) => (): void => void seen.push(`${name} ${context()}`);
+        const names = ['operation', 'error', 'build', 'device'] as const;
+        const listeners = names.map((name) => [`millrace:${name}`, hear(name)] as const);
+        for (const [name, listener] of listeners) diagnostics.subscribe(name, listener);
+        try {
+          await mine(() =>
+            withDevice(target, {}, async (device) => {
+              seen.length = 0;
+              const work = async (fn: (device: Device) => unknown): Promise<void> => {
+                await fn(device);
+                await device.synchronize();
+              };
+              await other(() => work(() => device.compile(built)));
+              await other(() =>
+                work(() => {
+                  using x = device.zeros(8, 'u8');
+                  device.stream.launch(outside, 8, { x });
+                }),
+              );
+              await other(() => eventually('the failure is told', () => seen.some((line) => line.startsWith('error'))));
+              await none(() => work(() => device.stream.host(() => undefined)));
+              other(() => void device.destroy());
+              await eventually('the end is told', () => seen.some((line) => line.startsWith('device')));
+            }),
+          );
+        } finally {
+          for (const [name, listener] of listeners) diagnostics.unsubscribe(name, listener);
+        }
+        expect(seen.filter((line) => line.startsWith('build'))).toContain('build other');
+        expect(new Set(seen.filter((line) => line.startsWith('operation')))).toEqual(new Set(['operation other', 'operation none']));
+        expect(seen.filter((line) => /^(?:error|device)/.test(line))).toEqual(['error mine', 'device mine']);
+      },
+    );
 
-    rule('S938', "listeners of a device's signal are told where the device was opened", async () => {
+    rule('S938', "listeners of a device's signal run in the context of openDevice", async () => {
       const seen: string[] = [];
       await mine(() =>
         withDevice(target, {}, async (device) => {

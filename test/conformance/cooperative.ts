@@ -185,7 +185,7 @@ export function cooperative(target: Target): void {
     const chapter = chapterDevice(target);
     const line = { grid: BLOCKS, block: WIDTH, cooperative: true } as const;
 
-    rule('S450', 'a block waits for what another one writes', async () => {
+    rule('S450', 'a block waits for memory that another block writes', async () => {
       // Blocks that spin take the cores of a CPU from the one that they wait for.
       const blocks = 10;
       using flags = chapter.device.zeros(blocks, 'i32');
@@ -193,7 +193,7 @@ export function cooperative(target: Target): void {
       expect(await flags.read()).toEqual(Int32Array.from({ length: blocks }, (_, block) => blocks - block));
     });
 
-    rule('S450', 'launches of streams run in any order and each as a whole', async () => {
+    rule('S450', 'launches of several streams run in any order, each as a whole', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 5 }, () => device.createStream());
       const arrays = streams.map((stream) => stream.from(Int32Array.from({ length: 700 }, (_, i) => i % 9)));
@@ -220,7 +220,7 @@ export function cooperative(target: Target): void {
       }
     });
 
-    rule('S451', 'running sums over the whole grid in one launch, with a tail', async () => {
+    rule('S451', 'prefix sums over the whole grid in one launch, with a tail', async () => {
       const { device } = chapter;
       for (const n of [1, 64, 1000, 1537]) {
         using x = device.from(Int32Array.from({ length: n }, (_, i) => (i * 7) % 11));
@@ -242,7 +242,7 @@ export function cooperative(target: Target): void {
       }
     });
 
-    rule('S451', 'a CUDA C++ text synchronises its grid, and blocks keep their shared memory', async () => {
+    rule('S451', 'a CUDA C++ kernel synchronises its grid, and blocks keep their shared memory', async () => {
       const { device } = chapter;
       for (const n of [1, 777, 5000]) {
         using x = device.from(Int32Array.from({ length: n }, (_, i) => (i % 23) - 4));
@@ -253,7 +253,7 @@ export function cooperative(target: Target): void {
       }
     });
 
-    rule('S452', 'threads and blocks that have returned are not waited for', async () => {
+    rule('S452', 'a grid barrier does not wait for threads and blocks that have returned', async () => {
       const { device } = chapter;
       const turns = 9;
       // Some blocks as a whole, of others a part; of one every thread but one at once.
@@ -278,7 +278,7 @@ export function cooperative(target: Target): void {
 
     rule(
       'S452',
-      'nor are threads of a CUDA C++ text on the CPU device',
+      'nor does that of a CUDA C++ kernel on the CPU device',
       async () => {
         using counts = chapter.device.zeros(14, 'i32');
         chapter.device.stream.launch(departed, line, { counts, turns: 7 });
@@ -291,7 +291,7 @@ export function cooperative(target: Target): void {
       ofCpu,
     );
 
-    rule('S453', 'a barrier of the grid that not all of it reaches is refused', () => {
+    rule('S453', 'a grid barrier that not all threads reach is refused', () => {
       const params = { x: inout(i32) };
       const code = (make: () => unknown): string => (thrownBy(make) as CompileError).diagnostics[0]!.code;
       const ofBlocks = () =>
@@ -309,7 +309,7 @@ export function cooperative(target: Target): void {
       expect(code(ofThreads)).toBe('K401');
     });
 
-    rule('S454', 'blocks that wait for each other are launched together or not at all', async () => {
+    rule('S454', 'a kernel whose blocks wait for each other needs a cooperative launch', async () => {
       const { device } = chapter;
       using x = device.from(Int32Array.from({ length: 64 }, (_, i) => i));
       using told = device.zeros(1, 'u32');
@@ -328,7 +328,7 @@ export function cooperative(target: Target): void {
 
     rule(
       'S454',
-      'a wait that only the run shows fails the launch on the CPU device',
+      'a grid wait that the source hides fails the launch on the CPU device',
       async () => {
         const stream = chapter.device.createStream();
         using x = stream.zeros(4, 'i32');
@@ -343,7 +343,7 @@ export function cooperative(target: Target): void {
       ofCpu,
     );
 
-    rule('S455', 'more blocks than run at once fail the launch until the kernel is built, and are refused after', async () => {
+    rule('S455', 'too many blocks fail the launch until the kernel is built, and are refused at the call afterwards', async () => {
       const { device } = chapter;
       const kernelOfNow = crowded();
       const stream = device.createStream();
@@ -367,7 +367,7 @@ export function cooperative(target: Target): void {
       await stream.close();
     });
 
-    rule('S456', 'an index out of bounds ends its thread, and the others meet', async () => {
+    rule('S456', 'an index out of bounds ends its thread, and the others still meet at their barriers', async () => {
       const { device } = chapter;
       const n = 10 * WIDTH;
       const stream = device.createStream();

@@ -83,7 +83,7 @@ export function copies(target: Target): void {
       });
     }
 
-    rule('S312', 'a range that does not fit, or is no range, is refused with its limit', async () => {
+    rule('S312', 'a range that does not fit, or is not valid, is refused with its limit', async () => {
       const { device } = chapter;
       using dst = device.zeros(8, 'i32');
       using src = device.zeros(5, 'i32');
@@ -103,7 +103,7 @@ export function copies(target: Target): void {
       await device.stream.copy(dst, src).done;
     });
 
-    rule('S313', 'nothing is converted: another element type is refused', () => {
+    rule('S313', 'copies do not convert: another element type is refused', () => {
       const { device } = chapter;
       using dst = device.zeros(4, 'f32');
       using src = device.zeros(4, 'i32');
@@ -145,7 +145,7 @@ export function copies(target: Target): void {
       });
     }
 
-    rule('S315', 'a large copy behind a held stream does not hold the caller', async () => {
+    rule('S315', 'a large copy behind a held stream does not block the caller', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.empty(64 * MIB, 'u8');
@@ -159,7 +159,7 @@ export function copies(target: Target): void {
       await stream.close();
     });
 
-    rule('S315', 'large copies and reads leave the loop free', async () => {
+    rule('S315', 'large copies and reads do not block the event loop', async () => {
       const { device } = chapter;
       using x = device.empty(64 * MIB, 'u8');
       const data = new Uint8Array(64 * MIB).fill(1);

@@ -79,7 +79,7 @@ export function cpuTaskFailures(target: Target): void {
       }
     });
 
-    rule('S943', 'a task that runs is stopped when its run ends', async () => {
+    rule('S943', 'a running task is stopped when its run ends', async () => {
       await using pool = createCpuPool(file('endless.mjs', 'export function double() { for (;;); }'), { threads: 1 });
       const tasks = cpuTasks<Tasks>(pool);
       const seen = watch(overlap(chapter.device, [1], {}, (n, lane) => of(n).pipe(cpuStage(tasks, 'double', (value) => value, { lane }))));

@@ -62,7 +62,7 @@ export function cudaAssertions(target: Target): void {
 
     rule(
       'S442',
-      'a failed assertion rejects the launch with line, block and thread, and the device goes on',
+      'a failed assertion rejects the launch with line, block and thread, and the device continues',
       async () => {
         const { device } = chapter;
         for (const [made, assertion] of [
@@ -84,7 +84,7 @@ export function cudaAssertions(target: Target): void {
       { unless },
     );
 
-    rule('S442', 'an assertion that holds changes nothing, and NDEBUG takes them away', async () => {
+    rule('S442', 'an assertion that holds changes nothing, and NDEBUG removes assertions', async () => {
       const { device } = chapter;
       for (const [options, head, limit] of [
         [[], '', 1],

@@ -84,7 +84,7 @@ export function cudaTexts(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S440', 'a sum by a tree of barriers, in blocks of every size', async () => {
+    rule('S440', 'a tree reduction with barriers, in blocks of every size', async () => {
       const { device } = chapter;
       for (const block of [1, 31, 256, 1024]) {
         for (const n of [0, 1, 3, block - 1, block + 1, 3 * block]) {
@@ -122,7 +122,7 @@ export function cudaTexts(target: Target): void {
       }
     });
 
-    rule('S440', 'threads leave between barriers, one part after the other', async () => {
+    rule('S440', 'threads return between barriers, one part after the other', async () => {
       const { device } = chapter;
       for (const block of [1, 32, 33, 500]) {
         using out = device.full(block, 99, 'i32');
@@ -132,7 +132,7 @@ export function cudaTexts(target: Target): void {
       }
     });
 
-    rule('S441', 'lanes exchange values, with and without those that left', async () => {
+    rule('S441', 'lanes exchange values, before and after other lanes have returned', async () => {
       const { device } = chapter;
       const [grid, block] = [5, 96];
       const values = Int32Array.from({ length: grid * block }, (_, i) => (i * 7919) % 1009);

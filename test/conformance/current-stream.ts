@@ -14,7 +14,7 @@ export function currentStream(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S106', 'the current stream is the default one, and what the device makes is made on the current one', async () => {
+    rule('S106', 'the current stream is the default stream, and the device makes arrays on the current stream', async () => {
       const { device } = chapter;
       expect(device.stream).toBe(device.defaultStream);
       const stream = device.createStream();
@@ -30,7 +30,7 @@ export function currentStream(target: Target): void {
       await stream.close();
     });
 
-    rule('S110', 'run makes its stream current, and its device the default one, for the function and what it awaits', async () => {
+    rule('S110', 'run makes its stream current, and its device the default device, for the function and its awaits', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       expect(stream.run(() => 42)).toBe(42);
@@ -51,7 +51,7 @@ export function currentStream(target: Target): void {
       await stream.close();
     });
 
-    rule('S111', 'what was current is current again after a return, an exception and a rejection', async () => {
+    rule('S111', 'the previous stream is current again after a return, an exception and a rejection', async () => {
       const { device } = chapter;
       const outer = device.createStream();
       const inner = device.createStream();
@@ -76,7 +76,7 @@ export function currentStream(target: Target): void {
       await Promise.all([outer.close(), inner.close()]);
     });
 
-    rule('S111', 'runs nest, also of the same stream', async () => {
+    rule('S111', 'runs nest, also runs of the same stream', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 3 }, () => device.createStream());
       const [a, b, c] = streams as [Stream, Stream, Stream];
@@ -97,7 +97,7 @@ export function currentStream(target: Target): void {
       await Promise.all(streams.map((stream) => stream.close()));
     });
 
-    rule('S111', 'a function is asked for, and a closed stream runs nothing', async () => {
+    rule('S111', 'run refuses a value that is not a function, and a closed stream', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       expect(thrownBy(() => stream.run(3 as never))).toBeInstanceOf(ArgumentError);
@@ -108,7 +108,7 @@ export function currentStream(target: Target): void {
       expect(device.stream).toBe(device.defaultStream);
     });
 
-    rule('S112', 'two async functions at the same time do not see each other', async () => {
+    rule('S112', 'two concurrent async functions have separate current streams', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 8 }, () => device.createStream());
       const wrong: string[] = [];
@@ -139,7 +139,7 @@ export function currentStream(target: Target): void {
       await Promise.all([a.close(), b.close()]);
     });
 
-    rule('S113', 'entering waits for what was current, on the device, unless told not to', async () => {
+    rule('S113', 'entering waits on the device for the previous stream, unless syncEnter is false', async () => {
       const { device } = chapter;
       const before = device.createStream({ ordering: 'explicit' });
       for (const [options, expected] of [
@@ -155,7 +155,7 @@ export function currentStream(target: Target): void {
       await before.close();
     });
 
-    rule('S113', 'a run in a run waits for the outer one, and not for the work of others', async () => {
+    rule('S113', "a nested run waits for the outer run's stream and for no other stream", async () => {
       const { device } = chapter;
       const [outer, inner, aside] = [1, 2, 3].map(() => device.createStream({ ordering: 'explicit' })) as [Stream, Stream, Stream];
       const enter = (): void => outer.run(() => inner.run(() => undefined), { syncEnter: false });
@@ -164,7 +164,7 @@ export function currentStream(target: Target): void {
       await Promise.all([outer.close(), inner.close(), aside.close()]);
     });
 
-    rule('S114', 'leaving joins nothing, with syncExit what was current waits for what is current at the end', async () => {
+    rule('S114', 'leaving adds no wait; with syncExit the outer stream waits for the stream that is current at the end', async () => {
       const { device } = chapter;
       const [outer, inner, last] = [1, 2, 3].map(() => device.createStream({ ordering: 'explicit' })) as [Stream, Stream, Stream];
       const within = (enter: () => void) => (): void => outer.run(enter, { syncEnter: false });
@@ -212,7 +212,7 @@ export function currentStream(target: Target): void {
       await Promise.all([outer.close(), inner.close(), last.close()]);
     });
 
-    rule('S114', 'of an async function the end is when its promise settles', async () => {
+    rule('S114', 'a run of an async function ends when its promise settles', async () => {
       const { device } = chapter;
       const [outer, inner] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
       await using latch = await hold(target, inner);
@@ -236,7 +236,7 @@ export function currentStream(target: Target): void {
       await Promise.all([outer.close(), inner.close()]);
     });
 
-    rule('S116', 'setCurrentStream holds until the run ends, outside for the thread', async () => {
+    rule('S116', 'setCurrentStream holds until the run ends; outside of runs, for the thread', async () => {
       const { device } = chapter;
       const [a, b] = [device.createStream(), device.createStream()];
       try {
@@ -258,7 +258,7 @@ export function currentStream(target: Target): void {
       await Promise.all([a.close(), b.close()]);
     });
 
-    rule('S116', 'setCurrentStream waits for what was current only with sync', async () => {
+    rule('S116', 'setCurrentStream waits for the previous stream only with sync', async () => {
       const { device } = chapter;
       const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
       for (const [options, expected] of [
@@ -275,7 +275,7 @@ export function currentStream(target: Target): void {
       await a.close();
     });
 
-    rule('S117', 'a method of a stream works on that stream, whichever is current', async () => {
+    rule('S117', 'a method of a stream works on that stream, whichever stream is current', async () => {
       const { device } = chapter;
       const [named, current] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
       using x = named.zeros(4, 'i32');
@@ -298,7 +298,7 @@ export function currentStreamsOfTwo(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S115', 'a run leaves the current stream of the other device alone', async () => {
+    rule('S115', 'a run does not change the current stream of the other device', async () => {
       const { device, other } = chapter;
       const [here, there] = [device.createStream(), other.createStream()];
       here.run(() => {

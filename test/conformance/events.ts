@@ -10,7 +10,7 @@ export function events(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S201', 'an event is reached when everything before its record is', async () => {
+    rule('S201', 'an event is complete when everything before its record has finished', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       await using latch = await hold(target, stream);
@@ -24,7 +24,7 @@ export function events(target: Target): void {
       await stream.close();
     });
 
-    rule('S202', 'waitEvent orders later work of another stream and never the host', async () => {
+    rule('S202', 'waitEvent makes later work of another stream wait, and not the host', async () => {
       const { device } = chapter;
       const before = device.createStream({ ordering: 'explicit' });
       const after = device.createStream({ ordering: 'explicit' });
@@ -43,7 +43,7 @@ export function events(target: Target): void {
       await Promise.all([before.close(), after.close()]);
     });
 
-    rule('S203', 'waitStream covers what the other stream had been given, not what comes later', async () => {
+    rule('S203', 'waitStream waits for earlier work of the other stream, not for later work', async () => {
       const { device } = chapter;
       const other = device.createStream({ ordering: 'explicit' });
       const waiting = device.createStream({ ordering: 'explicit' });
@@ -106,7 +106,7 @@ export function events(target: Target): void {
       await Promise.all(streams.map((stream) => stream.close()));
     });
 
-    rule('S206', 'event.done settles although slower work is queued behind it', async () => {
+    rule('S206', 'event.done settles while slower work is queued behind it', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -120,7 +120,7 @@ export function events(target: Target): void {
       await stream.close();
     });
 
-    rule('S207', 'waiting for an event of the same stream is harmless', async () => {
+    rule('S207', 'waiting for an event of the same stream does nothing', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       stream.waitEvent(stream.record());

@@ -15,7 +15,7 @@ export function failuresOfTwo(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S611', 'what is copied from a poisoned array is poisoned, and tells the first failure', async () => {
+    rule('S611', 'a copy from a poisoned array poisons its destination, with the first failure as cause', async () => {
       const { device, other } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -39,7 +39,7 @@ export function failuresOfTwo(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array([3, 3, 3, 3]));
     });
 
-    rule('S611', 'a kernel does not run on what was copied from a poisoned array, and poisons what it would have written', async () => {
+    rule('S611', 'a kernel does not run on a poisoned copy, and poisons its outputs', async () => {
       const { device, other } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -65,7 +65,7 @@ export function failuresOfTwo(target: Target): void {
       }
     });
 
-    rule('S606', 'a copy from the other device clears what it overwrites whole, in one piece or several', async () => {
+    rule('S606', 'a copy from the other device clears a poisoned array that it overwrites whole, in one piece or several', async () => {
       const { device, other } = chapter;
       for (const count of [4, 10 * 2 ** 20]) {
         using x = device.ones(4);
@@ -82,7 +82,7 @@ export function failuresOfTwo(target: Target): void {
       }
     });
 
-    rule('S612', 'the other device does not notice a failure, nor do its streams that wait', async () => {
+    rule('S612', 'a failure affects neither the other device nor its waiting streams', async () => {
       const { device, other } = chapter;
       const waiting = other.createStream();
       using x = device.ones(4);
@@ -97,7 +97,7 @@ export function failuresOfTwo(target: Target): void {
       await waiting.close();
     });
 
-    rule('S613', 'what uses a lost device names that device, why it is gone, and goes on', async () => {
+    rule('S613', 'an operation that uses a lost device rejects with that device and its reason, and its own device continues', async () => {
       const second = target.spec.startsWith('cuda') ? 'cuda:1' : 'cpu:1';
       const lines = `import { openDevice } from 'millrace';
         const device = await openDevice(${JSON.stringify(target.spec)});

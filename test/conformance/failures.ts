@@ -49,7 +49,7 @@ export function failures(target: Target): void {
       expect(fault.message).toContain('shifted');
     });
 
-    rule('S603', 'negative indices are caught, in any dimension, and memory is left alone', async () => {
+    rule('S603', 'negative indices are reported in any dimension, and memory is not changed', async () => {
       const { device } = chapter;
       using image = device.zeros([3, 4]);
       const error = (await rejectionOf(device.stream.launch(outside, 1, { image, row: -1 }).done)) as BoundsError;
@@ -59,7 +59,7 @@ export function failures(target: Target): void {
       expect((await neighbour.read()).every((value) => value === 2)).toBe(true);
     });
 
-    rule('S603', 'memory is left alone where an index overflows between one thread and the next', async () => {
+    rule('S603', 'memory is not changed if an index overflows between one thread and the next', async () => {
       const { device } = chapter;
       using x = device.zeros(64);
       using y = device.zeros(64);
@@ -70,7 +70,7 @@ export function failures(target: Target): void {
       expect([error.array, error.dimension, error.limit]).toEqual(['x', 0, 64]);
     });
 
-    rule('S604', 'the device lives on, and other streams do not notice', async () => {
+    rule('S604', 'the device and its other streams continue', async () => {
       const { device } = chapter;
       const failing = device.createStream();
       const other = device.createStream();
@@ -85,7 +85,7 @@ export function failures(target: Target): void {
       await Promise.all([failing.close(), other.close()]);
     });
 
-    rule('S604', 'later operations of the stream that do not read what was poisoned run', async () => {
+    rule('S604', 'later operations of the stream that do not read a poisoned array run', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
@@ -98,7 +98,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S605', 'reading what a failure poisoned is an UpstreamError with the first cause', async () => {
+    rule('S605', 'reading a poisoned array is an UpstreamError with the first failure as cause', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
@@ -149,7 +149,7 @@ export function failures(target: Target): void {
       await other.close();
     });
 
-    rule('S606', 'overwriting the whole array clears it; a part does not', async () => {
+    rule('S606', 'overwriting the whole array clears the poison; overwriting a part does not', async () => {
       const { device } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -163,7 +163,7 @@ export function failures(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array([1, 2, 3, 4]));
     });
 
-    rule('S606', 'what was overwritten before the fault was reported is not poisoned by it', async () => {
+    rule('S606', 'an array that was overwritten before the fault was reported is not poisoned by it', async () => {
       const { device } = chapter;
       using x = device.ones(4);
       using y = device.zeros(4);
@@ -173,7 +173,7 @@ export function failures(target: Target): void {
       for (let n = 0; n < 2; n++) expect(await y.read()).toEqual(new Float32Array([6, 6, 6, 6]));
     });
 
-    rule('S605', 'a copy on another stream knows of a fault that nobody has asked about', async () => {
+    rule('S605', 'a copy on another stream fails because of a fault that no code has read yet', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
@@ -186,7 +186,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S607', 'a kernel that does not build fails its launches and poisons what they would have written', async () => {
+    rule('S607', 'a kernel that does not build fails its launches and poisons their outputs', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = stream.zeros(4);
@@ -206,7 +206,7 @@ export function failures(target: Target): void {
       await stream.close();
     });
 
-    rule('S608', 'a failure that nobody awaited reaches errors$, once, and crashes nothing', async () => {
+    rule('S608', 'a failure that no code awaited reaches errors$ once and crashes nothing', async () => {
       const { device } = chapter;
       const seen: MillraceError[] = [];
       const subscription = device.errors$.subscribe((error) => void seen.push(error));
@@ -220,7 +220,7 @@ export function failures(target: Target): void {
       subscription.unsubscribe();
     });
 
-    rule('S608', 'without a subscriber it is one warning of the process, which exits as if nothing had failed', async () => {
+    rule('S608', 'without a subscriber it is one warning, and the process exits normally', async () => {
       const code = `import { f32, input, kernel, openDevice, output } from 'millrace';
         const shifted = kernel('shifted', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => { y[i] = x[i + 4]; });
         const device = await openDevice(${JSON.stringify(target.spec)});
@@ -237,7 +237,7 @@ export function failures(target: Target): void {
       expect(exit).toBe(0);
     });
 
-    rule('S608', 'a process that has nothing left to do warns before it ends', async () => {
+    rule('S608', 'a process with nothing left to do warns before it exits', async () => {
       const code = `import { f32, input, kernel, openDevice, output } from 'millrace';
         const shifted = kernel('shifted', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => { y[i] = x[i + 4]; });
         const device = await openDevice(${JSON.stringify(target.spec)});
@@ -253,7 +253,7 @@ export function failures(target: Target): void {
 
     rule(
       'S609',
-      'an allocation that fails poisons its own array and nothing else',
+      'a failed allocation poisons its own array and nothing else',
       async () => {
         const { device } = chapter;
         const stream = device.createStream();

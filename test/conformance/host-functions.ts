@@ -77,7 +77,7 @@ export function hostFunctions(target: Target): void {
       await stream.close();
     });
 
-    rule('S511', 'host functions and promises of one stream settle in its order, and closing it calls them', async () => {
+    rule('S511', 'host functions and promises of one stream run in stream order, also while it closes', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -93,7 +93,7 @@ export function hostFunctions(target: Target): void {
       expect(order).toEqual(['first', 'host', 'last']);
     });
 
-    rule('S512', 'what it throws is what done rejects with, and everything goes on', async () => {
+    rule('S512', 'done rejects with the error that the function throws, and the stream continues', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -109,7 +109,7 @@ export function hostFunctions(target: Target): void {
       await stream.close();
     });
 
-    rule('S512', 'what is no function is refused', () => {
+    rule('S512', 'a value that is not a function is refused', () => {
       const { stream } = chapter.device;
       expect(thrownBy(() => stream.host('x' as never))).toBeInstanceOf(ArgumentError);
       expect(thrownBy(() => stream.hold(undefined as never, { timeoutMs: 1 }))).toBeInstanceOf(ArgumentError);
@@ -121,7 +121,7 @@ export function hostFunctions(target: Target): void {
       }
     });
 
-    rule('S513', 'aborted before, it is not called', async () => {
+    rule('S513', 'a function that is aborted before its call is not called', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       await using latch = await latchOf(target, stream);
@@ -137,7 +137,7 @@ export function hostFunctions(target: Target): void {
       await stream.close();
     });
 
-    rule('S514', 'a hold keeps its stream until its promise settles, and no other', async () => {
+    rule('S514', 'a hold stops its stream and no other until its promise settles', async () => {
       const { device } = chapter;
       const [stream, other] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
       using x = stream.zeros(1, 'i32');
@@ -164,7 +164,7 @@ export function hostFunctions(target: Target): void {
       await Promise.all([stream.close(), other.close()]);
     });
 
-    rule('S514', 'what a hold writes is there for the work behind it', async () => {
+    rule('S514', 'later work of the stream sees what a hold writes', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using pinned = device.pinned(4, 'i32');
@@ -181,7 +181,7 @@ export function hostFunctions(target: Target): void {
       await stream.close();
     });
 
-    rule('S514', 'holds of several streams stand at once, and one stream waits for the hold of another', async () => {
+    rule('S514', 'several streams are held at once, and one stream waits for the hold of another', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 6 }, () => device.createStream({ ordering: 'explicit' }));
       const gates = streams.map(() => gate());
@@ -208,7 +208,7 @@ export function hostFunctions(target: Target): void {
       await Promise.all([waiting, ...streams].map((stream) => stream.close()));
     });
 
-    rule('S515', 'a hold that takes too long ends, and its stream goes on', async () => {
+    rule('S515', 'a hold that takes too long ends, and its stream continues', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = stream.zeros(1, 'i32');
@@ -229,7 +229,7 @@ export function hostFunctions(target: Target): void {
       await stream.close();
     });
 
-    rule('S516', 'what a hold throws or rejects with is told, and its stream goes on', async () => {
+    rule('S516', 'done rejects with the error that a hold throws or rejects with, and its stream continues', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = stream.zeros(1, 'i32');
@@ -272,7 +272,7 @@ export function hostFunctions(target: Target): void {
       });
     }
 
-    rule('S517', 'to wait for another stream inside a hold is fine', async () => {
+    rule('S517', 'a hold may wait for another stream', async () => {
       const { device } = chapter;
       const [stream, other] = [device.createStream(), device.createStream()];
       const held = stream.hold(async () => void (await other.full(2, 1).read()), { timeoutMs: HOLD_MS });
@@ -280,7 +280,7 @@ export function hostFunctions(target: Target): void {
       await Promise.all([stream.close(), other.close()]);
     });
 
-    rule('S520', 'a timeout at each of the levels names the stream and what it is at', async () => {
+    rule('S520', 'a timeout of each kind of wait names the stream and its operation', async () => {
       const { device } = chapter;
       const stream = device.createStream({ label: 'stuck one' });
       using x = stream.zeros(1, 'i32');
@@ -311,7 +311,7 @@ export function hostFunctions(target: Target): void {
       await Promise.all([fill.done, stream.close()]);
     });
 
-    rule('S520', 'a chain of waits is shown up to the stream that is at work', async () => {
+    rule('S520', 'a chain of waits is shown up to the running stream', async () => {
       const { device } = chapter;
       const [first, second, third] = ['alpha', 'beta', 'gamma'].map((label) => device.createStream({ label, ordering: 'explicit' })) as [
         Stream,
@@ -329,7 +329,7 @@ export function hostFunctions(target: Target): void {
       await Promise.all([first.close(), second.close(), third.close()]);
     });
 
-    rule('S811', 'inspect shows what each stream is at and waits for', async () => {
+    rule('S811', 'inspect shows the operation of each stream and what the stream waits for', async () => {
       const { device } = chapter;
       const [busy, waiting, held] = ['busy', 'waiting', 'held'].map((label) => device.createStream({ label, ordering: 'explicit' })) as [
         Stream,

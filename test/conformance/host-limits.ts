@@ -34,7 +34,7 @@ export function hostLimits(target: Target): void {
       expect([...(await x.read())]).toEqual([7, 7, 7, 7]);
     }
 
-    rule('S355', 'a read of more than a typed array can have is refused, and the device goes on', async (context) => {
+    rule('S355', 'a read of more bytes than a typed array can hold is refused, and the device continues', async (context) => {
       const why = obstacle(true);
       if (why !== undefined) return context.skip(why);
       using x = chapter.device.empty(BYTES, 'u8');
@@ -44,7 +44,7 @@ export function hostLimits(target: Target): void {
       await expectWell();
     });
 
-    rule('S355', 'a copy between a device array and as many bytes of the host is refused', async (context) => {
+    rule('S355', 'a copy between a device array and that many host bytes is refused', async (context) => {
       const why = obstacle(true);
       if (why !== undefined) return context.skip(why);
       const { device } = chapter;
@@ -59,7 +59,7 @@ export function hostLimits(target: Target): void {
       await expectWell();
     });
 
-    rule('S355', 'as many bytes cannot be pinned, nor page-locked memory be made of them', async (context) => {
+    rule('S355', 'pin and pinned refuse that many bytes', async (context) => {
       const why = obstacle(false);
       if (why !== undefined) return context.skip(why);
       const { device } = chapter;
@@ -70,7 +70,7 @@ export function hostLimits(target: Target): void {
 
     rule(
       'S355',
-      'page-locked memory that the system has no room for is an OutOfMemoryError',
+      "page-locked memory beyond the system's memory is an OutOfMemoryError",
       async () => {
         expect(thrownBy(() => chapter.device.pinned(2 ** 50, 'u8'))).toBeInstanceOf(OutOfMemoryError);
         await expectWell();

@@ -27,7 +27,7 @@ extern "C" __global__ void divided(int* x) {
 export function kernelFaults(target: Target): void {
   const noTraps =
     target.name === 'fake-cuda' && 'the driver for tests runs kernels as functions of its own, and sees to none of their faults';
-  describe('6 failure: kernels that cannot go on', () => {
+  describe('6 failure: aborted kernels', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 

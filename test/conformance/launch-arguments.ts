@@ -132,7 +132,7 @@ const MISTAKES: readonly Mistake[] = [
 ];
 
 export function launchArguments(target: Target): void {
-  describe('4 kernels: what a launch refuses', () => {
+  describe('4 kernels: refused launches', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
@@ -164,7 +164,7 @@ export function launchArguments(target: Target): void {
       expect(error).toBeInstanceOf(StateError);
     });
 
-    rule('S410', 'threads without an index of the kernel may be given in any dimensions', async () => {
+    rule('S410', 'a kernel without indices may be launched with threads of any dimensions', async () => {
       const { device } = chapter;
       const count = kernel('count', { out: inout(u32) }, ({ out }, { atomicAdd }) => {
         atomicAdd(out, 0, 1);

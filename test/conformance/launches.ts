@@ -61,7 +61,7 @@ export function launches(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S401', 'a CUDA C++ text runs over a grid of blocks', async () => {
+    rule('S401', 'a CUDA C++ kernel runs over a grid of blocks', async () => {
       const { device } = chapter;
       const n = 10_007;
       using x = device.from(Float32Array.from({ length: n }, (_, i) => i));
@@ -80,7 +80,7 @@ export function launches(target: Target): void {
       expect(values).toEqual(expected);
     });
 
-    rule('S402', 'a number of threads covers at least as many threads', async () => {
+    rule('S402', 'a launch by a number of threads runs at least that many threads', async () => {
       const { device } = chapter;
       for (const n of [1, 31, 257, 5000]) {
         using x = device.ones(n);
@@ -122,7 +122,7 @@ export function launches(target: Target): void {
       }
     });
 
-    rule('S405', 'missing, extra and wrong arguments are refused by name, and the stream goes on', async () => {
+    rule('S405', 'missing, extra and wrong arguments are refused by name, and the stream continues', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = stream.ones(4);
@@ -146,7 +146,7 @@ export function launches(target: Target): void {
       await stream.close();
     });
 
-    rule('S406', 'a text that does not compile is a CompileError with the line of the text', async () => {
+    rule('S406', 'a source that does not compile is a CompileError with the line of the source', async () => {
       const { device } = chapter;
       const broken = cudaKernel(
         'broken',
@@ -165,7 +165,7 @@ export function launches(target: Target): void {
       expect(error.log).toContain('undeclared_name');
     });
 
-    rule('S407', 'a parameter list that differs from the text is refused with the name of the parameter', () => {
+    rule('S407', 'a parameter list that differs from the source is refused with the name of the parameter', () => {
       const text = 'extern "C" __global__ void pair(float* first, int second) { first[0] = (float)second; }';
       const wrong: readonly (() => unknown)[] = [
         () => cudaKernel('pair', { first: inout(f32), second: f32 }, text),
@@ -180,7 +180,7 @@ export function launches(target: Target): void {
       }
     });
 
-    rule('S407', 'a type that the text declares is compared as the type that it stands for', async () => {
+    rule('S407', 'a type that the source declares is compared as the type that it stands for', async () => {
       const { device } = chapter;
       const types = 'typedef unsigned long long Id; struct Pair { int a; float b; }; enum class Mode : unsigned char { off, on };';
       const text = `${types} extern "C" __global__ void keep(Id* out, Id id, Mode mode) { out[0] = id; out[1] = (Id)mode; }`;
@@ -223,14 +223,14 @@ extern "C" __global__ void put(own::Real* out, own::Real a, own::Of<long long>::
       }
     });
 
-    rule('S407', 'a text without the named kernel is a CompileError', () => {
+    rule('S407', 'a source without the named kernel is a CompileError', () => {
       const text = 'extern "C" __global__ void present(float* x) { x[0] = 1; }';
       const error = thrownBy(() => cudaKernel('absent', { x: inout(f32) }, text));
       expect(error).toBeInstanceOf(CompileError);
       expect(error.message).toContain('absent');
     });
 
-    rule('S408', 'building a kernel holds only the stream that needs it', async () => {
+    rule('S408', 'building a kernel delays only the streams that need it', async () => {
       const { device } = chapter;
       const needs = device.createStream();
       const free = device.createStream();
@@ -246,7 +246,7 @@ extern "C" __global__ void put(own::Real* out, own::Real a, own::Of<long long>::
       await Promise.all([needs.close(), free.close()]);
     });
 
-    rule('S408', 'work behind a launch that is still being built keeps its order', async () => {
+    rule('S408', 'work after a launch whose kernel is being built keeps its order', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const kernel = unbuiltKernel();
@@ -258,7 +258,7 @@ extern "C" __global__ void put(own::Real* out, own::Real a, own::Of<long long>::
       await stream.close();
     });
 
-    rule('S409', 'compile builds ahead, once, however often it is asked', async () => {
+    rule('S409', 'compile builds ahead, and only once', async () => {
       const { device } = chapter;
       const kernel = unbuiltKernel();
       await Promise.all([device.compile(kernel), device.compile(kernel, saxpy)]);

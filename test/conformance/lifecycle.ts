@@ -22,7 +22,7 @@ export function lifecycle(target: Target): void {
   describe('8 lifecycle', () => {
     const rule = rulesOf(target);
 
-    rule('S801', 'a device says what it is, and is listed', async () => {
+    rule('S801', 'a device has its info, and listDevices lists it', async () => {
       await withDevice(target, {}, async (device) => {
         const { info } = device;
         expect(info.id).toMatch(/^(cpu|cpu:\d+|cuda:\d+)$/);
@@ -36,7 +36,7 @@ export function lifecycle(target: Target): void {
       });
     });
 
-    rule('S801', 'a name that is none is an ArgumentError, an absent device an UnavailableError with help', async () => {
+    rule('S801', 'an invalid device name is an ArgumentError, an absent device an UnavailableError with help', async () => {
       for (const spec of ['gpu', 'cpu:x', 'cuda:-1', 'cuda:1.5', ''] as DeviceSpec[]) {
         const error = await rejectionOf((async () => openDevice(spec))());
         expect(error, spec).toBeInstanceOf(ArgumentError);
@@ -68,7 +68,7 @@ export function lifecycle(target: Target): void {
       await reopened.close();
     });
 
-    rule('S802', 'a Device that is closed twice closes nobody else’s', async () => {
+    rule('S802', 'closing a Device twice closes no other Device', async () => {
       const other = await target.open();
       {
         await using device = await target.open();
@@ -83,7 +83,7 @@ export function lifecycle(target: Target): void {
       expect(other.state).toBe('closed');
     });
 
-    rule('S802', 'a closed Device refuses its calls while others have the device open', async () => {
+    rule('S802', 'a closed Device refuses its calls while other Devices of it are open', async () => {
       await withDevice(target, {}, async (other) => {
         const device = await target.open();
         const { stream } = device;
@@ -100,7 +100,7 @@ export function lifecycle(target: Target): void {
       });
     });
 
-    rule('S812', 'streams, arrays and events of a closed Device go on until the device closes', async () => {
+    rule('S812', 'streams, arrays and events of a closed Device stay usable until the device closes', async () => {
       const other = await target.open();
       const device = await target.open();
       const stream = device.createStream({ label: 'first' });
@@ -115,7 +115,7 @@ export function lifecycle(target: Target): void {
       expect(thrownBy(() => stream.fill(x, 3))).toBeInstanceOf(StateError);
     });
 
-    rule('S812', 'the device of a stream, an array or an event is the Device it was made through while that is open', async () => {
+    rule('S812', 'the device of a stream, an array or an event is the Device through which it was made while that is open', async () => {
       await withDevice(target, {}, async (other) => {
         const device = await target.open();
         const stream = device.createStream();
@@ -148,7 +148,7 @@ export function lifecycle(target: Target): void {
       });
     });
 
-    rule('S802', 'options named by a later opener are those of the first, or a StateError', async () => {
+    rule('S802', 'options of a later opening must equal those of the first, else it is a StateError', async () => {
       await withDevice(target, { ordering: 'explicit', maxPending: 1000 }, async (device) => {
         for (const other of [{ ordering: 'tracked' }, { maxPending: 999 }] as const) {
           expect(await rejectionOf(target.open(other))).toBeInstanceOf(StateError);
@@ -160,7 +160,7 @@ export function lifecycle(target: Target): void {
       });
     });
 
-    rule('S803', 'close drains: what was queued runs', async () => {
+    rule('S803', 'close drains: queued operations run', async () => {
       const device = await target.open();
       const pinned = device.pinned(1, 'u32');
       const stream = device.createStream();
@@ -174,7 +174,7 @@ export function lifecycle(target: Target): void {
       expect(device.state).toBe('closed');
     });
 
-    rule('S804', 'closing twice is closing once', async () => {
+    rule('S804', 'closing a second time does nothing', async () => {
       const device = await target.open();
       const stream = device.createStream();
       await Promise.all([stream.close(), stream.close()]);
@@ -213,7 +213,7 @@ export function lifecycle(target: Target): void {
       x[Symbol.dispose]();
     });
 
-    rule('S806', 'destroy does not drain: what is pending rejects with DeviceLostError', async () => {
+    rule('S806', 'destroy does not drain: pending operations reject with DeviceLostError', async () => {
       const device = await target.open();
       const stream = device.createStream();
       const x = stream.zeros(1, 'i32');
@@ -233,7 +233,7 @@ export function lifecycle(target: Target): void {
       await device.close();
     });
 
-    rule('S807', 'closing a stream drains it; then its calls throw and its place is free again', async () => {
+    rule('S807', 'closing a stream drains it; then its calls throw and its slot is reused', async () => {
       await withDevice(target, {}, async (device) => {
         using x = device.zeros(1, 'u32');
         const stream = device.createStream();

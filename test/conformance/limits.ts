@@ -74,7 +74,7 @@ export function limits(target: Target): void {
       });
     });
 
-    rule('S704', 'a flooded stream does not hold the others up', async () => {
+    rule('S704', 'a stream with many pending operations does not delay the others', async () => {
       await withDevice(target, {}, async (device) => {
         const flooded = device.createStream();
         const other = device.createStream();
@@ -93,7 +93,7 @@ export function limits(target: Target): void {
 
     rule(
       'S705',
-      'a million launches in one synchronous loop keep their order, and memory is flat afterwards',
+      'a million launches in one synchronous loop keep their order, and memory does not grow afterwards',
       async () => {
         await withDevice(target, {}, async (device) => {
           await device.compile(mixKernel);

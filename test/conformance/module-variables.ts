@@ -38,7 +38,7 @@ export function moduleVariables(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S472', 'what uses a variable comes after launches that were there before it was asked for', async () => {
+    rule('S472', 'a use of a variable comes after launches that were submitted before its request', async () => {
       const { device } = chapter;
       const { module, add, step } = counters();
       const [a, b] = [device.createStream(), device.createStream()];
@@ -62,7 +62,7 @@ export function moduleVariables(target: Target): void {
       await Promise.all([a.close(), b.close()]);
     });
 
-    rule('S472', 'launches order each other by a __device__ variable that was asked for, and by nothing else', async () => {
+    rule('S472', 'a requested __device__ variable orders launches, other variables do not', async () => {
       const { device } = chapter;
       const asked = counters();
       const unasked = counters();
@@ -102,7 +102,7 @@ export function moduleVariables(target: Target): void {
       await Promise.all([a.close(), b.close()]);
     });
 
-    rule('S473', 'checked streams refuse what nothing orders, launches before the call included', async () => {
+    rule('S473', 'checked streams refuse unordered uses, also after launches before the request', async () => {
       const { device } = chapter;
       const { module, add } = counters();
       const [a, b] = [
@@ -130,7 +130,7 @@ export function moduleVariables(target: Target): void {
       await Promise.all([a.close(), b.close()]);
     });
 
-    rule('S475', 'what only the image tells rejects the uses of the array, and kernels run', async () => {
+    rule('S475', 'a mismatch that only the image shows rejects uses of the array, and the kernels still run', async () => {
       const { device } = chapter;
       const module = cudaModule(
         `#define SIZE 3
@@ -163,7 +163,7 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       expect((await out.read())[0]).toBe(16);
     });
 
-    rule('S475', 'a text that does not compile fails its launches and the uses of its variables', async () => {
+    rule('S475', 'a source that does not compile fails its launches and the uses of its variables', async () => {
       const { device } = chapter;
       const module = cudaModule('__device__ int count; extern "C" __global__ void bad(int* out) { out[0] = count + missing_name; }');
       using out = device.zeros(1, 'i32');
@@ -199,7 +199,7 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       expect([...(await y.read())]).toEqual([15.5, 15.5, 15.5, 15.5]);
     });
 
-    rule('S477', 'a launch that fails poisons the variables it may have written', async () => {
+    rule('S477', 'a failed launch poisons the variables that it may have written', async () => {
       const { device } = chapter;
       const { stream } = device;
       const module = cudaModule(WEIGHTS);

@@ -24,7 +24,7 @@ export function modules(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S470', 'kernels of a module share its variables, and two modules of one text have each their own', async () => {
+    rule('S470', 'kernels of a module share its variables, and two modules of one source share none', async () => {
       const { device } = chapter;
       const [first, second] = [counters(), counters()];
       using out = device.zeros(1, 'i32');
@@ -67,7 +67,7 @@ extern "C" __global__ void shifted(int* out) {
       expect(await out.read()).toEqual(Int32Array.from({ length: 64 }, (_, i) => (i % 32 === 31 ? 194 - i : 162 - i)));
     });
 
-    rule('S470', 'a kernel of cudaKernel keeps its variables, and its text again is another kernel', async () => {
+    rule('S470', 'a kernel of cudaKernel keeps its variables, and two kernels of one source share none', async () => {
       const { device } = chapter;
       const text = `__device__ int total = 5;
 extern "C" __global__ void grow(int* out) {
@@ -89,7 +89,7 @@ extern "C" __global__ void grow(int* out) {
       }
     });
 
-    rule('S471', 'a variable is copied to and from, filled and read, and kernels see it', async () => {
+    rule('S471', 'kernels see copies to and fills of a variable, and reads and copies see their writes', async () => {
       const { device } = chapter;
       const { stream } = device;
       const module = cudaModule(WEIGHTS);
@@ -119,7 +119,7 @@ extern "C" __global__ void grow(int* out) {
       expect([...(await weights.read())]).toEqual([1, 8, 2, 8]);
     });
 
-    rule('S471', 'static variables, structs and pointers are memory of their size', async () => {
+    rule('S471', 'static variables, structs and pointers are arrays of their size', async () => {
       const { device } = chapter;
       const { stream } = device;
       const { module: counting, step } = counters();
@@ -145,7 +145,7 @@ extern "C" __global__ void grow(int* out) {
       expect([...(await out.read())]).toEqual([20, 613]);
     });
 
-    rule('S471', 'arrays of one variable are one memory, which outlives them', async () => {
+    rule('S471', 'arrays of one variable share its memory, which outlives them', async () => {
       const { device } = chapter;
       const { module, add } = counters();
       using out = device.zeros(1, 'i32');
@@ -164,7 +164,7 @@ extern "C" __global__ void grow(int* out) {
       expect((await module.global(device, 'count', i32, 1).read())[0]).toBe(42);
     });
 
-    rule('S474', 'a wrong name, type or size is refused at the call with what the text has', () => {
+    rule('S474', 'a wrong name, type or size is refused at the call with that of the source', () => {
       const { device } = chapter;
       const module = cudaModule(WEIGHTS);
       const refused = (call: () => unknown): ArgumentError => {
@@ -188,7 +188,7 @@ extern "C" __global__ void grow(int* out) {
       expect(managed.diagnostics[0]).toMatchObject({ code: 'K007' });
     });
 
-    rule('S476', 'a module is built once for a device, and compile builds it ahead', async () => {
+    rule('S476', 'a module is built once per device, and compile builds it ahead', async () => {
       const { device } = chapter;
       const { module, add, step } = counters();
       await Promise.all([device.compile(module), device.compile(add, module, step)]);
@@ -199,10 +199,10 @@ extern "C" __global__ void grow(int* out) {
     });
   });
 
-  describe('4 kernels: modules and the lives of devices', () => {
+  describe('4 kernels: modules when devices open and close', () => {
     const rule = rulesOf(target);
 
-    rule('S470', 'variables begin as the text says each time a device is opened', async () => {
+    rule('S470', 'variables have the values of the source each time a device is opened', async () => {
       const { module, add } = counters();
       const plain = cudaKernel(
         'plain',
@@ -221,7 +221,7 @@ extern "C" __global__ void grow(int* out) {
       }
     });
 
-    rule('S478', 'a device that closes runs the kernels and copies that are queued', async () => {
+    rule('S478', 'a closing device runs the queued kernels and copies', async () => {
       const text = `// ${target.name} ${process.pid} ${Date.now()}\n${COUNTERS}`;
       const module = cudaModule(text);
       const add = module.kernel('add', { out: inout(i32), by: i32 });
@@ -244,7 +244,7 @@ export function modulesOfTwo(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S470', 'each device has variables of its own, of modules and of other kernels', async () => {
+    rule('S470', 'each device has separate variables, for modules and for other kernels', async () => {
       const { device, other } = chapter;
       const { module, add } = counters();
       const plain = cudaKernel(

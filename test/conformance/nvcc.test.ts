@@ -21,7 +21,7 @@ vi.mock('millrace', async (importOriginal) => {
   return { ...real, kernel, cudaKernel };
 });
 
-test.skipIf(!hasNvcc)('nvcc takes the kernels of the suite (skipped where there is no nvcc)', { timeout: 300_000 }, async () => {
+test.skipIf(!hasNvcc)('nvcc compiles the kernels of the suite (skipped without nvcc)', { timeout: 300_000 }, async () => {
   await import('./suite.js');
   expect(made.typed.length).toBeGreaterThan(25);
   expect(made.texts.length).toBeGreaterThan(5);

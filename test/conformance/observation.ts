@@ -13,7 +13,7 @@ export function observation(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S901', 'operations$ shows each finished operation once, in the order of the stream', async () => {
+    rule('S901', 'operations$ emits each finished operation once, in stream order', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(4, 'i32');
@@ -35,7 +35,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S902', 'operations$ is hot: a late subscriber misses the past', async () => {
+    rule('S902', 'operations$ is hot: a late subscriber misses earlier operations', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -46,7 +46,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S902', 'unsubscribing stops the view, not the work', async () => {
+    rule('S902', 'unsubscribing stops the notifications, not the work', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -63,7 +63,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S903', 'from(stream) observes it', async () => {
+    rule('S903', 'RxJS from(stream) emits its operations', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -98,7 +98,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S905', 'for await gives the operations of a stream and ends when it is left', async () => {
+    rule('S905', 'for await yields the operations of a stream and ends when the loop is left', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -116,7 +116,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S906', 'an iterator keeps at most what it was told: the oldest are dropped', async () => {
+    rule('S906', 'an iterator buffers at most its limit and drops the oldest operations', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -134,7 +134,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S906', 'an iterator told to fail on overflow fails', async () => {
+    rule('S906', "an iterator with overflow 'error' fails", async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -153,7 +153,7 @@ export function observation(target: Target): void {
       await stream.close();
     });
 
-    rule('S907', 'overlap keeps results in order and takes an item only when a lane is free', async () => {
+    rule('S907', 'overlap yields results in order and takes an item only when a lane is free', async () => {
       const { device } = chapter;
       let taken = 0;
       let finished = 0;

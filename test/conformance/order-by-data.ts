@@ -80,7 +80,7 @@ export function orderByData(target: Target): void {
       await Promise.all([...writers, reader].map((stream) => stream.close()));
     });
 
-    rule('S120', 'chunks of one array stay parallel on as many streams', async () => {
+    rule('S120', 'work on chunks of one array stays parallel on several streams', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 8 }, () => device.createStream());
       using x = device.zeros(8, 'u32');
@@ -119,7 +119,7 @@ export function orderByData(target: Target): void {
       await Promise.all([explicit.close(), tracked.close()]);
     });
 
-    rule('S121', 'memory that several explicit streams still use is not given to others', async () => {
+    rule('S121', 'memory that several explicit streams still use is not reused', async () => {
       const { device } = chapter;
       const users = Array.from({ length: 3 }, () => device.createStream({ ordering: 'explicit' }));
       const source = device.full(4096, 0xabcd, 'u32');
@@ -154,7 +154,7 @@ export function orderByData(target: Target): void {
       }
     }
 
-    rule('S122', 'the classic: made on the current stream, used on a new one, without a wait', async () => {
+    rule('S122', 'a typical hazard: an array made on the current stream, used on a new one without a wait', async () => {
       const { device } = chapter;
       const current = device.createStream({ ordering: 'checked', label: 'current' });
       const fresh = device.createStream({ ordering: 'checked', label: 'fresh' });
@@ -170,7 +170,7 @@ export function orderByData(target: Target): void {
       await Promise.all([current.close(), fresh.close()]);
     });
 
-    rule('S122', 'disjoint ranges and one stream alone are no hazard', async () => {
+    rule('S122', 'disjoint ranges, and uses on one stream, are no hazard', async () => {
       await withPair(chapter.device, async (a, b, make) => {
         const x = make();
         a.fill(x.subarray(0, 2), 1);
@@ -262,7 +262,7 @@ export function orderByData(target: Target): void {
       });
     }
 
-    rule('S124', 'the done of an operation orders it and what came before, and nothing that came later', async () => {
+    rule('S124', 'the done of an operation orders it and earlier operations, and no later ones', async () => {
       await withPair(chapter.device, async (a, b, make) => {
         const [x, y] = [make(), make()];
         a.fill(x, 1);
@@ -274,7 +274,7 @@ export function orderByData(target: Target): void {
       });
     });
 
-    rule('S124', 'an event orders what came before its record, not what came after', async () => {
+    rule('S124', 'an event orders the work before its record, not the work after', async () => {
       await withPair(chapter.device, async (a, b, make) => {
         const [x, y] = [make(), make()];
         a.fill(x, 1);
@@ -286,7 +286,7 @@ export function orderByData(target: Target): void {
       });
     });
 
-    rule('S124', 'that something is finished by luck orders nothing', async () => {
+    rule('S124', 'an operation that has finished unobserved orders nothing', async () => {
       await withPair(chapter.device, async (a, b, make) => {
         const x = make();
         a.fill(x, 1);
@@ -320,7 +320,7 @@ export function orderByDataOfTwo(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S122', 'a checked copy between devices needs the waits of both', async () => {
+    rule('S122', 'a checked copy between devices needs waits for both arrays', async () => {
       const { device, other } = chapter;
       const [here, there] = [device.createStream({ ordering: 'checked' }), other.createStream({ ordering: 'checked' })];
       const source = here.full(4, 3, 'u32');

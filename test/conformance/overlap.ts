@@ -97,7 +97,7 @@ export function overlapped(target: Target): void {
       });
     }
 
-    rule('S909', 'results of several values an item keep their order, large ones and small', async () => {
+    rule('S909', 'several values per item keep their order, large and small ones', async () => {
       // Beyond 8 MiB bytes come by way of the device's worker.
       const sizes = [3 * 2 ** 20, 1, 5 * 2 ** 19, 2];
       const results = await lastValueFrom(
@@ -110,7 +110,7 @@ export function overlapped(target: Target): void {
       );
     });
 
-    rule('S909', 'download on a stream gives memory back: that of upload, and its own', async () => {
+    rule('S909', 'download on a stream frees the array of upload, and its own memory', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const { usedBytes: before } = await device.pool.stats();
@@ -139,7 +139,7 @@ export function overlapped(target: Target): void {
       });
     }
 
-    rule('S910', 'an array that outlives its item throws instead of showing another item', async () => {
+    rule('S910', "an array that outlives its item throws and does not show another item's bytes", async () => {
       const kept: (DeviceArray<'i32'> | PinnedArray<'i32'>)[] = [];
       const results = await collect(
         overlap(
@@ -165,7 +165,7 @@ export function overlapped(target: Target): void {
       }
     });
 
-    rule('S911', 'detach hands an array to the receiver', async () => {
+    rule('S911', 'detach gives an array to the receiver', async () => {
       const detached = await collect(
         overlap(chapter.device, [1, 2, 3], { depth: 2 }, (item, lane) => Promise.resolve(lane.detach(lane.full(4, item, i32)))),
       );

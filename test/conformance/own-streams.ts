@@ -10,7 +10,7 @@ export function ownStreams(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S109', 'priorities read back as the device was given them', async () => {
+    rule('S109', 'priority returns the value that the device was given', async () => {
       const { device } = chapter;
       const [least, greatest] = device.info.priorityRange;
       const rows = [
@@ -30,7 +30,7 @@ export function ownStreams(target: Target): void {
       }
     });
 
-    rule('S118', 'every stream is its own queue, and a key', async () => {
+    rule('S118', 'every stream has a separate handle and works as a key of a Map', async () => {
       const { device } = chapter;
       const streams = Array.from({ length: 40 }, () => device.createStream());
       await Promise.all(streams.map((stream) => stream.fill(device.zeros(1), 1).done));
@@ -42,7 +42,7 @@ export function ownStreams(target: Target): void {
       await Promise.all(streams.map((stream) => stream.close()));
     });
 
-    rule('S119', 'a foreign stream is used and left alone; its handle gives one Stream', async () => {
+    rule('S119', 'a wrapped stream is used and not destroyed; its handle gives one Stream', async () => {
       const { device } = chapter;
       if (device.info.backend !== 'cuda') {
         const error = thrownBy(() => device.wrapStream(16n));
@@ -65,7 +65,7 @@ export function ownStreams(target: Target): void {
       await Promise.all([again.close(), own.close()]);
     });
 
-    rule('S119', 'what is no handle is refused', () => {
+    rule('S119', 'an invalid handle is refused', () => {
       for (const handle of [-1n, 2n ** 64n, 5, 'x', undefined]) {
         expect(
           thrownBy(() => chapter.device.wrapStream(handle as never)),

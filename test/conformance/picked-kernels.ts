@@ -97,7 +97,7 @@ const touch = kernel('touch', { out: inout(u32), n: i32 }, ({ out, n }, { i, ato
 });
 
 export function pickedKernels(target: Target): void {
-  describe('4 kernels: picked', () => {
+  describe('4 kernels: selected cases', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
@@ -161,7 +161,7 @@ export function pickedKernels(target: Target): void {
       }
     });
 
-    rule('S403', 'no threads along any axis is no launch, and arrays may have no elements', async () => {
+    rule('S403', 'a launch without threads along an axis runs nothing, and arrays may have no elements', async () => {
       const { device } = chapter;
       using flat = device.full([2, 3], 4, 'i32');
       using deep = device.full([2, 3, 2], 4, 'i32');
@@ -221,7 +221,7 @@ export function pickedKernels(target: Target): void {
       expect([...(await d.read())]).toEqual(ofDouble);
     });
 
-    rule('S412', 'a fraction that is cut to 0 leaves no minus', async () => {
+    rule('S412', 'truncating a negative fraction to 0 gives +0', async () => {
       const { device } = chapter;
       const values = Float64Array.from({ length: 64 }, (_, n) => (n - 40) / 32);
       using x = device.from(values);
@@ -234,7 +234,7 @@ export function pickedKernels(target: Target): void {
       expect([...(await f.read())]).toEqual(expected);
     });
 
-    rule('S412', 'threads leave loops and the kernel each at its own turn', async () => {
+    rule('S412', 'threads leave loops and the kernel at different iterations', async () => {
       const { device } = chapter;
       const counts = Int32Array.from({ length: 333 }, (_, n) => ((n * 31) % 47) - 3);
       for (const block of [1, 16, 100]) {
@@ -245,7 +245,7 @@ export function pickedKernels(target: Target): void {
       }
     });
 
-    rule('S402', 'as many blocks as are asked for, of one thread and of the most', async () => {
+    rule('S402', 'launches have exactly the requested blocks, of one thread and of the most threads', async () => {
       const { device } = chapter;
       const most = device.info.maxThreadsPerBlock;
       for (const [grid, block] of [

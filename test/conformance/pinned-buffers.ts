@@ -13,7 +13,7 @@ export function pinnedBuffers(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S365', 'a thread that is posted data sees no byte outside of it', async () => {
+    rule('S365', 'a thread that gets data by postMessage sees no byte outside of it', async () => {
       const { device } = chapter;
       // Neighbours, whose bytes no other thread is to see, also of arrays that are gone.
       const gone = device.pinned(PAGE, 'u8');
@@ -46,7 +46,7 @@ export function pinnedBuffers(target: Target): void {
       }
     });
 
-    rule('S365', 'copies reach exactly these bytes, of many arrays at once', async () => {
+    rule('S365', 'copies access exactly the bytes of their array, with many arrays at once', async () => {
       const { device } = chapter;
       using source = device.from(Uint32Array.from({ length: 1000 }, (_, n) => n));
       const pinned = Array.from({ length: 500 }, (_, n) => device.pinned(n, 'u32'));
@@ -61,7 +61,7 @@ export function pinnedBuffers(target: Target): void {
       for (const array of pinned) array[Symbol.dispose]();
     });
 
-    rule('S366', 'the buffer of a disposed array serves another one only after all its uses', async () => {
+    rule('S366', 'the buffer of a disposed array is reused only after all its uses', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(5000, 'u8');
@@ -89,7 +89,7 @@ export function pinnedBuffers(target: Target): void {
       await stream.close();
     });
 
-    rule('S366', '20,000 small pinned arrays live at once, each in a buffer of its own', async () => {
+    rule('S366', '20,000 small pinned arrays exist at once, each with a separate buffer', async () => {
       const { device } = chapter;
       const pinned = Array.from({ length: 20_000 }, () => device.pinned(1, 'u32'));
       pinned.forEach(({ data }, n) => (data[0] = n));

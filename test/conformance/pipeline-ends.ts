@@ -222,7 +222,7 @@ export function pipelineEnds(target: Target): void {
       });
     }
 
-    rule('S942', 'an item ends after the operations that it submitted, whether its result waited for them or not', async () => {
+    rule('S942', 'an item ends after the operations that it submitted, even if its result did not wait for them', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       await device.compile(plusOneAt);

@@ -72,7 +72,7 @@ export function pipelineErrors(target: Target): void {
       });
     }
 
-    rule('S914', 'the first failure ends the run when onError is not given, as itself', async () => {
+    rule('S914', 'without onError the first failure ends the run with its own error', async () => {
       const failure = new TypeError('mine');
       for (const stage of [
         () => Promise.reject(failure),
@@ -89,36 +89,40 @@ export function pipelineErrors(target: Target): void {
       }
     });
 
-    rule('S914', "a retry policy that ends in 'skip' asks when, waits longer each time, and tells onSkip of the last error", async () => {
-      const asked: [string, number][] = [];
-      const starts: number[] = [];
-      const skips: Skipped<number>[] = [];
-      const run = overlap(
-        chapter.device,
-        [7],
-        {
-          onError: {
-            retry: 3,
-            delayMs: 20,
-            backoff: 2,
-            then: 'skip',
-            when: (error, attempt) => asked.push([(error as Error).message, attempt]) > 0,
+    rule(
+      'S914',
+      "a retry policy that ends in 'skip' calls `when`, waits longer each time, and passes the last error to onSkip",
+      async () => {
+        const asked: [string, number][] = [];
+        const starts: number[] = [];
+        const skips: Skipped<number>[] = [];
+        const run = overlap(
+          chapter.device,
+          [7],
+          {
+            onError: {
+              retry: 3,
+              delayMs: 20,
+              backoff: 2,
+              then: 'skip',
+              when: (error, attempt) => asked.push([(error as Error).message, attempt]) > 0,
+            },
+            onSkip: (skipped) => void skips.push(skipped),
           },
-          onSkip: (skipped) => void skips.push(skipped),
-        },
-        (_, lane) => {
-          starts.push(performance.now());
-          return Promise.reject(new Error(`attempt ${lane.attempt}`));
-        },
-      );
-      expect(await lastValueFrom(run.pipe(toArray()))).toEqual([]);
-      expect(skips).toEqual([{ item: 7, reason: 'error', error: new Error('attempt 4') }]);
-      expect(asked.slice(0, 3)).toEqual([1, 2, 3].map((attempt) => [`attempt ${attempt}`, attempt]));
-      expect(starts).toHaveLength(4);
-      // A timer may fire up to a millisecond before its time.
-      for (const [n, delayMs] of [20, 40, 80].entries()) expect(starts[n + 1]! - starts[n]!).toBeGreaterThan(delayMs - 2);
-      expect(run.report()).toMatchObject({ items: 0, skipped: 1, retried: 3 });
-    });
+          (_, lane) => {
+            starts.push(performance.now());
+            return Promise.reject(new Error(`attempt ${lane.attempt}`));
+          },
+        );
+        expect(await lastValueFrom(run.pipe(toArray()))).toEqual([]);
+        expect(skips).toEqual([{ item: 7, reason: 'error', error: new Error('attempt 4') }]);
+        expect(asked.slice(0, 3)).toEqual([1, 2, 3].map((attempt) => [`attempt ${attempt}`, attempt]));
+        expect(starts).toHaveLength(4);
+        // A timer may fire up to a millisecond before its time.
+        for (const [n, delayMs] of [20, 40, 80].entries()) expect(starts[n + 1]! - starts[n]!).toBeGreaterThan(delayMs - 2);
+        expect(run.report()).toMatchObject({ items: 0, skipped: 1, retried: 3 });
+      },
+    );
 
     rule('S914', 'maxDelayMs limits the wait before a retry', async () => {
       const stage = (_: number, lane: Lane): Promise<number> =>
@@ -127,7 +131,7 @@ export function pipelineErrors(target: Target): void {
       expect(await lastValueFrom(overlap(chapter.device, [1], { onError }, stage))).toBe(5);
     });
 
-    rule('S914', 'when can refuse a retry, and the last error ends the run', async () => {
+    rule('S914', '`when` can refuse a retry, and the last error ends the run', async () => {
       let attempts = 0;
       const stage = (): Promise<never> => Promise.reject(new Error(`attempt ${++attempts}`));
       const refused = overlap(chapter.device, [1], { onError: { retry: 9, when: (_, attempt) => attempt < 2 } }, stage);
@@ -178,7 +182,7 @@ export function pipelineErrors(target: Target): void {
 
     rule(
       'S915',
-      'a stage that has not settled fails, its signal aborts, its lane goes on, and its arrays live until it settles',
+      'a stage that times out fails, its signal aborts, its lane takes the next item, and its arrays live until it settles',
       async () => {
         const manual = manualStage<number>();
         const kept: DeviceArray<'i32'>[] = [];
@@ -211,7 +215,7 @@ export function pipelineErrors(target: Target): void {
       },
     );
 
-    rule('S915', 'without a policy the timeout ends the run; with one the item is tried again', async () => {
+    rule('S915', 'without a policy the timeout ends the run; with a retry policy the item is tried again', async () => {
       const manual = manualStage<number>();
       const error = await rejectionOf(lastValueFrom(overlap(chapter.device, [1], { stageTimeoutMs: 20 }, manual.stage)));
       expect(error).toBeInstanceOf(WaitTimeoutError);

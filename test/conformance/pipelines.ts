@@ -95,7 +95,7 @@ export function pipelines(target: Target): void {
       expect(await lastValueFrom(run.pipe(toArray()))).toEqual(values);
     });
 
-    rule('S912', "'fail' lets no value wait", async () => {
+    rule('S912', "with 'fail' no value waits", async () => {
       const pushed = await startPushed(chapter.device, 2, { overflow: 'fail' });
       pushed.source.next(0);
       pushed.source.next(1);
@@ -131,7 +131,7 @@ export function pipelines(target: Target): void {
       });
     }
 
-    rule('S912', 'values that wait when the source completes are results, and those before its error are not lost', async () => {
+    rule('S912', 'waiting values give results when the source completes, and when it fails', async () => {
       const source = concat(
         of(0, 1, 2),
         throwError(() => new Error('source')),
@@ -169,7 +169,7 @@ export function pipelines(target: Target): void {
       });
     }
 
-    rule('S912', 'the call refuses what is no source, no stage and no device', () => {
+    rule('S912', 'the call refuses values that are not a source, a stage or a device', () => {
       const { device } = chapter;
       for (const source of [undefined, null, 5, {}, { next: 1 }]) {
         const error = thrownBy(() => overlap(device, source as unknown as number[], {}, echo));
@@ -181,7 +181,7 @@ export function pipelines(target: Target): void {
       expect(thrownBy(() => overlap({} as Device, [1], {}, echo))).toBeInstanceOf(ArgumentError);
     });
 
-    rule('S912', 'an Observable that a function returns needs overflow too', async () => {
+    rule('S912', 'an Observable returned by a function needs overflow too', async () => {
       const run = overlap(chapter.device, (() => of(1)) as unknown as () => number[], {}, echo);
       const error = await rejectionOf(lastValueFrom(run));
       expect(error).toBeInstanceOf(ArgumentError);

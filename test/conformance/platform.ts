@@ -69,7 +69,7 @@ export function platform(target: Target): void {
       expect(pinned.read()).not.toBe(pinned.read());
     });
 
-    rule('S367', 'of memory that the program gave too, whatever its class', () => {
+    rule('S367', 'the same holds for memory that the caller pinned, of any class', () => {
       const { device } = chapter;
       const data = Buffer.from(new SharedArrayBuffer(16), 4, 8).fill(3);
       using pinned = device.pin(data as unknown as Uint8Array<SharedArrayBuffer>);
@@ -78,7 +78,7 @@ export function platform(target: Target): void {
       expect([host instanceof Uint8Array, Buffer.isBuffer(host), [...host]]).toEqual([true, false, Array.from({ length: 8 }, () => 3)]);
     });
 
-    rule('S368', 'the table has the rows that are tested', () => {
+    rule('S368', 'the table in the documentation has the tested rows', () => {
       expect(
         tableRows()
           .map(([api]) => api)

@@ -19,7 +19,7 @@ export function randomKernels(target: Target): void {
 
     rule(
       'S412',
-      'random kernels over all types give what an interpreter of their typed form gives, and threads that leave an array stop',
+      'random kernels over all types give the results of an interpreter of their IR, and threads that leave an array stop',
       async () => {
         const { device } = chapter;
         const source = decided(SEED);

@@ -33,7 +33,7 @@ function programs(target: Target, devices: () => readonly Device[]): void {
 
   rule(
     'S104',
-    'tracked arrays make any program on any streams give what its calls give one after another',
+    'with tracked arrays a program on any streams gives the results of its calls in sequence',
     async () => {
       await check(target, devices(), async (bench) => {
         await fc.assert(

@@ -9,7 +9,7 @@ export function reopening(target: Target): void {
   describe('3 memory of a device that is opened again', () => {
     const rule = rulesOf(target);
 
-    rule('S356', 'what lived when the device closed is freed and no longer counted', async () => {
+    rule('S356', 'arrays that existed when the device closed are freed and no longer counted', async () => {
       const begun: unknown[] = [];
       for (let round = 0; round < 3; round++) {
         await withDevice(target, {}, async (device) => {

@@ -27,7 +27,7 @@ export function requests(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S918', 'each request gets the result of its own item, whatever order they end in', async () => {
+    rule('S918', 'each request gets the result of its own item, in whatever order they end', async () => {
       await using lanes = createLanes(chapter.device, { depth: 4, maxQueue: 100 }, async (item: number, lane) => {
         for (let n = (item * 7) % 5; n > 0; n--) await turn();
         const x = lane.full(8, item, i32);
@@ -108,7 +108,7 @@ export function requests(target: Target): void {
       ]);
     });
 
-    rule('S918', 'close finishes what was accepted, destroy rejects it, and both give the streams back', async () => {
+    rule('S918', 'close finishes accepted requests, destroy rejects them, and both close the streams', async () => {
       const { device } = chapter;
       const before = device.inspect().streams.length;
       for (const way of ['close', 'destroy'] as const) {

@@ -27,7 +27,7 @@ for (let seed = first; seed <= last; seed++) {
   });
 }
 
-test('S102 two streams that nothing orders are really unordered: either comes first under some seed', { timeout: 60_000 }, async () => {
+test('S102 two unordered streams run in either order under some seed', { timeout: 60_000 }, async () => {
   const seen = new Set<number>();
   let seeds = 0;
   while (seen.size < 2 && ++seeds <= 200) {

@@ -12,7 +12,7 @@ export function stageValues(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S917', 'values of a stage are emitted as they come, those of the next item after them', async () => {
+    rule('S917', 'values of a stage are emitted as they come, before those of the next item', async () => {
       const [first, second] = [new Subject<string>(), new Subject<string>()];
       const seen = watch(overlap(chapter.device, [first, second], { depth: 2 }, (subject) => subject));
       await eventually('both stages run', () => first.observed && second.observed);
@@ -30,7 +30,7 @@ export function stageValues(target: Target): void {
       await eventually('the run ends', () => seen.end() === 'complete');
     });
 
-    rule('S917', 'items give none, one and many values, in the order of the items', async () => {
+    rule('S917', 'items give no, one or many values, in the order of the items', async () => {
       const counts = [0, 3, 1, 0, 5, 2, 0];
       const run = overlap(chapter.device, counts, { depth: 3 }, (count) =>
         count === 0 ? EMPTY : from(Array.from({ length: count }, (_, n) => `${count}.${n}`)),

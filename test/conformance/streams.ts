@@ -36,7 +36,7 @@ export function streams(target: Target): void {
       await stream.close();
     });
 
-    rule('S102', 'two streams have no order without a wait: the later one finishes first', async () => {
+    rule('S102', 'two streams have no order without a wait: the stream used later finishes first', async () => {
       const { device } = chapter;
       const first = device.createStream({ ordering: 'explicit' });
       const second = device.createStream({ ordering: 'explicit' });
@@ -53,7 +53,7 @@ export function streams(target: Target): void {
       await Promise.all([first.close(), second.close()]);
     });
 
-    rule('S103', 'two streams of one device run at the same time: their kernels meet', async () => {
+    rule('S103', 'two streams of one device run at the same time: their kernels wait for each other', async () => {
       const { device } = chapter;
       await device.compile(rendezvousKernel);
       using flags = device.zeros(3, 'i32');
@@ -69,7 +69,7 @@ export function streams(target: Target): void {
 
     rule(
       'S103',
-      'two kernels of 100 ms that meet finish in under 150 ms',
+      'two concurrent kernels of 100 ms finish in under 150 ms',
       async () => {
         const { device } = chapter;
         await device.compile(meetAndSpinKernel);
@@ -132,7 +132,7 @@ export function streams(target: Target): void {
       await Promise.all([slow.close(), fast.close()]);
     });
 
-    rule('S105', 'a waiting stream holds no thread: 64 streams in a ring of waits', async () => {
+    rule('S105', 'a waiting stream occupies no thread: 64 streams in a ring of waits', async () => {
       const { device } = chapter;
       const ring = Array.from({ length: 64 }, () => device.createStream({ ordering: 'explicit' }));
       using x = device.zeros(1, 'u32');
@@ -179,7 +179,7 @@ export function streams(target: Target): void {
       await high.close();
     });
 
-    rule('S108', 'a new stream is complete and counts what is pending', async () => {
+    rule('S108', 'a new stream is complete, and pending counts its operations', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       expect(stream.isComplete).toBe(true);

@@ -46,7 +46,7 @@ export function stridedCopies(target: Target): void {
       });
     }
 
-    rule('S330', 'shapes that differ are refused with both of them', () => {
+    rule('S330', 'different shapes are refused, and the error shows both', () => {
       const { device } = chapter;
       using x = device.zeros([3, 4], 'i32');
       using y = device.zeros([4, 3], 'i32');
@@ -56,7 +56,7 @@ export function stridedCopies(target: Target): void {
       expect(error.message).toMatch(/4\D+3/);
     });
 
-    rule('S331', 'offsets and counts of one dimension are elements of the view', async () => {
+    rule('S331', 'offsets and counts of one dimension count elements of the view', async () => {
       const { device } = chapter;
       const { stream } = device;
       using x = device.from(counted('i32', 10));
@@ -77,7 +77,7 @@ export function stridedCopies(target: Target): void {
       }
     });
 
-    rule('S331', 'more dimensions take no offsets where an end is not contiguous', () => {
+    rule('S331', 'with more dimensions, offsets are refused if an array is not contiguous', () => {
       const { device } = chapter;
       using x = device.zeros([4, 4], 'i32');
       using y = device.zeros([4, 4], 'i32');
@@ -87,7 +87,7 @@ export function stridedCopies(target: Target): void {
       }
     });
 
-    rule('S332', 'what shares an element is refused, what only interleaves is not', async () => {
+    rule('S332', 'a copy between views that share an element is refused, between interleaved views it is not', async () => {
       const { device } = chapter;
       const { stream } = device;
       using x = device.from(counted('i32', 8));

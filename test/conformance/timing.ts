@@ -44,7 +44,7 @@ export function timing(target: Target): void {
       await stream.close();
     });
 
-    rule('S210', 'it does not count what another stream does afterwards', async () => {
+    rule('S210', 'elapsed does not count later work of another stream', async () => {
       const { device } = chapter;
       const [timed, other] = [device.createStream(), device.createStream()];
       using start = timed.record({ timing: true });
@@ -58,7 +58,7 @@ export function timing(target: Target): void {
       await Promise.all([timed.close(), other.close()]);
     });
 
-    rule('S210', 'the end before the start is negative, an event and itself zero', async () => {
+    rule('S210', 'the result is negative if the end came first, and zero for one event', async () => {
       const { device } = chapter;
       using start = device.stream.record({ timing: true });
       using x = device.zeros(1 << 20);
@@ -70,7 +70,7 @@ export function timing(target: Target): void {
       expect(await elapsed(start, start)).toBe(0);
     });
 
-    rule('S210', 'waiting for a time can be given up', async () => {
+    rule('S210', 'elapsed can be aborted and timed out', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using start = stream.record({ timing: true });
@@ -84,7 +84,7 @@ export function timing(target: Target): void {
       await stream.close();
     });
 
-    rule('S211', 'each reason has its word', async () => {
+    rule('S211', 'each error has its reason', async () => {
       const { device } = chapter;
       using timed = device.stream.record({ timing: true });
       using plain = device.stream.record();
@@ -106,7 +106,7 @@ export function timing(target: Target): void {
       expect(await elapsed(timed, timed)).toBe(0);
     });
 
-    rule('S211', 'a missing time is told at once, also while the stream is held', async () => {
+    rule('S211', 'a missing time is reported at once, also while the stream is held', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       await using latch = await hold(target, stream);
@@ -118,7 +118,7 @@ export function timing(target: Target): void {
       await stream.close();
     });
 
-    rule('S212', 'recording again while elapsed waits changes nothing for it', async () => {
+    rule('S212', 'recording again while elapsed waits does not affect it', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using start = stream.record({ timing: true });
@@ -135,7 +135,7 @@ export function timing(target: Target): void {
       await stream.close();
     });
 
-    rule('S212', 'an event keeps being measured however often it is recorded', async () => {
+    rule('S212', 'an event can be measured after any number of records', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using start = device.createEvent({ timing: true });
@@ -189,7 +189,7 @@ export function timing(target: Target): void {
       await Promise.all(streams.map((stream) => stream.close()));
     });
 
-    rule('S215', 'operations of a timing stream tell deviceMs, others do not', async () => {
+    rule('S215', 'operations of a stream with timing report deviceMs, others do not', async () => {
       const { device } = chapter;
       const [timed, plain] = [device.createStream({ timing: true }), device.createStream()];
       using x = timed.zeros(1 << 20);
@@ -201,7 +201,7 @@ export function timing(target: Target): void {
       await Promise.all([timed.close(), plain.close()]);
     });
 
-    rule('S216', 'a device without interprocess objects says so, typed, before anything is submitted', async () => {
+    rule('S216', 'a device without interprocess objects throws UnsupportedError before anything is submitted', async () => {
       const { device } = chapter;
       if (target.supports.interprocess || device.info.backend === 'cuda') return;
       const attempts = [
@@ -248,7 +248,7 @@ export function timing(target: Target): void {
       { unless: !target.supports.interprocess && 'no other process reaches events and memory of this device' },
     );
 
-    rule('S217', 'a disposed event is refused, and waits taken before go on', async () => {
+    rule('S217', 'a disposed event is refused, and earlier waits continue', async () => {
       const { device } = chapter;
       const [stream, waiting] = [device.createStream(), device.createStream({ ordering: 'explicit' })];
       await using latch = await hold(target, stream);

@@ -11,11 +11,11 @@ import { eventually, isSettled, rejectionOf, thrownBy } from '../support/wait.js
 const MIB = 1 << 20;
 
 export function transfers(target: Target): void {
-  describe('3 memory: page-locking, handing over, pools', () => {
+  describe('3 memory: page-locking, transfers, pools', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S308', 'pin takes memory that exists, in place, and leaves it to its owner', async () => {
+    rule('S308', 'pin page-locks existing memory in place and does not free it', async () => {
       const { device } = chapter;
       const data = new Int32Array(new SharedArrayBuffer(4 * 5000), 400, 4000);
       data.fill(11);
@@ -38,7 +38,7 @@ export function transfers(target: Target): void {
       again[Symbol.dispose]();
     });
 
-    rule('S308', 'disposing waits on the device for the copies that use it', async () => {
+    rule('S308', 'a dispose waits on the device for the copies that use the memory', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const data = new Uint32Array(new SharedArrayBuffer(1 << 16)).fill(21);
@@ -81,7 +81,7 @@ export function transfers(target: Target): void {
       });
     }
 
-    rule('S340', 'with a view of the buffer, and a range of it', async () => {
+    rule('S340', 'transfer takes the whole buffer of a view or a range', async () => {
       const { device } = chapter;
       using x = device.zeros(4, 'i16');
       const data = Int16Array.from({ length: 10 }, (_, n) => n).subarray(2, 9);
@@ -90,7 +90,7 @@ export function transfers(target: Target): void {
       expect([...(await x.read())]).toEqual([0, 3, 4, 5]);
     });
 
-    rule('S340', 'nothing is detached by a call that is refused', () => {
+    rule('S340', 'a refused call detaches nothing', () => {
       const { device } = chapter;
       using x = device.zeros(4, 'i32');
       const data = new Int32Array(8).fill(4);
@@ -135,7 +135,7 @@ export function transfers(target: Target): void {
       });
     }
 
-    rule('S350', 'stats count what arrays use, and the high-water values stay until they are reset', async () => {
+    rule('S350', 'stats count the bytes of arrays, and the high-water marks stay until they are reset', async () => {
       const { device } = chapter;
       await device.synchronize();
       const before = await device.pool.stats();
@@ -182,7 +182,7 @@ export function transfers(target: Target): void {
       }
     });
 
-    rule('S352', 'trim gives back what is unused, not what is used', async () => {
+    rule('S352', 'trim gives back unused memory and no used memory', async () => {
       const { device } = chapter;
       const initial = await device.pool.releaseThresholdBytes();
       await device.pool.setReleaseThreshold(1);
@@ -211,7 +211,7 @@ export function transfers(target: Target): void {
     const noLimit = !target.supports.memoryLimit && 'allocations of this device only fail when the whole machine is out of memory';
     rule(
       'S353',
-      'an allocation waits for frees that are pending',
+      'an allocation waits for pending frees',
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
@@ -238,7 +238,7 @@ export function transfers(target: Target): void {
 
     rule(
       'S353',
-      'an allocation waits for a free behind a stream that a function holds',
+      'an allocation waits for a free of a held stream',
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
@@ -270,7 +270,7 @@ export function transfers(target: Target): void {
 
     rule(
       'S353',
-      'and fails, with both numbers, when no free would suffice',
+      'an allocation fails, with both numbers, when the pending frees do not suffice',
       async () => {
         const { device } = chapter;
         const bytes = device.info.totalMemoryBytes - 4096;
@@ -289,7 +289,7 @@ export function transfers(target: Target): void {
       { unless: noLimit },
     );
 
-    rule('S354', 'staging is given back, and pinned memory is counted', async () => {
+    rule('S354', 'staging memory is given back, and pinned memory is counted', async () => {
       const { device } = chapter;
       using x = device.zeros([1000, 1000], 'f32');
       using bytes = device.zeros(MIB, 'u8');
@@ -321,7 +321,7 @@ export function transfers(target: Target): void {
       });
     }
 
-    rule('S360', 'what is no device or no switch is refused', async () => {
+    rule('S360', 'values that are not a device or a switch are refused', async () => {
       const { device } = chapter;
       for (const call of [() => device.peers.canGrant({} as never), () => device.peers.grant(device, 'x' as never)]) {
         expect(await rejectionOf((async () => call())())).toBeInstanceOf(ArgumentError);

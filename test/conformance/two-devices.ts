@@ -12,7 +12,7 @@ export function twoDevices(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
-    rule('S208', 'a stream waits for an event of another device, without holding the host', async () => {
+    rule('S208', 'a stream waits for an event of another device, without blocking the host', async () => {
       const { device, other } = chapter;
       const source = device.createStream();
       const sink = other.createStream();
@@ -44,7 +44,7 @@ export function twoDevices(target: Target): void {
       await Promise.all([here.close(), there.close()]);
     });
 
-    rule('S208', 'a wait is right when the record it names is still parked on its own device', async () => {
+    rule('S208', 'a wait for a record that is still parked on its own device keeps the order', async () => {
       const { device, other } = chapter;
       const source = device.createStream({ ordering: 'explicit' });
       const gate = device.createStream({ ordering: 'explicit' });
@@ -75,7 +75,7 @@ export function twoDevices(target: Target): void {
       expect(error.message).toContain(other.info.id);
     });
 
-    rule('S602', 'an array of another device is refused at the call, and the stream goes on', async () => {
+    rule('S602', 'an array of another device is refused at the call, and the stream continues', async () => {
       const { device, other } = chapter;
       const stream = device.createStream();
       using foreign = other.zeros(4, 'u32');

@@ -59,7 +59,7 @@ export function typescriptKernels(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S410', 'a function runs once for each index, without a tail guard of its own', async () => {
+    rule('S410', 'a function runs once for each index, without a tail guard in its source', async () => {
       const { device } = chapter;
       for (const n of [1, 255, 256, 1000]) {
         using x = device.from(Float32Array.from({ length: n }, (_, i) => i));
@@ -69,7 +69,7 @@ export function typescriptKernels(target: Target): void {
       }
     });
 
-    rule('S410', 'a block with threads along an axis that has no index is refused, and the stream goes on', async () => {
+    rule('S410', 'a block with threads along an axis without an index is refused, and the stream continues', async () => {
       const { device } = chapter;
       using x = device.ones(100);
       using y = device.zeros(100);
@@ -87,7 +87,7 @@ export function typescriptKernels(target: Target): void {
       expect(await y.read()).toEqual(new Float32Array(100).fill(1));
     });
 
-    rule('S411', 'i and j follow the order of the array: the last is the fastest', async () => {
+    rule('S411', 'i and j follow the order of the array: the last one varies fastest', async () => {
       const { device } = chapter;
       using src = device.from(
         Float32Array.from({ length: 6 * 11 }, (_, n) => n),
@@ -98,7 +98,7 @@ export function typescriptKernels(target: Target): void {
       expect(await dst.read()).toEqual(Float32Array.from({ length: 66 }, (_, n) => (n % 6) * 11 + Math.floor(n / 6)));
     });
 
-    rule('S411', 'the CUDA names agree with the global index', async () => {
+    rule('S411', 'threadIdx, blockIdx and blockDim agree with the global index', async () => {
       using out = chapter.device.full(777, 1, 'i32');
       chapter.device.stream.launch(indices, { threads: 777, block: 64 }, { out });
       expect((await out.read()).every((value) => value === 0)).toBe(true);

@@ -128,7 +128,7 @@ export function typescriptValues(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S412', 'vectors calculate as their components do', async () => {
+    rule('S412', 'vector operations work component by component', async () => {
       const { device } = chapter;
       const count = 100;
       const start = Float32Array.from({ length: 3 * count }, (_, n) => ((n * 37) % 101) / 10 - 5);
@@ -181,7 +181,7 @@ export function typescriptValues(target: Target): void {
       expect(hashOf(new Uint32Array(normals.buffer))).toBe(1_988_746_454);
     });
 
-    rule('S412', 'whole numbers of 64 bits calculate as bigint does', async () => {
+    rule('S412', '64-bit integers give the results of bigint', async () => {
       const { device } = chapter;
       const edge = 2n ** 63n;
       const pairs = [
@@ -218,7 +218,7 @@ export function typescriptValues(target: Target): void {
       );
     });
 
-    rule('S412', 'every atomic, on memory of the block and of the launch', async () => {
+    rule('S412', 'every atomic works on shared memory and on array arguments', async () => {
       const { device } = chapter;
       const [threads, start] = [100, 1_000_000];
       const first = Uint32Array.from({ length: 32 }, (_, n) => (n < 16 ? ([start, start, start, 0, 2 ** 32 - 1, 0, 0, 0, 0][n] ?? n) : 0));
@@ -235,7 +235,7 @@ export function typescriptValues(target: Target): void {
       expect(await deep.read()).toEqual(BigInt64Array.of(-99n << 32n, 99n << 33n));
     });
 
-    rule('S415', 'generators and vectors live across barriers', async () => {
+    rule('S415', 'generators and vectors keep their values across barriers', async () => {
       const { device } = chapter;
       const [threads, block, rounds] = [128, 64, 6];
       using out = device.zeros([threads, rounds], 'u32');

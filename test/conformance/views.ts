@@ -59,7 +59,7 @@ export function views(target: Target): void {
       });
     }
 
-    rule('S320', 'any slices of any slices, against a model', async () => {
+    rule('S320', 'any slices of slices match a model', async () => {
       const { device } = chapter;
       using base = device.from(counted('i32', LENGTH), { shape: SHAPE });
       const end = fc.option(fc.integer({ min: -7, max: 7 }), { nil: undefined });
@@ -79,7 +79,7 @@ export function views(target: Target): void {
       );
     });
 
-    rule('S320', 'strides are in elements, and tell whether a view is contiguous', () => {
+    rule('S320', 'strides are in elements, and isContiguous follows from them', () => {
       using base = chapter.device.zeros(SHAPE, 'f64');
       expect([base.strides, base.isContiguous]).toEqual([[20, 5, 1], true]);
       const rows = [
@@ -92,7 +92,7 @@ export function views(target: Target): void {
       for (const [view, strides, isContiguous] of rows) expect([view.strides, view.isContiguous]).toEqual([strides, isContiguous]);
     });
 
-    rule('S320', 'what is no slice of the array is refused', () => {
+    rule('S320', 'an invalid slice of the array is refused', () => {
       using base = chapter.device.zeros(SHAPE, 'i32');
       const bad: readonly (readonly unknown[])[] = [
         [3],
@@ -113,7 +113,7 @@ export function views(target: Target): void {
       }
     });
 
-    rule('S321', 'transpose reverses the axes, or permutes them as told', async () => {
+    rule('S321', 'transpose reverses the axes, or permutes them as given', async () => {
       const { device } = chapter;
       using base = device.from(counted('i32', LENGTH), { shape: SHAPE });
       for (const axes of [undefined, [0, 1, 2], [1, 0, 2], [2, 0, 1], [0, 2, 1]]) {
@@ -136,7 +136,7 @@ export function views(target: Target): void {
       }
     });
 
-    rule('S322', 'reshape is a view where the strides allow it, and otherwise names clone', async () => {
+    rule('S322', 'reshape is a view if the strides allow it; otherwise the error names clone', async () => {
       const { device } = chapter;
       using base = device.from(counted('i32', LENGTH), { shape: SHAPE });
       const flat = base.reshape(LENGTH);
@@ -154,7 +154,7 @@ export function views(target: Target): void {
       expect(copy.reshape(LENGTH).shape).toEqual([LENGTH]);
     });
 
-    rule('S322', 'subarray of a strided view of one dimension, and of nothing else that is strided', async () => {
+    rule('S322', 'subarray works on strided views of one dimension only', async () => {
       const { device } = chapter;
       using base = device.from(counted('i32', 12));
       const every = base.view([undefined, undefined, -2]);
@@ -196,7 +196,7 @@ export function views(target: Target): void {
       });
     }
 
-    rule('S324', 'item gives one element by one index a dimension', async () => {
+    rule('S324', 'item returns one element, by one index per dimension', async () => {
       const { device } = chapter;
       using base = device.from(counted('i32', LENGTH), { shape: SHAPE });
       const view = base.view(undefined, [undefined, undefined, -1]).transpose();
@@ -207,7 +207,7 @@ export function views(target: Target): void {
         expect(await rejectionOf(view.item(...index))).toBeInstanceOf(ArgumentError);
     });
 
-    rule('S325', 'clone shares nothing, on the given stream or the current one', async () => {
+    rule('S325', 'clone shares no memory, on the given stream or the current one', async () => {
       const { device } = chapter;
       const [stream, current] = [device.createStream(), device.createStream()];
       using base = device.from(counted('i32', 6), { shape: [2, 3] });
@@ -224,7 +224,7 @@ export function views(target: Target): void {
       await Promise.all([stream.close(), current.close()]);
     });
 
-    rule('S326', 'a kernel refuses a strided array by the name of its parameter', async () => {
+    rule('S326', 'a kernel refuses a strided array, and the error names the parameter', async () => {
       const { device } = chapter;
       using base = device.zeros(8, 'u32');
       const view = base.view([undefined, undefined, 2]);
@@ -236,7 +236,7 @@ export function views(target: Target): void {
       expect((await base.read())[2]).toBe(9);
     });
 
-    rule('S327', 'a view is disposed alone, its base with all views', async () => {
+    rule('S327', 'disposing a view disposes only the view, disposing its base disposes all views', async () => {
       const { device } = chapter;
       const base = device.from(counted('i32', 6), { shape: [2, 3] });
       const [one, two] = [base.transpose(), base.view(1)];
@@ -248,25 +248,29 @@ export function views(target: Target): void {
       expect(thrownBy(() => two.view(0))).toBeInstanceOf(StateError);
     });
 
-    rule('S327', 'uses of views order by their bounding ranges, and a base outlives their readers on the device', async () => {
-      const { device } = chapter;
-      const [a, b] = [device.createStream(), device.createStream()];
-      const base = device.full([8, 8], 3, 'i32');
-      using copy = device.zeros([8, 4], 'i32');
-      await device.synchronize();
-      await using latch = await hold(target, a);
-      a.fill(base.view([0, 4], [undefined, undefined, 2]), 9);
-      await b.fill(base.view([4, 8], [undefined, undefined, -1]), 5).done;
-      const read = b.copy(copy, base.view(undefined, [undefined, undefined, 2]));
-      base[Symbol.dispose]();
-      using reuse = device.full(64, 1, 'i32');
-      await witness(b);
-      expect(read.isComplete).toBe(false);
-      latch.open();
-      expect([...(await copy.read())]).toEqual([...Array.from({ length: 16 }, () => 9), ...Array.from({ length: 16 }, () => 5)]);
-      expect((await reuse.read())[0]).toBe(1);
-      await Promise.all([a.close(), b.close()]);
-    });
+    rule(
+      'S327',
+      'uses of views are ordered by their bounding ranges, and the base memory outlives their readers on the device',
+      async () => {
+        const { device } = chapter;
+        const [a, b] = [device.createStream(), device.createStream()];
+        const base = device.full([8, 8], 3, 'i32');
+        using copy = device.zeros([8, 4], 'i32');
+        await device.synchronize();
+        await using latch = await hold(target, a);
+        a.fill(base.view([0, 4], [undefined, undefined, 2]), 9);
+        await b.fill(base.view([4, 8], [undefined, undefined, -1]), 5).done;
+        const read = b.copy(copy, base.view(undefined, [undefined, undefined, 2]));
+        base[Symbol.dispose]();
+        using reuse = device.full(64, 1, 'i32');
+        await witness(b);
+        expect(read.isComplete).toBe(false);
+        latch.open();
+        expect([...(await copy.read())]).toEqual([...Array.from({ length: 16 }, () => 9), ...Array.from({ length: 16 }, () => 5)]);
+        expect((await reuse.read())[0]).toBe(1);
+        await Promise.all([a.close(), b.close()]);
+      },
+    );
   });
 }
 

@@ -30,7 +30,7 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S502', 'done resolves although slower work was queued behind it before done was read', async () => {
+    rule('S502', 'done resolves while slower work, queued before done was read, still runs', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'u32');
@@ -44,7 +44,7 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S502', 'waiters settle in the order of the stream, whichever was read first', async () => {
+    rule('S502', 'promises settle in stream order, whichever was read first', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -71,7 +71,7 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S503', 'a kernel that was never built completes without a yield as well', async () => {
+    rule('S503', 'a launch whose kernel must be built completes without a yield as well', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -83,7 +83,7 @@ export function waiting(target: Target): void {
 
     rule(
       'S503',
-      'an event that another process may record completes without a yield as well, each time it is recorded',
+      'an event that another process may record completes without a yield too, after each record',
       async () => {
         const { device } = chapter;
         using x = device.zeros(1, 'u32');
@@ -99,7 +99,7 @@ export function waiting(target: Target): void {
       { unless: target.spec.startsWith('cpu') && 'a CPU device has no events for other processes' },
     );
 
-    rule('S503', 'a copy into an ordinary array is complete when its bytes are there, on a later turn', async () => {
+    rule('S503', 'a copy into an ordinary array is complete on a later turn, with its bytes', async () => {
       const { device } = chapter;
       using x = device.full(4, 7, 'i32');
       const into = new Int32Array(4);
@@ -129,7 +129,7 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S505', 'an aborted wait rejects with AbortError and leaves the work alone', async () => {
+    rule('S505', 'an aborted wait rejects with AbortError and does not affect the work', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -155,12 +155,12 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S505', 'a signal that is aborted already rejects at once', async () => {
+    rule('S505', 'a signal that has aborted already rejects at once', async () => {
       const error = await rejectionOf(chapter.device.synchronize({ signal: AbortSignal.abort() }));
       expect(error).toBeInstanceOf(AbortError);
     });
 
-    rule('S506', 'a wait that takes too long rejects with WaitTimeoutError and leaves the work alone', async () => {
+    rule('S506', 'a wait that takes too long rejects with WaitTimeoutError and does not affect the work', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
@@ -177,13 +177,13 @@ export function waiting(target: Target): void {
       await stream.close();
     });
 
-    rule('S507', 'a wait of a closed stream is a StateError, not a hang', async () => {
+    rule('S507', 'a wait for a closed stream is a StateError and does not hang', async () => {
       const stream = chapter.device.createStream();
       await stream.close();
       expect(await rejectionOf((async () => stream.synchronize())())).toBeInstanceOf(StateError);
     });
 
-    rule('S508', 'no call holds the loop while the device works', async () => {
+    rule('S508', 'no call blocks the event loop while the device works', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1 << 20, 'u8');
@@ -209,7 +209,7 @@ export function waiting(target: Target): void {
 
     rule(
       'S509',
-      '10,000 launches awaited one by one',
+      '10,000 launches can be awaited one by one',
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
@@ -221,7 +221,7 @@ export function waiting(target: Target): void {
       { timeoutMs: 120_000 },
     );
 
-    rule('S510', 'a promise that was read keeps the process alive, and work that nobody asks about does not', async () => {
+    rule('S510', 'a promise that was read keeps the process alive, and work without such a promise does not', async () => {
       const lines = `import { cudaKernel, inout, i32, openDevice } from 'millrace';
         const device = await openDevice(${JSON.stringify(target.spec)});
         const slow = cudaKernel('slow', { x: inout(i32) },

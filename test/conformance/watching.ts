@@ -16,11 +16,11 @@ const outside = kernel('outside', { x: inout(i32), by: i32 }, ({ x, by }, { i })
 });
 
 export function watching(target: Target): void {
-  describe('9 watching', () => {
+  describe('9 subscriptions', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S920', 'what was submitted while somebody watched is emitted before the end', async () => {
+    rule('S920', 'operations submitted during a subscription are emitted before its end', async () => {
       const { device } = chapter;
       for (let round = 0; round < 10; round++) {
         const stream = device.createStream();
@@ -45,7 +45,7 @@ export function watching(target: Target): void {
 
     rule(
       'S921',
-      'a reader that waits keeps the process alive while operations are pending, and no longer',
+      'a waiting reader keeps the process alive exactly while operations are pending',
       async () => {
         const lines = `import { cudaKernel, inout, i32, openDevice } from 'millrace';
         const device = await openDevice(${JSON.stringify(target.spec)});
@@ -79,7 +79,7 @@ export function watching(target: Target): void {
       { timeoutMs: 120_000 },
     );
 
-    rule('S922', 'what was pending when somebody began to watch is emitted, by every way to watch', async () => {
+    rule('S922', 'operations pending at the start of a subscription are emitted, for every kind of subscription', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(4, 'i32');
@@ -115,7 +115,7 @@ export function watching(target: Target): void {
       }
     });
 
-    rule('S923', 'an emitted operation tells how it ended', async () => {
+    rule('S923', 'an emitted operation has its status and error', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const mine = new RangeError('mine');
@@ -146,7 +146,7 @@ export function watching(target: Target): void {
       for (const { status, error } of others) expect([status, error]).toEqual(['finished', undefined]);
     });
 
-    rule('S924', 'a listener that leaves, submits or destroys during an emission hides nothing from the others', async () => {
+    rule('S924', 'a listener that unsubscribes, submits or destroys during an emission hides no value from the others', async () => {
       const { code, stdout, stderr } = await runChild(`import { DeviceLostError, openDevice } from 'millrace';
         const device = await openDevice(${JSON.stringify(target.spec)});
         const stream = device.createStream();
@@ -189,7 +189,7 @@ export function watching(target: Target): void {
       expect(new Set(thrown)).toEqual(new Set(['mine']));
     });
 
-    rule('S925', 'onStream runs actions after the work of the stream, in their order', async () => {
+    rule('S925', 'onStream runs actions after the work of the stream, in order', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const out = device.pinned(1, 'i32');

@@ -34,7 +34,7 @@ export function webStreams(target: Target): void {
       expect([parts.length, new Uint8Array(Buffer.concat(parts))]).toEqual([1, expected]);
     });
 
-    rule('S930', 'a reader with buffers of its own gets them filled', async () => {
+    rule('S930', 'a reader with its own buffers gets them filled', async () => {
       using x = chapter.device.from(Uint8Array.from({ length: 1000 }, (_, n) => n % 251));
       const reader = x.toReadable({ chunkBytes: 384 }).getReader({ mode: 'byob' });
       const bytes: number[] = [];
@@ -46,7 +46,7 @@ export function webStreams(target: Target): void {
       expect(bytes).toEqual(Array.from({ length: 1000 }, (_, n) => n % 251));
     });
 
-    rule('S930', 'views of every arrangement give their own order, and empty arrays nothing', async () => {
+    rule('S930', 'views give their elements in their own order, and empty arrays give nothing', async () => {
       const { device } = chapter;
       using x = device.from(
         Int16Array.from({ length: 7 * 5 * 6 }, (_, n) => n),
@@ -102,7 +102,7 @@ export function webStreams(target: Target): void {
       await stream.close();
     });
 
-    rule('S932', 'a slow consumer is never more than one chunk behind what was read', async () => {
+    rule('S932', 'at most one chunk is read ahead of a slow consumer', async () => {
       const { device } = chapter;
       const chunks = 50;
       using x = device.full(chunks * 128, 5, 'u8');
@@ -131,7 +131,7 @@ export function webStreams(target: Target): void {
       }
     });
 
-    rule('S932', '1,000 chunks need the memory of a few', async () => {
+    rule('S932', '1,000 chunks need only the memory of a few', async () => {
       const { device } = chapter;
       const chunkBytes = 64 * 1024;
       using x = device.full(1000 * chunkBytes, 6, 'u8');
@@ -153,7 +153,7 @@ export function webStreams(target: Target): void {
       expect((await device.pool.stats()).stagingBytes).toBe(0);
     });
 
-    rule('S933', 'disposing the array in the middle is an error of the stream, and no chunk has other bytes', async () => {
+    rule('S933', 'disposing the array early errors the stream, and no chunk has bytes of another array', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       const x = device.full(4096, 7, 'u8');
@@ -181,7 +181,7 @@ export function webStreams(target: Target): void {
       await stream.close();
     });
 
-    rule('S934', 'canceling leaves nothing, also while a chunk is being read', async () => {
+    rule('S934', 'canceling leaks nothing, also while a chunk is being read', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(4096, 'u8');
@@ -201,7 +201,7 @@ export function webStreams(target: Target): void {
       await stream.close();
     });
 
-    rule('S934', 'an abort is the error of the stream, in the middle and from the start', async () => {
+    rule('S934', 'an abort errors the stream, during reading and before it', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.full(4096, 3, 'u8');
@@ -232,7 +232,7 @@ export function webStreams(target: Target): void {
       expect((error as UpstreamError).cause).toMatchObject({ message: failure.message });
     });
 
-    rule('S936', 'a bad size of chunks or another bad option is refused at the call', () => {
+    rule('S936', 'a bad chunk size or another bad option is refused at the call', () => {
       using x = chapter.device.zeros(10, 'f64');
       for (const chunkBytes of [7, 0, -8, 8.5, Number.NaN, '64', null, 2 ** 53]) {
         expect(
