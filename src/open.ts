@@ -8,6 +8,7 @@ import { DeviceContext } from './core/api/device-context.js';
 import type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
+import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
@@ -40,6 +41,7 @@ interface Environment {
   readonly binding: Binding;
   readonly encoder: Encoder;
   readonly progress: Progress;
+  readonly tracker: AccessTracker;
   readonly machine: MachineDevices;
   readonly cores: Set<DeviceCore>;
 }
@@ -144,7 +146,7 @@ async function openIn(
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const channel = await openChannel(env, info, native, maxPending);
-  const core = new DeviceCore(info.id, channel, env.progress);
+  const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
   core.arena.prepare();
   // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
   env.cores.add(core);
@@ -213,7 +215,7 @@ function makeEnvironment(): Environment {
   process.on('beforeExit', () => {
     for (const core of cores) core.tellUnasked();
   });
-  return { binding, encoder, progress, machine: new MachineDevices(binding), cores };
+  return { binding, encoder, progress, tracker: new AccessTracker(), machine: new MachineDevices(binding), cores };
 }
 
 // ── Choice of the device ──

@@ -3,6 +3,7 @@
 // Thread: owner.
 import { DeviceLostError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
+import { InternalStreams } from '../device/internal-streams.js';
 import type { Ordering } from '../device/stream-context.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { MemoryPool } from '../memory/pool.js';
@@ -15,9 +16,11 @@ import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 import type { DeviceOwner } from './device-info.js';
 import { leave } from './open-devices.js';
-import { Readers } from './readback-streams.js';
 import { Stream } from './stream.js';
 import { ForeignStreams } from './wrapped-streams.js';
+
+/** Reads that wait for different writers at the same time, each on a stream of its own; more reads share them. */
+const MAX_READBACK_STREAMS = 8;
 
 /** How a stream is made. */
 export interface StreamSettings {
@@ -40,7 +43,7 @@ export class DeviceContext {
   readonly defaultStream: Stream;
   readonly #devices: Set<Device> = new Set();
   readonly #streams: Map<Timeline, Stream> = new Map();
-  readonly #readers: Readers;
+  readonly #readbackStreams: InternalStreams<Stream>;
   readonly #foreign: ForeignStreams = new ForeignStreams();
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
@@ -60,8 +63,11 @@ export class DeviceContext {
     this.defaultStream = this.makeStream(undefined, 'default', { priority: 0, ordering: owner.ordering, timing: false });
     this.pool = new MemoryPool(core);
     core.home = this.defaultStream.timeline;
-    const make = (label: string): Stream => this.makeStream(undefined, label, { priority: 0, ordering: 'tracked', timing: false });
-    this.#readers = new Readers(this, make);
+    this.#readbackStreams = new InternalStreams(
+      MAX_READBACK_STREAMS,
+      (nth) => this.makeStream(undefined, nth === 1 ? 'readback' : `readback-${nth}`, { priority: 0, ordering: 'tracked', timing: false }),
+      ({ timeline }) => timeline.isComplete,
+    );
   }
 
   // ── its Devices ──
@@ -114,9 +120,22 @@ export class DeviceContext {
     return stream;
   }
 
-  /** For a `read` of these bytes. */
+  /** The stream for a `read` of these bytes: one that waits for nothing but their last writes. */
   readStream(storage: Storage, start: number, end: number): Stream {
-    return this.#readers.take(storage.lastWrites(start, end), (timeline) => this.#streams.get(timeline));
+    const { core, defaultStream } = this;
+    const writes = storage.lastWrites(start, end);
+    const [first] = writes;
+    const isOne = writes.every(({ timeline }) => timeline === first?.timeline);
+    const writer = first !== undefined && isOne ? this.#streams.get(first.timeline) : undefined;
+    // The stream that wrote them, unless later work was submitted to it.
+    if (writer?.isOpen === true) {
+      const { last, isComplete } = writer.timeline;
+      if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
+    }
+    // The default stream, if neither the writes nor its own work would delay the read. It also serves a closed device: it refuses the read.
+    const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
+    if ((areReached && defaultStream.timeline.isComplete) || core.state !== 'open') return defaultStream;
+    return this.#readbackStreams.take();
   }
 
   /** The stream has closed. */

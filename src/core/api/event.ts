@@ -196,8 +196,7 @@ export function recordEvent(
 export function submitWaitEvent({ core, timeline }: StreamContext, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
   const { point, shared } = event;
-  if (shared === undefined)
-    return point !== undefined && core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+  if (shared === undefined) return point !== undefined && core.tracker.waitFor(core, timeline, point, 'event');
   shared.waitOn(core, timeline, point);
   return true;
 }

@@ -4,8 +4,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { writeAxes } from '../copies/region.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES } from '../elements/dtype.js';
-import { bits, scalarBits } from '../elements/scalar-bits.js';
-import { uses } from '../memory/record-accesses.js';
+import { scalarBits } from '../elements/scalar-bits.js';
 import { DeviceArray } from './array.js';
 
 /** The ticket. */
@@ -17,16 +16,15 @@ export function submitFill(site: StreamContext, dst: DeviceArray, value: unknown
   if (dst.core !== core) {
     throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.core.name}, the stream to ${core.name}.`);
   }
-  scalarBits(dst.dtype, value, 'value');
-  const { low, high } = bits;
+  const { low, high } = scalarBits(dst.dtype, value, 'value');
   const { storage, length, byteOffset } = dst;
   const [start, end] = dst.byteRange;
   const { encoder } = core;
   const { slot } = timeline;
   if (length === 0) return core.submit(timeline, encoder.nop(slot));
-  uses.begin(site);
-  uses.add(storage, start, end, true);
-  return uses.submit('fill', undefined, () => {
+  const record = core.tracker.begin(site);
+  record.add(storage, start, end, true);
+  return record.submit('fill', undefined, () => {
     const { byteSize } = DTYPES[dst.dtype];
     const offset = storage.base + byteOffset;
     if (dst.isContiguous) return encoder.fill(slot, storage.handle, byteSize, offset, length, low, high);

@@ -1,71 +1,81 @@
-// The hot path: checks a launch's arguments, writes them into the record block, orders against other streams, submits.
-// Nothing is allocated here; what is needed twice stands in scratch space that every launch uses again.
+// The hot path: checks a launch's arguments, writes them into the encoder's record block, orders the launch after the records that it
+// conflicts with, and submits it. A launch uses the scratch space of the tracker and of its device, so it allocates only its Operation.
 //
-// Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing. Their
-// getters may make other calls, which put the scratch space back as they found it.
+// Arguments are checked while they are written, so a launch that throws has written half a record and changed nothing. A getter of the
+// shape or of an argument may submit other records: the tracker restores the half-written one, and a launch from a getter has a
+// LaunchGeometry of its own.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
-import { bits, scalarBits } from '../elements/scalar-bits.js';
+import { scalarBits } from '../elements/scalar-bits.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';
-import { geometry, keepGeometry, MAX_EXTENT, measure } from '../kernels/launch-shape.js';
+import { LaunchGeometry, MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { variablesOf } from '../memory/module-variables.js';
-import { uses } from '../memory/record-accesses.js';
+import type { Operation } from '../operations/operation.js';
+import type { RecordAccesses } from '../ordering/access-tracker.js';
 import { DeviceArray } from './array.js';
 
-/** What the launch that was submitted last is called. One object for all launches: it is read at once. */
-export const launched: { label: string } = { label: '' };
-
-/** Submits a launch; its ticket. `launched` tells more of it. */
-export function submitLaunch(site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
-  if (!uses.isBusy) return submit(site, plan, shape, args);
-  // A getter of another launch's shape or arguments made this call.
-  return keepGeometry(() => submit(site, plan, shape, args));
+/** The stream that a launch is submitted to. */
+export interface LaunchContext extends StreamContext {
+  /** Makes the Operation of the launch that was submitted. */
+  launched(ticket: number, label: string): Operation;
 }
 
-function submit(site: StreamContext, plan: KernelPlan, shape: LaunchShape, args: Readonly<Record<string, unknown>>): number {
+export function submitLaunch(
+  site: LaunchContext,
+  plan: KernelPlan,
+  shape: LaunchShape,
+  args: Readonly<Record<string, unknown>>,
+): Operation {
   const { core, timeline } = site;
-  uses.begin(site);
+  const record = core.tracker.begin(site);
+  let ticket: number;
+  let label: string;
   try {
-    measure(shape, plan, core.info, core.name);
-    const entries = writeArguments(site, plan, args);
-    const label = geometry.label ?? plan.name;
+    const geometry = record.isNested ? new LaunchGeometry() : core.launchGeometry;
+    geometry.measure(shape, plan, core.info, core.name);
+    const entries = writeArguments(site, record, plan, geometry, args);
+    label = geometry.label ?? plan.name;
     if (geometry.isEmpty) {
-      const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
-      uses.abandon();
-      launched.label = label;
-      return ticket;
+      ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
+      record.abandon();
+    } else {
+      record.order('launch', label);
+      const { grid, block } = geometry;
+      const bytes = core.encoder.launch(
+        timeline.slot,
+        plan.handle,
+        entries,
+        grid[0],
+        grid[1],
+        grid[2],
+        block[0],
+        block[1],
+        block[2],
+        geometry.sharedBytes,
+        geometry.flags,
+      );
+      ticket = core.submit(timeline, bytes);
+      record.commit(ticket);
     }
-    uses.order('launch', label);
-    const { grid, block } = geometry;
-    const bytes = core.encoder.launch(
-      timeline.slot,
-      plan.handle,
-      entries,
-      grid[0],
-      grid[1],
-      grid[2],
-      block[0],
-      block[1],
-      block[2],
-      geometry.sharedBytes,
-      geometry.flags,
-    );
-    const ticket = core.submit(timeline, bytes);
-    uses.commit(ticket);
-    launched.label = label;
-    return ticket;
   } catch (error) {
-    uses.abandon();
+    record.abandon();
     throw error;
   }
+  return site.launched(ticket, label);
 }
 
-/** Writes the arguments behind the fixed part of the record; how many entries they are. */
-function writeArguments(site: StreamContext, plan: KernelPlan, args: Readonly<Record<string, unknown>>): number {
+/** Writes the arguments behind the fixed part of the record. Returns the number of entries. */
+function writeArguments(
+  site: StreamContext,
+  record: RecordAccesses,
+  plan: KernelPlan,
+  { extent }: LaunchGeometry,
+  args: Readonly<Record<string, unknown>>,
+): number {
   const { core } = site;
   const { encoder } = core;
   const { params, isShaped } = plan;
@@ -81,7 +91,7 @@ function writeArguments(site: StreamContext, plan: KernelPlan, args: Readonly<Re
         const { storage } = array;
         encoder.memoryArg(at++, param.access, storage.handle, storage.base + array.byteOffset);
         if (isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-        uses.add(storage, array.byteOffset, array.byteOffset + array.byteLength, (param.access & Access.WRITE) !== 0);
+        record.add(storage, array.byteOffset, array.byteOffset + array.byteLength, (param.access & Access.WRITE) !== 0);
         break;
       }
       case Form.F32:
@@ -100,23 +110,23 @@ function writeArguments(site: StreamContext, plan: KernelPlan, args: Readonly<Re
         if (typeof value !== 'number' || value >>> 0 !== value) throw badScalar(param, value, plan);
         encoder.intArg(at++, 4, value, 0);
         break;
-      default:
+      default: {
         if (value === undefined) throw badScalar(param, value, plan);
-        scalarBits(param.dtype, value, param.name);
-        encoder.intArg(at++, param.byteSize, bits.low, bits.high);
+        const { low, high } = scalarBits(param.dtype, value, param.name);
+        encoder.intArg(at++, param.byteSize, low, high);
+      }
     }
   }
   let given = 0;
   for (const _ in args) given++;
   if (given !== params.length) throw surplusArgument(args, plan);
   if (isShaped) {
-    const { extent } = geometry;
     encoder.intArg(at++, 4, extent[0], 0);
     encoder.intArg(at++, 4, extent[1], 0);
     encoder.intArg(at++, 4, extent[2], 0);
     if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
   }
-  if (plan.module !== undefined) at = variablesOf(site.core, plan.module).use(encoder, at);
+  if (plan.module !== undefined) at = variablesOf(core, plan.module).addTo(record, encoder, at);
   return at;
 }
 
@@ -169,7 +179,7 @@ function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: Kern
   return badArgument(name, value, `${what} has ${value.shape.length} dimensions; the kernel takes ${param.rank}.`, param.rank);
 }
 
-/** The slow way round, which knows what is wrong. */
+/** Slow path: builds the error. */
 function badScalar(param: PlanParam, value: unknown, plan: KernelPlan): Error {
   if (value === undefined) return badArgument(param.name, value, `Argument ${param.name} of kernel ${plan.name} is missing.`);
   scalarBits(param.dtype, value, param.name);

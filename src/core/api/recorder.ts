@@ -16,7 +16,6 @@ import { allocate } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { type HostOptions, submitHost } from '../operations/host-function.js';
 import { Operation } from '../operations/operation.js';
-import { areClocksKept, keepClocks } from '../timeline/vector-clock.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { ArrayFactory } from './array-factory.js';
@@ -27,7 +26,7 @@ import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
 import type { LaunchArgs } from './launch-args.js';
-import { launched, submitLaunch } from './launch.js';
+import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
@@ -59,7 +58,7 @@ export abstract class Recorder extends ArrayFactory {
     this.label = timeline.label;
     this.ordering = ordering;
     this.timer = timer;
-    if (ordering === 'checked') keepClocks();
+    if (ordering === 'checked') this.core.tracker.keepClocks();
   }
 
   /** The device that the operations run on: the Device that made the stream or, once that is closed, another one of the same device. */
@@ -94,8 +93,7 @@ export abstract class Recorder extends ArrayFactory {
       this.#kernel = kernel;
     }
     const plan = this.#plan;
-    const ticket = submitLaunch(this, plan, shape, args);
-    return this.operation('launch', ticket, launched.label, undefined);
+    return submitLaunch(this, plan, shape, args);
   }
 
   /**
@@ -191,14 +189,19 @@ export abstract class Recorder extends ArrayFactory {
     const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
     const { storage, ticket } = allocate(this, bytes, kind);
     // A hazard may have to name it.
-    if (this.isWatched || areClocksKept()) this.operation('alloc', ticket, undefined, bytes);
+    if (this.isWatched || this.core.tracker.areClocksKept) this.operation('alloc', ticket, undefined, bytes);
     else this.#nameOnly(ticket, 'alloc', bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
   }
 
   /** @internal */
-  protected waitFor({ timeline, ticket, clock }: Point): Operation {
-    return this.#waited(this.core.dependencies.order(this.timeline, timeline, ticket, 'stream', clock));
+  protected waitFor(point: Point): Operation {
+    return this.#waited(this.core.tracker.waitFor(this.core, this.timeline, point, 'stream'));
+  }
+
+  /** @internal The operation of a launch that was submitted. */
+  launched(ticket: number, label: string): Operation {
+    return this.operation('launch', ticket, label, undefined);
   }
 
   /** @internal The operation that the stream's last record was submitted for. */
@@ -207,7 +210,7 @@ export abstract class Recorder extends ArrayFactory {
     const id = timeline.log.name(ticket, kind, label, bytes);
     const operation = new Operation(this, kind, ticket, label, bytes, id, timeline.clockEntry.clock);
     // Only now: the second timestamp is a record of its own.
-    if (this.timer !== undefined) operation.timedBy(this.timer.end(this.core, timeline));
+    if (this.timer !== undefined) operation.timedBy(this.timer.end());
     if (this.isWatched) this.tell(operation, ticket);
     return operation;
   }

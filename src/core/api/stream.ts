@@ -43,7 +43,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     timeline: Timeline,
     opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
   ) {
-    super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer() : undefined);
+    super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer(context.core, timeline) : undefined);
     this.priority = opts.priority;
   }
 

@@ -10,9 +10,9 @@ import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { allocate } from '../memory/allocation.js';
 import type { Storage } from '../memory/storage.js';
-import { uses } from '../memory/record-accesses.js';
+import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { FailingPart } from '../timeline/failures.js';
-import type { Point } from '../timeline/timeline.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
 import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
 
 interface Temporary {
@@ -41,7 +41,7 @@ export class Relay {
   on(core: DeviceCore): StreamContext {
     let site = this.#sites.get(core);
     if (site === undefined) {
-      site = { core, timeline: core.helpers.take(this.#given.timeline), ordering: this.#given.ordering };
+      site = { core, timeline: this.#copyStream(core), ordering: this.#given.ordering };
       this.#sites.set(core, site);
     }
     return site;
@@ -81,11 +81,11 @@ export class Relay {
   /** Throws if these regions are a hazard on the given stream, before anything is submitted. */
   check(dst: Region, src: Region): void {
     if (this.#given.ordering !== 'checked') return;
-    collect(this.#given, dst, src);
+    const record = beginCopy(this.#given, dst, src);
     try {
-      uses.order('copy', this.#label);
+      record.order('copy', this.#label);
     } finally {
-      uses.abandon();
+      record.abandon();
     }
     // The check may have submitted waits; the first step follows them.
     this.#last = this.#given.timeline.here();
@@ -96,8 +96,8 @@ export class Relay {
     const { core, timeline } = this.#given;
     const last = this.#last;
     if (last.timeline !== timeline) {
-      core.dependencies.order(timeline, last.timeline, last.ticket, 'array');
-      // Submit a NOP for a separate ticket: if the wait was unnecessary, the stream's last ticket belongs to an earlier operation.
+      core.tracker.waitFor(core, timeline, last, 'array');
+      // A ticket of its own: the wait may have been unnecessary, and what the stream was given before is not this copy.
       this.#reached(this.#given, core.submit(timeline, core.encoder.nop(timeline.slot)));
     }
     const { ticket } = this.#last;
@@ -114,17 +114,21 @@ export class Relay {
     for (const { site, storage } of this.#temporaries.splice(0)) {
       try {
         this.#follow(site, after);
-        site.core.dependencies.freeOn(site.timeline, storage.handle);
+        site.core.frees.freeOn(site.timeline, storage.handle);
       } catch (error) {
-        // Wait for room, as the free of a disposed array does.
-        if (error instanceof LimitError) site.core.dependencies.free(storage.handle, [...storage.uses()]);
+        // The copy itself was submitted; this waits for room as a disposed array does.
+        if (error instanceof LimitError) site.core.frees.free(storage.handle, [...storage.uses()]);
         else if (site.core.refuseIfOver() === undefined) throw error;
       }
     }
   }
 
-  #follow({ core, timeline }: StreamContext, { timeline: other, ticket }: Point): void {
-    core.dependencies.order(timeline, other, ticket, 'array');
+  #follow({ core, timeline }: StreamContext, point: Point): void {
+    core.tracker.waitFor(core, timeline, point, 'array');
+  }
+
+  #copyStream({ copyStreams, tracker }: DeviceCore): Timeline {
+    return copyStreams.takeFor(this.#given.timeline, !tracker.areClocksKept);
   }
 
   #reached({ core, timeline }: StreamContext, ticket: number): Point {
@@ -143,9 +147,8 @@ export function submitMove(
   label: string | undefined,
   flags = 0,
 ): number {
-  collect(site, dst, src);
   const { core, timeline } = site;
-  return uses.submit('copy', label, () =>
+  return beginCopy(site, dst, src).submit('copy', label, () =>
     core.encoder.copy(
       timeline.slot,
       dst.storage.core.channel.id,
@@ -164,9 +167,8 @@ export function submitMove(
 
 /** Submits a copy of elements between two regions of the site's device. Returns its ticket. */
 export function submitArrange(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): number {
-  collect(site, dst, src);
   const { core, timeline } = site;
-  return uses.submit('copy', label, () =>
+  return beginCopy(site, dst, src).submit('copy', label, () =>
     core.encoder.copyStrided(
       timeline.slot,
       dst.storage.handle,
@@ -179,9 +181,10 @@ export function submitArrange(site: StreamContext, dst: Region, src: Region, ele
   );
 }
 
-/** Collects the memory uses of one record. */
-function collect(site: StreamContext, dst: Region, src: Region): void {
-  uses.begin(site);
-  uses.add(dst.storage, dst.start, dst.end, true);
-  uses.add(src.storage, src.start, src.end, false);
+/** Begins the record of a copy. */
+function beginCopy(site: StreamContext, dst: Region, src: Region): RecordAccesses {
+  const record = site.core.tracker.begin(site);
+  record.add(dst.storage, dst.start, dst.end, true);
+  record.add(src.storage, src.start, src.end, false);
+  return record;
 }

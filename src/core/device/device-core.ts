@@ -10,35 +10,42 @@ import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
 import type { Channel, StillRunning } from '../channel/channel.js';
 import { KernelRegistry } from '../kernels/kernel-registry.js';
+import { LaunchGeometry } from '../kernels/launch-geometry.js';
+import type { AccessTracker } from '../ordering/access-tracker.js';
 import { FailureLog } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
 import { PointWaits } from '../waits/point-waits.js';
 import type { Progress } from '../waits/progress.js';
 import { HandleTable, type Reach } from './handles.js';
-import { Helpers } from './helpers.js';
-import { hiddenTimelines } from './hidden-streams.js';
 import { HostArena } from './host-arena.js';
 import { hungError } from './hung-device.js';
-import { StreamDependencies, type Submitter } from './stream-dependencies.js';
-import { RetiredHandles } from './retired-handles.js';
-import { StreamSlots } from './stream-slots.js';
+import { InternalStreams } from './internal-streams.js';
 import { PeerUsers } from './peer-users.js';
+import { RetiredHandles } from './retired-handles.js';
+import { type FreeingDevice, StreamOrderedFrees } from './stream-ordered-frees.js';
+import { StreamSlots } from './stream-slots.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
 /** How often unfinished work that nobody waits for is looked at. */
 const CHECK_MS = 50;
 
-/** Frees that wait for different streams at the same time; further ones share them, which delays nothing but memory. */
-const MAX_RECLAIMERS = 4;
+/** Streams for frees that wait. More frees share them, which delays nothing but the reuse of memory. */
+const MAX_FREE_STREAMS = 4;
+/** Copies that use this device at the same time without waiting for each other. */
+const MAX_COPY_STREAMS = 32;
+/** Host waits for events of other processes at the same time. */
+const MAX_INTERPROCESS_STREAMS = 8;
 
-export class DeviceCore implements Submitter {
+export class DeviceCore implements FreeingDevice {
   /** 'cuda:0', 'cpu:0'. */
   readonly name: string;
   readonly channel: Channel;
   readonly encoder: Encoder;
   readonly progress: Progress;
+  /** Orders the records of all devices of the thread. */
+  readonly tracker: AccessTracker;
   readonly info: NativeDeviceInfo;
   readonly arena: HostArena;
   readonly hostCompletions: HostCompletions = new HostCompletions();
@@ -56,12 +63,16 @@ export class DeviceCore implements Submitter {
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   /** Where frees of arrays go whose streams are closed. */
   home: Timeline | undefined = undefined;
-  /** Waits and frees. */
-  readonly dependencies: StreamDependencies;
+  /** Frees of memory and events. */
+  readonly frees: StreamOrderedFrees;
   /** Streams of other devices that use its memory. */
   readonly peerUsers: PeerUsers;
   /** Streams for the parts of copies that only this device can do. */
-  readonly helpers: Helpers;
+  readonly copyStreams: InternalStreams<Timeline>;
+  /** Streams that wait, for the host, for events of other processes. */
+  readonly interprocessStreams: InternalStreams<Timeline>;
+  /** The shape of the launch that is being submitted: scratch space, which every launch overwrites. */
+  readonly launchGeometry: LaunchGeometry = new LaunchGeometry();
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
@@ -76,11 +87,13 @@ export class DeviceCore implements Submitter {
   #check: NodeJS.Timeout | undefined;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
-  constructor(name: string, channel: Channel, progress: Progress) {
+  /** `progress`, `tracker`: those of the thread. */
+  constructor(name: string, channel: Channel, progress: Progress, tracker: AccessTracker) {
     this.name = name;
     this.channel = channel;
     this.encoder = channel.encoder;
     this.progress = progress;
+    this.tracker = tracker;
     this.info = channel.info;
     const reach: Reach = (timeline, ticket, withdrawals) => this.waits.reach(timeline, ticket, withdrawals);
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
@@ -90,9 +103,9 @@ export class DeviceCore implements Submitter {
     this.#hostMemory = table(HandleKind.HOST);
     this.eventHandles = table(HandleKind.EVENT);
     this.#slots = new StreamSlots(() => channel.reserveStream());
-    const open = (label: string): Timeline => this.openTimeline(label, 0);
-    this.dependencies = new StreamDependencies(this, this.memory, hiddenTimelines(open, MAX_RECLAIMERS, 'frees'));
-    this.helpers = new Helpers(open);
+    this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees', MAX_FREE_STREAMS));
+    this.copyStreams = this.#internalStreams('copies', MAX_COPY_STREAMS);
+    this.interprocessStreams = this.#internalStreams('interprocess', MAX_INTERPROCESS_STREAMS);
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
@@ -144,7 +157,7 @@ export class DeviceCore implements Submitter {
         { device: this.name },
       );
     }
-    const timeline = new Timeline(this.channel, slot, label);
+    const timeline = new Timeline(this.channel, slot, label, this.tracker.newClock());
     try {
       this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign));
     } catch (error) {
@@ -211,7 +224,7 @@ export class DeviceCore implements Submitter {
       this.progress.lose(timeline, error);
       // Nothing is waited for on it any more; who tries is told why.
       this.progress.leave(timeline);
-      timeline.clockEntry.lose(error.reason === 'closed' ? undefined : timeline.completed);
+      this.tracker.lose(timeline, error.reason === 'closed' ? undefined : timeline.completed);
     }
     this.#slots.tell();
     this.#endTables();
@@ -265,6 +278,14 @@ export class DeviceCore implements Submitter {
 
   // ── inside ──
 
+  #internalStreams(label: string, most: number): InternalStreams<Timeline> {
+    return new InternalStreams(
+      most,
+      (nth) => this.openTimeline(`${label}-${nth}`, 0),
+      (timeline) => timeline.isComplete,
+    );
+  }
+
   #tellState(): void {
     const { name, state } = this;
     if (devicesChannel.hasSubscribers) this.context.runInAsyncScope(() => devicesChannel.publish({ device: name, state }));
@@ -312,7 +333,7 @@ export class DeviceCore implements Submitter {
       this.failures.note(timeline);
     }
     this.failures.tellRest(false);
-    const isFull = this.dependencies.freeRest();
+    const isFull = this.frees.freeRest();
     this.arena.reclaim();
     if (!isQuiet || isFull || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
   }

@@ -20,42 +20,36 @@ const INTEGERS: { readonly [D in DType]?: IntegerRange } = {
   u64: { low: 0, high: Number.MAX_SAFE_INTEGER },
 };
 
-/** The halves of the last value checked by `scalarBits`. One object is enough, because callers read it at once. */
-export const bits: { low: number; high: number } = { low: 0, high: 0 };
+/** The bits of a value, in halves; `high` is 0 unless the element type has 64 bits. */
+export interface ScalarBits {
+  readonly low: number;
+  readonly high: number;
+}
 
 const floats = new Float64Array(1);
 const words = new Uint32Array(floats.buffer);
 const singles = new Float32Array(floats.buffer);
 
-/** Writes the value's bits to `bits`. `name` names the value in errors. */
-export function scalarBits(dtype: DType, value: unknown, name: string): void {
-  bits.high = 0;
+/** The bits of a value. Throws ArgumentError if the element type cannot hold it; `name` is what the error calls it. */
+export function scalarBits(dtype: DType, value: unknown, name: string): ScalarBits {
   switch (dtype) {
     case 'bool':
       if (typeof value !== 'boolean') throw wrongType(name, value, 'a boolean', dtype);
-      bits.low = value ? 1 : 0;
-      return;
+      return { low: value ? 1 : 0, high: 0 };
     case 'f32':
       if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
       singles[0] = value;
-      bits.low = words[0] as number;
-      return;
+      return { low: words[0] as number, high: 0 };
     case 'f64':
       if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
       floats[0] = value;
-      bits.low = words[0] as number;
-      bits.high = words[1] as number;
-      return;
+      return { low: words[0] as number, high: words[1] as number };
     case 'f16':
       if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
-      bits.low = halfFromNumber(value);
-      return;
+      return { low: halfFromNumber(value), high: 0 };
     case 'i64':
     case 'u64':
-      if (typeof value === 'bigint') {
-        bigIntBits(dtype, value, name);
-        return;
-      }
+      if (typeof value === 'bigint') return bigIntBits(dtype, value, name);
   }
   const { low, high } = INTEGERS[dtype] as IntegerRange;
   if (typeof value !== 'number')
@@ -63,11 +57,10 @@ export function scalarBits(dtype: DType, value: unknown, name: string): void {
   if (!Number.isInteger(value)) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is not a whole number.`);
   if (value < low) throw badArgument(name, value, `The ${dtype} ${name} (${value}) is below the minimum (${low}).`, low);
   if (value > high) throw badArgument(name, value, `The ${dtype} ${name} (${value}) exceeds the limit (${high}).`, high);
-  bits.low = value >>> 0;
-  bits.high = Math.floor(value / TWO_32) >>> 0;
+  return { low: value >>> 0, high: Math.floor(value / TWO_32) >>> 0 };
 }
 
-function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
+function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): ScalarBits {
   const fitted = dtype === 'i64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value);
   if (fitted !== value) {
     const isBelow = value < 0n;
@@ -75,8 +68,7 @@ function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): void {
     const what = isBelow ? 'is below the minimum' : 'exceeds the limit';
     throw badArgument(name, value, `The ${dtype} ${name} (${show(value)}) ${what} (${limit}n).`, limit);
   }
-  bits.low = Number(value & 0xffffffffn);
-  bits.high = Number((value >> 32n) & 0xffffffffn);
+  return { low: Number(value & 0xffffffffn), high: Number((value >> 32n) & 0xffffffffn) };
 }
 
 function wrongType(name: string, value: unknown, wanted: string, dtype: DType): Error {
@@ -116,9 +108,9 @@ export function numberFromHalf(half: number): number {
 
 /** The element that a host array of this type stores for a value. */
 export function hostElement(dtype: DType, value: unknown, name: string): number | bigint {
-  scalarBits(dtype, value, name);
+  const { low } = scalarBits(dtype, value, name);
   if (dtype === 'i64' || dtype === 'u64') return BigInt(value as number | bigint);
-  return dtype === 'bool' || dtype === 'f16' ? bits.low : (value as number);
+  return dtype === 'bool' || dtype === 'f16' ? low : (value as number);
 }
 
 /** The JavaScript value of a stored element. */

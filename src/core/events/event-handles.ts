@@ -54,7 +54,7 @@ export class EventHandle {
     const { core, handle } = this;
     if (!this.#isBound) core.eventHandles.giveBackNow(handle);
     else
-      core.dependencies.giveBack([...this.uses()], (timeline) => {
+      core.frees.freeAfter([...this.uses()], (timeline) => {
         core.eventHandles.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeEvent(timeline.slot, handle)));
       });
   }

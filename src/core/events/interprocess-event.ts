@@ -5,7 +5,6 @@
 import { EventKind } from '../../protocol/protocol.gen.js';
 import { MillraceError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
-import { type HiddenStreams, hiddenTimelines } from '../device/hidden-streams.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { see } from '../waits/host-observed.js';
 import type { WaitOptions } from '../waits/wait.js';
@@ -64,12 +63,12 @@ export class InterprocessEvent {
   /** Makes later work of the stream, of any device, wait for the latest record. `point` is the latest record of this process. */
   waitOn(core: DeviceCore, timeline: Timeline, point: Point | undefined): void {
     if (core === this.#core) {
-      if (point !== undefined) core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+      if (point !== undefined) core.tracker.waitFor(core, timeline, point, 'event');
       this.#eventHandle.waitOn(timeline);
       return;
     }
     const met = this.#meet(point);
-    core.dependencies.order(timeline, met.timeline, met.ticket, 'event', met.clock);
+    core.tracker.waitFor(core, timeline, met, 'event');
   }
 
   /** Resolves when the device has passed the latest record. */
@@ -96,20 +95,9 @@ export class InterprocessEvent {
 
   /** A point of a hidden stream after the latest record. */
   #meet(point: Point | undefined): Point {
-    const timeline = idleTimeline(this.#core);
-    if (point !== undefined) this.#core.dependencies.order(timeline, point.timeline, point.ticket, 'event', point.clock);
+    const core = this.#core;
+    const timeline = core.interprocessStreams.take();
+    if (point !== undefined) core.tracker.waitFor(core, timeline, point, 'event');
     return { timeline, ticket: this.#eventHandle.waitOn(timeline), clock: timeline.clockEntry.clock };
   }
-}
-
-/** The most waits for other processes at the same time with a separate hidden stream each; further waits share these. */
-const MAX_MEETINGS = 8;
-
-const meetings: WeakMap<DeviceCore, HiddenStreams<Timeline>> = new WeakMap();
-
-function idleTimeline(core: DeviceCore): Timeline {
-  let known = meetings.get(core);
-  if (known === undefined)
-    meetings.set(core, (known = hiddenTimelines((label) => core.openTimeline(label, 0), MAX_MEETINGS, 'interprocess')));
-  return known.take();
 }

@@ -1,7 +1,7 @@
 // How long the device worked on an operation of a stream with timing: a timestamp before its records and one after them.
 //
-// The first timestamp follows the waits that the operation needs, so that waiting does not count; `uses.order` requests it. An
-// operation that uses no memory has no timestamps. Streams without timing have no timer.
+// The first is taken after the waits that the operation needs, so that what it waited for does not count; the access
+// tracker asks for it. An operation that uses no memory has none. Streams without timing have no timer.
 // Thread: owner.
 import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -55,26 +55,33 @@ export class Span {
 }
 
 export class OperationTimer {
+  readonly #core: DeviceCore;
+  readonly #timeline: Timeline;
   #start: EventHandle | undefined = undefined;
 
-  /** Call it when a call begins or the stream ends. Drops the timestamp of a call that was refused. */
+  constructor(core: DeviceCore, timeline: Timeline) {
+    this.#core = core;
+    this.#timeline = timeline;
+  }
+
+  /** A call begins, or the stream ends; what is left here is of a call that was refused. */
   clear(): void {
     this.#start?.letGo();
     this.#start = undefined;
   }
 
-  /** Call it before the operation's first record, after its waits. */
-  start(core: DeviceCore, timeline: Timeline): void {
-    this.#start ??= stamp(core, timeline);
+  /** The operation's first record of its own comes next. */
+  start(): void {
+    this.#start ??= stamp(this.#core, this.#timeline);
   }
 
-  /** Call it after the operation's records. Returns undefined if `start` was not called or a timestamp was refused. */
-  end(core: DeviceCore, timeline: Timeline): Span | undefined {
+  /** Its records are submitted. Undefined where it was not started, and where the second timestamp is refused. */
+  end(): Span | undefined {
     const start = this.#start;
     if (start === undefined) return undefined;
     this.#start = undefined;
     try {
-      return new Span(core, timeline, start, stamp(core, timeline));
+      return new Span(this.#core, this.#timeline, start, stamp(this.#core, this.#timeline));
     } catch (error) {
       start.letGo();
       if (isRefusal(error)) return undefined;

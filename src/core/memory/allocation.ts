@@ -17,6 +17,6 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
     throw error;
   }
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
-  storage.make(site, ticket);
+  core.tracker.allocated(storage, site, ticket);
   return { storage, ticket };
 }

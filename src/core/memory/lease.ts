@@ -29,7 +29,7 @@ const forgotten = new FinalizationRegistry<Held>((held) => {
 function giveBack({ storage, core, block }: Held): void {
   if (storage.isDisposed) return;
   storage.isDisposed = true;
-  if (block === undefined) core.dependencies.free(storage.handle, [...storage.uses()]);
+  if (block === undefined) core.frees.free(storage.handle, [...storage.uses()]);
   else core.arena.giveBack(block, [...storage.uses()]);
 }
 

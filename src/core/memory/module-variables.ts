@@ -8,16 +8,16 @@ import { Access, MAX_LAUNCH_ARGS, MemorySpace } from '../../protocol/protocol.ge
 import { badArgument } from '../base/arguments.js';
 import { DeviceLostError, InternalError, MillraceError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
-import type { ModulePlan, VariableUses } from '../kernels/module-plan.js';
+import type { ModulePlan } from '../kernels/module-plan.js';
 import type { ModuleVariable } from '../kernels/module.js';
+import type { RecordAccesses } from '../ordering/access-tracker.js';
 import { Storage } from './storage.js';
-import { uses } from './record-accesses.js';
 
 interface Asked extends ModuleVariable {
   readonly storage: Storage;
 }
 
-class ModuleVariables implements VariableUses {
+class ModuleVariables {
   readonly #core: DeviceCore;
   readonly #plan: ModulePlan;
   readonly #asked: Asked[] = [];
@@ -30,13 +30,14 @@ class ModuleVariables implements VariableUses {
     this.#launches = new Storage(MemorySpace.DEVICE, 0, 0, 0, core);
   }
 
-  use(encoder: Encoder, at: number): number {
+  /** Adds the variables to a launch of a kernel of the module, behind `at` entries of the record. Returns the number of entries then. */
+  addTo(record: RecordAccesses, encoder: Encoder, at: number): number {
     if (at + this.#asked.length > MAX_LAUNCH_ARGS) throw this.#tooMany(at);
     for (const { storage, isConstant } of this.#asked) {
       encoder.variableArg(at++, isConstant ? Access.READ : Access.READ_WRITE, storage.handle);
-      uses.add(storage, 0, storage.byteLength, !isConstant);
+      record.add(storage, 0, storage.byteLength, !isConstant);
     }
-    uses.add(this.#launches, 0, 0, false);
+    record.add(this.#launches, 0, 0, false);
     return at;
   }
 
@@ -47,9 +48,7 @@ class ModuleVariables implements VariableUses {
     if (known !== undefined) return known.storage;
     const core = this.#core;
     const storage = new Storage(MemorySpace.DEVICE, core.memory.take(), 0, byteLength, core);
-    for (const { timeline, ticket, access } of this.#launches.users) {
-      storage.use(timeline, ticket, 0, byteLength, isConstant ? 'read' : 'write', access, false);
-    }
+    storage.takeUsersOf(this.#launches, !isConstant);
     this.#asked.push({ name, isConstant, storage });
     this.#bind(name, storage);
     return storage;
@@ -92,8 +91,7 @@ class ModuleVariables implements VariableUses {
 
 /** Those of a module on a device. */
 export function variablesOf(core: DeviceCore, plan: ModulePlan): ModuleVariables {
-  const known = plan.variables as ModuleVariables | undefined;
-  if (known !== undefined) return known;
+  if (plan.variables instanceof ModuleVariables) return plan.variables;
   const made = new ModuleVariables(core, plan);
   plan.variables = made;
   return made;

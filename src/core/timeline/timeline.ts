@@ -8,7 +8,6 @@ import { TimelineSlot } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
 import { InternalError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
-import { type Clock, ClockEntry } from './vector-clock.js';
 import { FailedTickets, type FailurePage } from './failed-tickets.js';
 import type { FailureLog } from './failures.js';
 import { OperationLog } from './operation-log.js';
@@ -22,11 +21,26 @@ const FAULT = TimelineSlot.FAULT >> 2;
 const NO_WORDS = new Int32Array(0);
 const NO_FAILURES: readonly FailureRecord[] = [];
 
+/** A stream's vector clock, which the AccessTracker makes and reads: src/core/ordering/vector-clock.ts. */
+export interface StreamClock {
+  /** The clock of the stream's next record; undefined until the thread has a checked stream. */
+  readonly clock: Clock | undefined;
+  /** The stream is open. */
+  begin(): void;
+  /** The stream has finished and is closed: what comes after it has nothing left to wait for. */
+  end(): void;
+  /** The host has observed that the ticket, which had this clock, has finished. */
+  see(ticket: number, clock: Clock | undefined): void;
+}
+
+/** The points of other streams that a point comes after, as one ticket for each stream. Only the AccessTracker reads it. */
+export type Clock = ReadonlyMap<StreamClock, number>;
+
 /** A place in a stream: everything up to `ticket`. */
 export interface Point {
   readonly timeline: Timeline;
   readonly ticket: number;
-  /** What that comes after; undefined before clocks are kept, and where it is not known. */
+  /** The points that this one comes after; undefined before clocks are kept, and where they are not known. */
   readonly clock?: Clock | undefined;
   /** Where a failure of the ticket is found, for those who will ask. */
   readonly page?: FailurePage | undefined;
@@ -39,8 +53,7 @@ export class Timeline {
   readonly label: string;
   /** The last ticket submitted. */
   last: number;
-  /** What it comes after. A stream that is gone, perhaps with its device, is not kept for having been waited for. */
-  readonly clockEntry: ClockEntry = new ClockEntry();
+  readonly clockEntry: StreamClock;
   /** What stands at its tickets. */
   readonly log: OperationLog;
   /** Where its device notes failures. */
@@ -58,10 +71,11 @@ export class Timeline {
   /** How far it has come, once it comes no further. */
   #final: number | undefined = undefined;
 
-  constructor(channel: Channel, slot: number, label: string) {
+  constructor(channel: Channel, slot: number, label: string, clockEntry: StreamClock) {
     this.#channel = channel;
     this.slot = slot;
     this.label = label;
+    this.clockEntry = clockEntry;
     this.log = new OperationLog(this, `${channel.backend}:${channel.info.ordinal}`);
     this.last = channel.lastTicket(slot);
     this.#origin = this.last;

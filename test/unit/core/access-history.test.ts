@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Stream } from '../../../src/core/api/stream.js';
-import { uses as collector } from '../../../src/core/memory/record-accesses.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture } from './fake-channel.js';
 
@@ -201,11 +200,11 @@ function orderCost(ordering: 'tracked' | 'explicit'): { readonly ns: number; rea
   const many = 20_000;
   const run = (): void => {
     for (let n = 0; n < many; n++) {
-      collector.begin(by);
-      collector.add(x.storage, 0, 16, false);
-      collector.add(y.storage, 0, 16, true);
-      collector.order('launch', 'label');
-      collector.commit(++ticket);
+      const record = by.core.tracker.begin(by);
+      record.add(x.storage, 0, 16, false);
+      record.add(y.storage, 0, 16, true);
+      record.order('launch', 'label');
+      record.commit(++ticket);
     }
   };
   for (let n = 0; n < 10; n++) run();

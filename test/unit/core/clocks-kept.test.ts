@@ -1,8 +1,8 @@
 // What clocks keep of streams and devices that are gone: nothing.
 import { describe, expect, test } from 'vitest';
 import { StreamHazardError } from '../../../src/core/base/errors.js';
-import { uses } from '../../../src/core/memory/record-accesses.js';
 import type { Stream } from '../../../src/core/api/stream.js';
+import { entryOf } from '../../../src/core/ordering/vector-clock.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil } from '../../support/wait.js';
 import { closeStream, FakeChannel, fixture } from './fake-channel.js';
@@ -36,10 +36,10 @@ describe('what is kept', () => {
       const gone = fixture(new FakeChannel(2), kept.progress);
       const peer = gone.device.createStream({ ordering: 'checked' });
       peer.waitStream(stream);
-      uses.begin(peer);
-      uses.add(x.storage, 0, 8, true);
-      uses.order('copy', undefined);
-      uses.commit(gone.core.submit(peer.timeline, gone.core.encoder.nop(peer.timeline.slot)));
+      const record = gone.core.tracker.begin(peer);
+      record.add(x.storage, 0, 8, true);
+      record.order('copy', undefined);
+      record.commit(gone.core.submit(peer.timeline, gone.core.encoder.nop(peer.timeline.slot)));
       expect(() => stream.fill(x, 1)).toThrow(StreamHazardError);
       stream.waitStream(peer);
       stream.fill(x.subarray(1, 2), 1);
@@ -71,7 +71,7 @@ test('a device that is lost or destroyed tells nothing of what its streams waite
   await gone.device.destroy();
   const c = kept.device.createStream({ ordering: 'checked' });
   expect(() => c.fill(x, 1)).toThrow(StreamHazardError);
-  expect([a.timeline.clockEntry.seen >= writing, b.timeline.clockEntry.seen >= reading]).toEqual([false, false]);
+  expect([entryOf(a.timeline).seen >= writing, entryOf(b.timeline).seen >= reading]).toEqual([false, false]);
   expect(y.isDisposed).toBe(false);
 });
 

@@ -13,6 +13,7 @@ import {
 } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
+import { entryOf } from '../../../src/core/ordering/vector-clock.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, shiftKernel, turn } from './fake-channel.js';
 
@@ -187,7 +188,7 @@ describe('limits', () => {
     ];
     for (const call of calls) expect(call).toThrow(LimitError);
     expect(order()).toEqual(before);
-    expect([b.timeline.last, b.timeline.clockEntry.hasWaited(a.timeline.clockEntry, 1), device.core.arena.isSettling]).toEqual([
+    expect([b.timeline.last, entryOf(b.timeline).hasWaited(entryOf(a.timeline), 1), device.core.arena.isSettling]).toEqual([
       last,
       false,
       false,

@@ -2,6 +2,7 @@
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
+import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Device } from '../../../src/core/api/device.js';
 import { DeviceContext } from '../../../src/core/api/device-context.js';
 import type { DeviceName } from '../../../src/core/api/device-info.js';
@@ -275,12 +276,17 @@ export interface Fixture {
   readonly holds: boolean[];
 }
 
-/** `sharedProgress`: as the devices of a thread have it. */
+/** The devices of a thread share its Progress and its tracker. */
+const trackers: WeakMap<Progress, AccessTracker> = new WeakMap();
+
+/** `sharedProgress`: that of another device of the thread. */
 export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress, id: DeviceName = 'cpu:0'): Fixture {
   const holds: boolean[] = [];
   const progress = sharedProgress ?? new Progress((on) => holds.push(on));
   const { backend } = channel;
-  const core = new DeviceCore(id, channel, progress);
+  const tracker = trackers.get(progress) ?? new AccessTracker();
+  trackers.set(progress, tracker);
+  const core = new DeviceCore(id, channel, progress, tracker);
   const context = new DeviceContext(core, {
     info: { id, backend, ...channel.info },
     ordering: 'tracked',

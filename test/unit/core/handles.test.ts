@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
+import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { HANDLE_INDEX_BITS } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, handleAt, turn } from './fake-channel.js';
@@ -19,7 +20,7 @@ describe('a table that is exhausted', () => {
   /** One handle is left, and taken. */
   beforeEach(() => {
     channel = new FakeChannel();
-    timeline = new Timeline(channel, 0, 's');
+    timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 9;
     reached = [];
     withdrawn = [];

@@ -5,7 +5,7 @@ import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { ArgKind, LaunchArg, LaunchFlag, LaunchRecord } from '../../../src/protocol/protocol.gen.js';
-import { type Fixture, shiftKernel } from './fake-channel.js';
+import { FakeChannel, type Fixture, fixture, shiftKernel } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
 
 const kernel = {
@@ -154,6 +154,16 @@ test('what a getter of an argument submits to another stream is waited for', () 
   const { device, channel, stream } = all;
   const side = device.createStream();
   stream.launch(kernel, shape, calling(argsOf(all), 'm', () => void side.fill(all.y, 1)) as never);
+  expect(waitsOf(channel, stream)).toContain(side.timeline.slot);
+});
+
+test('what a getter of an argument submits to a stream of another device is waited for', () => {
+  const all = rig();
+  const { channel, stream } = all;
+  const away = fixture(new FakeChannel(2), all.progress, 'cpu:1');
+  const side = away.device.createStream();
+  const target = side.empty(100);
+  stream.launch(kernel, shape, calling(argsOf(all), 'm', () => void side.copy(target, all.y as never)) as never);
   expect(waitsOf(channel, stream)).toContain(side.timeline.slot);
 });
 

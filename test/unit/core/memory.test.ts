@@ -3,6 +3,7 @@ import { CopyRecord } from '../../../src/protocol/protocol.gen.js';
 import { describe, expect, test } from 'vitest';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
+import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { halfFromNumber, numberFromHalf } from '../../../src/core/elements/scalar-bits.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
@@ -31,7 +32,7 @@ describe('host arena', () => {
   test('a block that an operation uses is cut again only after that operation', () => {
     const channel = new FakeChannel();
     const arena = arenaOf(channel);
-    const timeline = new Timeline(channel, 0, 's');
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 5;
     const first = arena.take(MIB);
     arena.giveBack(first, [{ timeline, ticket: 5 }]);

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
+import { entryOf } from '../../../src/core/ordering/vector-clock.js';
 import { isSettled } from '../../support/wait.js';
 import { finish, type Fixture } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
@@ -60,8 +61,8 @@ describe('a wait at the end of a run that finds no room', () => {
     defaultStream.empty(4);
     expect(channel.opcodes(defaultStream.timeline.slot)).toEqual(['STREAM_CREATE', 'WAIT', 'ALLOC']);
     expect(waitsOf(channel, defaultStream)).toEqual([stream.timeline.slot]);
-    expect(defaultStream.timeline.clockEntry.hasWaited(stream.timeline.clockEntry, last)).toBe(true);
-    expect(defaultStream.timeline.clockEntry.hasWaited(stream.timeline.clockEntry, last + 1)).toBe(false);
+    expect(entryOf(defaultStream.timeline).hasWaited(entryOf(stream.timeline), last)).toBe(true);
+    expect(entryOf(defaultStream.timeline).hasWaited(entryOf(stream.timeline), last + 1)).toBe(false);
   });
 
   test('is waited for by those who wait for the stream that owes it', async () => {

@@ -3,7 +3,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Stream } from '../../../src/core/api/stream.js';
-import { uses } from '../../../src/core/memory/record-accesses.js';
 import { Operation } from '../../../src/core/operations/operation.js';
 import { Status, WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
@@ -16,11 +15,11 @@ function pair(): { readonly home: Fixture; readonly away: Fixture } {
 /** A copy between devices, as far as order goes: a record of one device that names memory of another. */
 function visit(stream: Stream, array: DeviceArray, writes = false): number {
   const { core, timeline } = stream;
-  uses.begin(stream);
-  uses.add(array.storage, array.byteOffset, array.byteOffset + array.byteLength, writes);
-  uses.order('copy', undefined);
+  const record = core.tracker.begin(stream);
+  record.add(array.storage, array.byteOffset, array.byteOffset + array.byteLength, writes);
+  record.order('copy', undefined);
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
-  uses.commit(ticket);
+  record.commit(ticket);
   return ticket;
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
+import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { FakeChannel } from './fake-channel.js';
 
@@ -79,7 +80,7 @@ describe('the buffer of a pinned array', () => {
 
   test('is kept only when its last use has finished', () => {
     const { channel, arena } = open();
-    const timeline = new Timeline(channel, 0, 's');
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 5;
     const first = arena.takePinned(100);
     arena.giveBack(first, [{ timeline, ticket: 5 }]);

@@ -1,5 +1,6 @@
 // Who is settled when: order, interior tickets, 2^32, the poll and the wake, and what holds the loop.
 import { describe, expect, test } from 'vitest';
+import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { Progress } from '../../../src/core/waits/progress.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
@@ -9,7 +10,7 @@ const TWO_32 = 2 ** 32;
 describe('timeline', () => {
   test('completed is the larger of the two words', () => {
     const channel = new FakeChannel();
-    const timeline = new Timeline(channel, 3, 's');
+    const timeline = new Timeline(channel, 3, 's', new AccessTracker().newClock());
     timeline.last = 50;
     channel.complete(3, 10);
     expect(timeline.completed).toBe(10);
@@ -21,7 +22,7 @@ describe('timeline', () => {
 
   test('tickets beyond 32 bits compare right, also while one word stands far behind', () => {
     const channel = new FakeChannel();
-    const timeline = new Timeline(channel, 0, 's');
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = TWO_32 - 1;
     channel.complete(0, TWO_32 - 2);
     channel.complete(0, 5, 'host');
@@ -39,7 +40,7 @@ describe('timeline', () => {
   test('a slot that goes on counting keeps the points of the stream before reached', () => {
     const channel = new FakeChannel();
     channel.firstTicket = 100;
-    const timeline = new Timeline(channel, 0, 's');
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     expect(timeline.last).toBe(100);
     timeline.retire();
     expect(timeline.isComplete).toBe(true);
@@ -142,7 +143,7 @@ describe('progress', () => {
 
   test('a listener that withdraws the first waiter when the stream moves leaves the second its turn', () => {
     const channel = new FakeChannel();
-    const timeline = new Timeline(channel, 0, 's');
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 2;
     const progress = new Progress(() => undefined);
     const heard: string[] = [];

@@ -1,23 +1,24 @@
-// Uses of the same bytes on two streams that nothing orders: what `checked` streams refuse, and what the refusal tells.
+// The error of a checked stream: two records use the same bytes, at least one of them writes, and nothing orders them.
 // Thread: owner.
 import { UNKNOWN } from '../base/call-site.js';
 import { type HazardSite, StreamHazardError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
-import type { Access } from './access-info.js';
-import type { Storage } from './storage.js';
+import type { AccessInfo } from './access-info.js';
+import type { TrackedMemory } from './tracked-memory.js';
 
-/** One of the two uses. */
-export interface Racing {
+/** One of the two accesses. */
+export interface RacingAccess {
   readonly timeline: Timeline;
-  readonly access: Access;
+  readonly info: AccessInfo;
   readonly isWrite: boolean;
 }
 
-export function hazardError(storage: Storage, device: string, first: Racing, second: Racing): StreamHazardError {
-  // Which device a foreign stream was of is not kept; the array's own is all but always right.
-  const [one, other] = [siteOf(first, storage.core.name), siteOf(second, device)];
-  const array = storage.label;
-  const madeAt = storage.madeAt ?? UNKNOWN;
+/** `device` is the device of the second access. */
+export function hazardError(memory: TrackedMemory, device: string, first: RacingAccess, second: RacingAccess): StreamHazardError {
+  // The device of the first access is not kept. It is nearly always the memory's own.
+  const [one, other] = [siteOf(first, memory.core.name), siteOf(second, device)];
+  const array = memory.label;
+  const madeAt = memory.madeAt ?? UNKNOWN;
   const message =
     `${tell(other)} would ${other.access} array ${array}${place(madeAt, 'made')}, and nothing orders that after ${tell(one).replace(/^T/, 't')}, ` +
     `which ${one.access === 'read' ? 'reads' : 'writes'} it. Let stream ${other.stream} wait for stream ${one.stream} or an event of it.`;
@@ -29,7 +30,7 @@ export function hazardError(storage: Storage, device: string, first: Racing, sec
   );
 }
 
-function siteOf({ timeline, access: { id, kind, label, at }, isWrite }: Racing, device: string): HazardSite {
+function siteOf({ timeline, info: { id, kind, label, at }, isWrite }: RacingAccess, device: string): HazardSite {
   const stream = timeline.label;
   return { stream, operation: { id, kind, label, stream, device }, access: isWrite ? 'write' : 'read', at };
 }

@@ -1,0 +1,188 @@
+// The shape of a launch as a grid and a block, checked against the limits of the device and the kernel.
+//
+// `threads` is in array order, last dimension fastest, as in arrays; grid and block are x first, as in CUDA.
+import type { NativeDeviceInfo } from '../../protocol/reports.js';
+import { LaunchFlag } from '../../protocol/protocol.gen.js';
+import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { UnsupportedError } from '../base/errors.js';
+import type { Shape } from '../elements/shape.js';
+import type { KernelPlan } from './kernel-plan.js';
+import type { Dim3, LaunchShape } from './kernel.js';
+
+/** The most threads along an axis, and the most elements of an array: a kernel's indices have 32 bits. */
+export const MAX_EXTENT: number = 2 ** 31 - 1;
+
+type Triple = [x: number, y: number, z: number];
+
+/** What a launch record says of its shape. Scratch space: each launch of a device sets it anew. */
+export class LaunchGeometry {
+  readonly grid: Triple = [1, 1, 1];
+  readonly block: Triple = [1, 1, 1];
+  /** The threads asked for, x first; MAX_EXTENT where the launch gave a grid. */
+  readonly extent: Triple = [1, 1, 1];
+  /** Dynamic shared memory of a block. */
+  sharedBytes: number = 0;
+  /** Bits of LaunchFlag. */
+  flags: number = 0;
+  label: string | undefined = undefined;
+  /** The launch has zero threads and is a no-op. */
+  isEmpty: boolean = false;
+
+  /** Sets all fields for a launch on the device of this name. Throws ArgumentError for a shape that kernel or device cannot take. */
+  measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+    this.sharedBytes = 0;
+    this.flags = 0;
+    this.label = undefined;
+    if (typeof shape === 'number' || Array.isArray(shape)) {
+      if (plan.syncsGrid) throw notCooperative(plan, undefined);
+      this.#measureThreads(shape as Shape, undefined, plan, info, device);
+      return;
+    }
+    if (typeof shape !== 'object' || shape === null)
+      throw badArgument('shape', shape, `The launch shape (${show(shape)}) is not a number, a list or an object.`);
+    const { threads, grid, block, sharedBytes, cooperative, label } = shape as Exclude<LaunchShape, Shape>;
+    if (sharedBytes !== undefined) this.sharedBytes = checkShared(sharedBytes, plan, info);
+    this.label = label;
+    if (threads !== undefined) this.#measureThreads(threads, block, plan, info, device);
+    else this.#measureGrid(grid, block, plan, info, device);
+    if (cooperative !== undefined || plan.syncsGrid) this.#checkCooperative(cooperative, plan, device);
+  }
+
+  /** A cooperative launch runs all its blocks at the same time: checks that they fit, and that a kernel that needs it is launched so. */
+  #checkCooperative(cooperative: boolean | undefined, plan: KernelPlan, device: string): void {
+    if (cooperative !== undefined && typeof cooperative !== 'boolean')
+      throw badArgument('cooperative', cooperative, `The option cooperative (${show(cooperative)}) is not true or false.`);
+    if (cooperative !== true) {
+      if (plan.syncsGrid) throw notCooperative(plan, cooperative);
+      return;
+    }
+    this.flags = LaunchFlag.COOPERATIVE;
+    if (plan.maxBlocksTogether === 0) {
+      const message = `Device ${device} does not support cooperative launches (kernel ${plan.name}).`;
+      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'cooperative launches', { device });
+    }
+    const { grid, block } = this;
+    const limit = plan.blocksTogether(block[0] * block[1] * block[2]);
+    const blocks = grid[0] * grid[1] * grid[2];
+    if (blocks <= limit) return;
+    const message = `The blocks of a cooperative launch (${blocks}) exceed the limit of kernel ${plan.name} (${limit}).`;
+    throw badArgument('grid', [...grid], message, limit);
+  }
+
+  #measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+    const { extent, grid } = this;
+    const isList = typeof threads !== 'number';
+    if (isList && !Array.isArray(threads))
+      throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
+    const rank = isList ? threads.length : 1;
+    if (rank < 1 || rank > 3) throw badArgument('threads', threads, `The number of dimensions of threads (${rank}) is not 1, 2 or 3.`, 3);
+    if (plan.indexRank !== 0 && rank !== plan.indexRank) {
+      const message = `The number of dimensions of threads (${rank}) differs from that of kernel ${plan.name} (${plan.indexRank}).`;
+      throw badArgument('threads', threads, message, plan.indexRank);
+    }
+    extent[0] = checkInteger('threads', isList ? threads[rank - 1] : threads, 0, MAX_EXTENT);
+    extent[1] = rank > 1 ? checkInteger('threads', (threads as readonly number[])[rank - 2], 0, MAX_EXTENT) : 1;
+    extent[2] = rank > 2 ? checkInteger('threads', (threads as readonly number[])[0], 0, MAX_EXTENT) : 1;
+    this.isEmpty = extent[0] === 0 || extent[1] === 0 || extent[2] === 0;
+    if (block === undefined) {
+      const fitting = plan.blocks[rank - 1] as readonly [number, number, number];
+      this.block[0] = fitting[0];
+      this.block[1] = fitting[1];
+      this.block[2] = fitting[2];
+    } else {
+      this.#setBlock(block, plan, info, device);
+      if (plan.isShaped) this.#checkBlockRank(block, rank);
+    }
+    for (let axis = 0; axis < 3; axis++) grid[axis] = Math.ceil((extent[axis] as number) / (this.block[axis] as number));
+    if (!this.isEmpty) this.#checkGrid(info, device);
+  }
+
+  #measureGrid(grid: Dim3 | undefined, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+    if (grid === undefined || block === undefined) {
+      throw badArgument('shape', { grid, block }, 'The launch shape has neither threads nor both grid and block.');
+    }
+    this.#setBlock(block, plan, info, device);
+    setTriple('grid', grid, this.grid);
+    this.#checkGrid(info, device);
+    this.extent[0] = this.extent[1] = this.extent[2] = MAX_EXTENT;
+    this.isEmpty = false;
+  }
+
+  #setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+    setTriple('block', block, this.block);
+    const [x, y, z] = this.block;
+    for (let axis = 0; axis < 3; axis++) {
+      const limit = info.maxBlock[axis] as number;
+      const along = this.block[axis] as number;
+      if (along > limit)
+        throw badArgument('block', block, `Block size ${'xyz'[axis]} (${along}) exceeds the limit of device ${device} (${limit}).`, limit);
+    }
+    const size = x * y * z;
+    if (size > info.maxThreadsPerBlock) {
+      throw badArgument(
+        'block',
+        block,
+        `Block size (${size}) exceeds the limit of device ${device} (${info.maxThreadsPerBlock}).`,
+        info.maxThreadsPerBlock,
+      );
+    }
+    if (size > plan.maxThreadsPerBlock) {
+      throw badArgument(
+        'block',
+        block,
+        `Block size (${size}) exceeds the limit of kernel ${plan.name} (${plan.maxThreadsPerBlock}).`,
+        plan.maxThreadsPerBlock,
+      );
+    }
+  }
+
+  /** A block is one thread wide along axes without indices: a TypeScript kernel would run each index once for each of those threads. */
+  #checkBlockRank(block: Dim3, rank: number): void {
+    for (let axis = rank; axis < 3; axis++) {
+      const along = this.block[axis] as number;
+      if (along === 1) continue;
+      const message = `Block size ${'xyz'[axis]} (${along}) exceeds the limit for threads of ${rank} dimension${rank === 1 ? '' : 's'} (1).`;
+      throw badArgument('block', block, message, 1);
+    }
+  }
+
+  #checkGrid(info: NativeDeviceInfo, device: string): void {
+    const { grid } = this;
+    for (let axis = 0; axis < 3; axis++) {
+      const blocks = grid[axis] as number;
+      const limit = info.maxGrid[axis] as number;
+      if (blocks <= limit) continue;
+      throw badArgument(
+        'grid',
+        [...grid],
+        `Grid size ${'xyz'[axis]} (${blocks} blocks) exceeds the limit of device ${device} (${limit}).`,
+        limit,
+      );
+    }
+  }
+}
+
+function notCooperative(plan: KernelPlan, cooperative: false | undefined): Error {
+  const message = `The blocks of kernel ${plan.name} wait for each other, so all of them must run at the same time: launch it with { cooperative: true }.`;
+  return badArgument('cooperative', cooperative, message, true);
+}
+
+function checkShared(bytes: number, plan: KernelPlan, info: NativeDeviceInfo): number {
+  checkInteger('sharedBytes', bytes, 0, info.maxSharedBytes);
+  const limit = plan.maxSharedBytes;
+  if (bytes <= limit) return bytes;
+  throw badArgument('sharedBytes', bytes, `The sharedBytes (${bytes}) exceed the limit of kernel ${plan.name} (${limit}).`, limit);
+}
+
+function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): void {
+  if (typeof dimensions === 'number') {
+    into[0] = checkInteger(argument, dimensions, 1);
+    into[1] = into[2] = 1;
+    return;
+  }
+  const list: readonly (number | undefined)[] = dimensions;
+  if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
+    throw badArgument(argument, dimensions, `The ${argument} (${show(dimensions)}) is not one to three numbers.`, 3);
+  }
+  for (let axis = 0; axis < 3; axis++) into[axis] = checkInteger(argument, list[axis] ?? 1, 1);
+}

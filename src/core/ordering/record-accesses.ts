@@ -1,0 +1,209 @@
+// The accesses of one record: collected, ordered after earlier accesses, and written down once the record is submitted.
+//
+//   const record = tracker.begin(stream);
+//   record.add(memory, start, end, isWrite) ...; record.order(kind, label); <encode and submit>; record.commit(ticket)
+//
+// or, where one of these throws, `record.abandon()`. Nothing is remembered before `commit`, so a record that was refused changes no order.
+//
+// These objects are scratch space that the tracker uses again, so a launch allocates none. A getter of an argument may submit another
+// record before the first one is submitted. That inner record has scratch space of its own, and its end restores the half-written
+// outer record in the encoder, which the thread has only one of.
+// Thread: owner.
+import type { OperationKind } from '../base/snapshots.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+import type { AccessInterval } from './access-history.js';
+import type { AccessInfo, AccessInfos } from './access-info.js';
+import { waitOnDevice } from './device-waits.js';
+import { hazardError } from './hazards.js';
+import type { LatestAccesses } from './latest-accesses.js';
+import type { OrderedStream } from './ordered-stream.js';
+import type { TrackedMemory } from './tracked-memory.js';
+import { type Clocks, entryOf } from './vector-clock.js';
+
+export class RecordAccesses {
+  readonly #clocks: Clocks;
+  readonly #infos: AccessInfos;
+  readonly #outer: RecordAccesses | undefined;
+  #inner: RecordAccesses | undefined = undefined;
+  /** What the encoder held of the outer record when this one began. */
+  #outerBytes: Uint8Array | undefined = undefined;
+  #stream: OrderedStream | undefined = undefined;
+  #info: AccessInfo | undefined = undefined;
+  readonly #memories: (TrackedMemory | undefined)[] = [];
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  readonly #writes: boolean[] = [];
+  #count = 0;
+  /** The points that the record has to come after: of each stream the last. */
+  readonly #after: Map<Timeline, number> = new Map();
+  /** The same without the copies of `read`, with the clocks that the stream's clock takes over. */
+  readonly #followed: Map<Timeline, Point> = new Map();
+
+  /** `outer`: the scratch space of the record that this one interrupts. */
+  constructor(clocks: Clocks, infos: AccessInfos, outer?: RecordAccesses) {
+    this.#clocks = clocks;
+    this.#infos = infos;
+    this.#outer = outer;
+  }
+
+  /** Is a record being made in this scratch space? */
+  get isOpen(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** Does the record interrupt another one? */
+  get isNested(): boolean {
+    return this.#outer !== undefined;
+  }
+
+  /** Scratch space for a record that interrupts this one. */
+  get inner(): RecordAccesses {
+    return (this.#inner ??= new RecordAccesses(this.#clocks, this.#infos, this));
+  }
+
+  begin(stream: OrderedStream): void {
+    if (this.#outer !== undefined) this.#outerBytes = this.#outer.#block.slice();
+    this.#stream = stream;
+    this.#count = 0;
+  }
+
+  /**
+   * The record accesses bytes `start` to `end` of the memory, counted from its own start and not from that of the allocation. For a view
+   * with gaps, the range is from its first byte to its last.
+   */
+  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean): void {
+    const at = this.#count++;
+    this.#memories[at] = memory;
+    this.#starts[at] = start;
+    this.#ends[at] = end;
+    this.#writes[at] = isWrite;
+  }
+
+  /**
+   * Submits the waits that the record needs (tracked), or throws a StreamHazardError (checked). `label` is the label of the operation. On
+   * a stream with timing, the operation's time begins after the waits.
+   */
+  order(kind: OperationKind, label: string | undefined): void {
+    const stream = this.#stream as OrderedStream;
+    if (this.#isShared(stream.timeline)) this.#orderAfterOthers(stream, kind, label);
+    stream.timer?.start();
+    // The record's clock is the stream's clock after the waits.
+    this.#info = this.#infos.of(stream, kind, label);
+  }
+
+  /** The record was submitted and has this ticket. */
+  commit(ticket: number): void {
+    const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
+    const info = this.#info as AccessInfo;
+    const isOrdered = ordering !== 'explicit';
+    for (let i = 0; i < this.#count; i++) {
+      const memory = this.#memories[i] as TrackedMemory;
+      const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';
+      memory.access(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, mode, info, isOrdered);
+      if (memory.core !== core) memory.core.peerUsers.add(timeline, ticket);
+    }
+    this.abandon();
+  }
+
+  /** Orders and submits the record that `encode` writes, remembers its accesses, and returns its ticket. For records without arguments. */
+  submit(kind: OperationKind, label: string | undefined, encode: () => number): number {
+    const { core, timeline } = this.#stream as OrderedStream;
+    try {
+      this.order(kind, label);
+      const ticket = core.submit(timeline, encode());
+      this.commit(ticket);
+      return ticket;
+    } catch (error) {
+      this.abandon();
+      throw error;
+    }
+  }
+
+  /** Ends the record without remembering it: it was refused, or uses no memory. Scratch space lives as long as the thread, so it lets go. */
+  abandon(): void {
+    for (let i = 0; i < this.#count; i++) this.#memories[i] = undefined;
+    this.#count = 0;
+    this.#stream = undefined;
+    this.#info = undefined;
+    if (this.#outerBytes === undefined) return;
+    (this.#outer as RecordAccesses).#block.set(this.#outerBytes);
+    this.#outerBytes = undefined;
+  }
+
+  /** Where the encoder writes the record. */
+  get #block(): Uint8Array {
+    return (this.#stream as OrderedStream).core.encoder.block;
+  }
+
+  /** Has another stream used one of the memories? Asked last, because a getter of an argument may have submitted records meanwhile. */
+  #isShared(timeline: Timeline): boolean {
+    for (let i = 0; i < this.#count; i++) if ((this.#memories[i] as TrackedMemory).isShared(timeline)) return true;
+    return false;
+  }
+
+  #orderAfterOthers(stream: OrderedStream, kind: OperationKind, label: string | undefined): void {
+    try {
+      if (stream.ordering === 'checked') this.#check(stream, kind, label);
+      this.#wait(stream);
+    } finally {
+      this.#after.clear();
+      this.#followed.clear();
+    }
+  }
+
+  /** Refuses the record if it races with an earlier access. Nothing has been submitted yet. */
+  #check(stream: OrderedStream, kind: OperationKind, label: string | undefined): void {
+    // Finding the place in user code costs more than a launch, so only a refusal asks for it here.
+    const info = (): AccessInfo => this.#infos.of(stream, kind, label);
+    for (let i = 0; i < this.#count; i++) {
+      const isWrite = this.#writes[i] as boolean;
+      this.#visit(i, ({ writes, reads }) => {
+        this.#checkAfter(stream, i, writes, true, info);
+        if (isWrite) this.#checkAfter(stream, i, reads, false, info);
+      });
+    }
+  }
+
+  #checkAfter({ core, timeline }: OrderedStream, i: number, earlier: LatestAccesses, isWrite: boolean, info: () => AccessInfo): void {
+    for (const first of earlier) {
+      if (entryOf(timeline).comesAfter(entryOf(first.timeline), first.ticket)) continue;
+      const second = { timeline, info: info(), isWrite: this.#writes[i] as boolean };
+      throw hazardError(this.#memories[i] as TrackedMemory, core.name, { timeline: first.timeline, info: first.info, isWrite }, second);
+    }
+  }
+
+  /** Tracked streams wait for the records of user code. Streams of every ordering wait for the copies of `read`. */
+  #wait({ core, timeline, ordering, isReadback }: OrderedStream): void {
+    // Readbacks may run on any stream, so their waits add no happens-before edges to it.
+    const follows = isReadback !== true && this.#clocks.areKept;
+    let isWrite = false;
+    const see = ({ writes, reads, readbacks }: AccessInterval): void => {
+      if (isWrite && readbacks !== undefined) this.#comeAfter(readbacks, timeline, false);
+      if (ordering !== 'tracked') return;
+      this.#comeAfter(writes, timeline, follows);
+      if (isWrite) this.#comeAfter(reads, timeline, follows);
+    };
+    for (let i = 0; i < this.#count; i++) {
+      isWrite = this.#writes[i] as boolean;
+      this.#visit(i, see);
+    }
+    for (const [other, ticket] of this.#after) waitOnDevice(core, timeline, other, ticket, 'array');
+    for (const [other, { ticket, clock }] of this.#followed) entryOf(timeline).follow(entryOf(other), ticket, clock);
+  }
+
+  #visit(i: number, see: (interval: AccessInterval) => void): void {
+    (this.#memories[i] as TrackedMemory).history.visit(this.#starts[i] as number, this.#ends[i] as number, see);
+  }
+
+  #comeAfter({ timeline: first, ticket, info, rest }: LatestAccesses, timeline: Timeline, follows: boolean): void {
+    if (first === undefined) return;
+    if (first !== timeline) this.#comeAfterOne(first, ticket, info, follows);
+    for (const other of rest) if (other.timeline !== timeline) this.#comeAfterOne(other.timeline, other.ticket, other.info, follows);
+  }
+
+  #comeAfterOne(timeline: Timeline, ticket: number, info: AccessInfo | undefined, follows: boolean): void {
+    if ((this.#after.get(timeline) ?? 0) < ticket) this.#after.set(timeline, ticket);
+    if (!follows || (this.#followed.get(timeline)?.ticket ?? 0) >= ticket) return;
+    this.#followed.set(timeline, { timeline, ticket, clock: info?.clock });
+  }
+}

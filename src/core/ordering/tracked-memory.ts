@@ -1,0 +1,105 @@
+// A memory and the accesses to it: which record used which bytes, as points. Storage extends this class.
+//
+// Accesses are kept in every ordering, because a free waits for all of them. One stream that uses a memory is the common case: then
+// `users` names that stream alone, and a record of it needs no look at the history.
+// Thread: owner.
+import type { Point, Timeline } from '../timeline/timeline.js';
+import { AccessHistory, type AccessMode } from './access-history.js';
+import type { AccessInfo } from './access-info.js';
+import { type Access, LatestAccesses } from './latest-accesses.js';
+import type { OrderedDevice } from './ordered-stream.js';
+import { entryOf } from './vector-clock.js';
+
+export abstract class TrackedMemory {
+  readonly byteLength: number;
+  /** Which records used which bytes. */
+  readonly history: AccessHistory;
+  /** The last access by each stream, to any bytes, except those that an ordered write of all bytes came after. */
+  readonly users: LatestAccesses = new LatestAccesses();
+  /** Where user code made the memory, if its device or stream is checked. */
+  madeAt: string | undefined = undefined;
+  /** The device that the memory belongs to. */
+  abstract readonly core: OrderedDevice;
+
+  constructor(byteLength: number) {
+    this.byteLength = byteLength;
+    this.history = new AccessHistory(byteLength);
+  }
+
+  /** The name of the memory in messages. */
+  abstract readonly label: string;
+
+  /** The last writes to bytes of this range, as points: one, unless parts of the range were written separately. */
+  lastWrites(start: number, end: number): readonly Point[] {
+    const points: Point[] = [];
+    this.history.visit(start, end, ({ writes }) => {
+      for (const { timeline, ticket, info } of writes) {
+        const isKnown = points.some((point) => timeline === point.timeline && ticket === point.ticket);
+        if (!isKnown) points.push({ timeline, ticket, clock: info.clock, page: timeline.failurePage(ticket) });
+      }
+    });
+    return points;
+  }
+
+  /** Every access that a free has to wait for. */
+  uses(): Iterable<Point> {
+    return this.users;
+  }
+
+  /** Counts the users of another memory as users of all bytes of this one. */
+  takeUsersOf(other: TrackedMemory, isWrite: boolean): void {
+    for (const { timeline, ticket, info } of other.users) {
+      this.access(timeline, ticket, 0, this.byteLength, isWrite ? 'write' : 'read', info, false);
+    }
+  }
+
+  /** Has a stream other than this one used the memory? */
+  isShared(timeline: Timeline): boolean {
+    return this.users.timeline !== timeline || this.users.rest.length > 0;
+  }
+
+  /**
+   * A record accesses bytes `start` to `end`. `isOrdered`: the record comes after all earlier accesses that conflict with it, so none of
+   * these has to be waited for again.
+   */
+  access(timeline: Timeline, ticket: number, start: number, end: number, mode: AccessMode, info: AccessInfo, isOrdered: boolean): void {
+    const { users, history } = this;
+    if (users.isOnly(timeline)) {
+      // By far the most frequent case.
+      users.put(timeline, ticket, info);
+      history.add(start, end, timeline, ticket, mode, info, undefined);
+    } else {
+      if (mode === 'write' && isOrdered && start <= 0 && end >= this.byteLength) users.clear();
+      else users.keep((access) => access.timeline === timeline || !isFinished(access));
+      users.put(timeline, ticket, info);
+      history.add(start, end, timeline, ticket, mode, info, isOrdered ? undefined : (access) => !isKnownBefore(access, timeline));
+    }
+    if (history.isLong) history.forget((access, isWrite) => this.#isOver(access, isWrite));
+  }
+
+  /**
+   * The access has finished and, if it is a write, the device has noted whether it failed. A failure is reported before the timeline
+   * word moves. Once it is noted, the device has poisoned the bytes, and records that read them learn it from there.
+   */
+  #isOver(access: Access, isWrite: boolean): boolean {
+    if (!isFinished(access)) return false;
+    if (!isWrite) return true;
+    const { timeline } = access;
+    // The stream of another device has its failures noted by that device; a closed stream has had them noted.
+    if (this.core.timelines.has(timeline)) this.core.failures.note(timeline);
+    return this.core.timelines.has(timeline) || timeline.isRetired;
+  }
+}
+
+/**
+ * No record has to wait for the access any more. While clocks are kept, that is so only once the host has observed that the record has
+ * finished. Records of a destroyed device count as unfinished, because the device still runs what it has.
+ */
+function isFinished({ timeline, ticket }: Access): boolean {
+  return timeline.hasReached(ticket) && entryOf(timeline).isSettled(ticket);
+}
+
+/** Will later records of this stream come after the access, as far as the host knows now? */
+function isKnownBefore(access: Access, timeline: Timeline): boolean {
+  return entryOf(timeline).isKnownAfter(entryOf(access.timeline), access.ticket) || isFinished(access);
+}
