@@ -8,13 +8,14 @@ import type { Worker } from 'node:worker_threads';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
-import { decodeError, DeviceLostError } from '../core/base/errors.js';
+import { DeviceLostError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 import type { FromWorker, ToWorker } from './messages.js';
+import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
@@ -23,11 +24,6 @@ export const DESTROY_MS = 5000;
 
 /** Buffers whose memory this thread has reported to V8. */
 const counted: WeakSet<SharedArrayBuffer> = new WeakSet();
-
-interface Settling<T> {
-  resolve(value: T): void;
-  reject(error: Error): void;
-}
 
 export interface Opened {
   readonly id: number;
@@ -49,12 +45,7 @@ export class WorkerChannel implements Channel {
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly #binding: Binding;
   readonly #worker: Worker;
-  readonly #builds: Map<number, Settling<BuildReport>> = new Map();
-  readonly #modules: Map<number, Settling<ModuleReport>> = new Map();
-  readonly #variables: Map<number, Settling<void>> = new Map();
-  readonly #unregisters: Map<number, Settling<void>> = new Map();
-  readonly #collects: Map<number, Settling<ArrayBuffer>> = new Map();
-  readonly #asked: Map<number, Settling<unknown>> = new Map();
+  readonly #requests: WorkerRequests;
   #lastAsked = 0;
   readonly #exited: Promise<void>;
   #state: 'open' | 'closing' | 'closed' = 'open';
@@ -73,6 +64,7 @@ export class WorkerChannel implements Channel {
     this.encoder = encoder;
     this.#binding = binding;
     this.#worker = worker;
+    this.#requests = new WorkerRequests(this.#device, (message) => post(worker, message));
     binding.attach(this.id);
     worker.on('message', (message: FromWorker) => this.#hear(message));
     worker.on('error', (error) => this.#end(error));
@@ -119,19 +111,19 @@ export class WorkerChannel implements Channel {
   }
 
   build(handle: number, build: Build, module?: number): Promise<BuildReport> {
-    return this.#expect(this.#builds, handle, { type: 'build', handle, build, module });
+    return this.#request(handle, { type: 'build', handle, build, module });
   }
 
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport> {
-    return this.#expect(this.#modules, module, { type: 'module', module, build });
+    return this.#request(module, { type: 'module', module, build });
   }
 
   bindVariable(handle: number, variable: VariableSpec): Promise<void> {
-    return this.#expect(this.#variables, handle, { type: 'variable', handle, variable });
+    return this.#request(handle, { type: 'variable', handle, variable });
   }
 
   get isBinding(): boolean {
-    return this.#variables.size > 0;
+    return this.#requests.hasPending('variable');
   }
 
   reserveFailure(): number {
@@ -160,12 +152,12 @@ export class WorkerChannel implements Channel {
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
-    return this.#expect(this.#collects, handle, { type: 'collect', handle });
+    return this.#request(handle, { type: 'collect', handle });
   }
 
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
     const id = ++this.#lastAsked;
-    return this.holdLoop(this.#expect(this.#asked, id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
+    return this.holdLoop(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
   }
 
   releaseHold(stream: number, ticket: number): void {
@@ -181,7 +173,7 @@ export class WorkerChannel implements Channel {
   }
 
   unregister(handle: number): Promise<void> {
-    return this.#expect(this.#unregisters, handle, { type: 'unregister', handle });
+    return this.#request(handle, { type: 'unregister', handle });
   }
 
   async holdLoop<T>(promise: Promise<T>): Promise<T> {
@@ -229,13 +221,10 @@ export class WorkerChannel implements Channel {
     this.#binding.countShared(buffer, buffer.byteLength);
   }
 
-  #expect<T>(pending: Map<number, Settling<T>>, id: number, message: ToWorker): Promise<T> {
-    // The worker has ended and cannot answer.
+  #request<M extends Request>(id: number, message: M): Promise<Answers[M['type']]> {
+    // A worker that has ended answers nothing.
     if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
-    return new Promise((resolve, reject) => {
-      pending.set(id, { resolve, reject });
-      post(this.#worker, message);
-    });
+    return this.#requests.request(id, message);
   }
 
   get #device(): string {
@@ -243,52 +232,14 @@ export class WorkerChannel implements Channel {
   }
 
   #hear(message: FromWorker): void {
-    switch (message.type) {
-      case 'built': {
-        const { compiler, fromCache, ms, limits } = message;
-        take(this.#builds, message.handle)?.resolve({ compiler, fromCache, ms, limits });
-        break;
-      }
-      case 'buildFailed':
-        take(this.#builds, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
-        break;
-      case 'moduleLoaded': {
-        const { compiler, fromCache, ms } = message;
-        take(this.#modules, message.module)?.resolve({ compiler, fromCache, ms });
-        break;
-      }
-      case 'moduleFailed':
-        take(this.#modules, message.module)?.reject(decodeError(message.error, { device: this.#device }));
-        break;
-      case 'variableBound':
-        take(this.#variables, message.handle)?.resolve();
-        break;
-      case 'variableFailed':
-        take(this.#variables, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
-        break;
-      case 'registerFailed':
-        process.emitWarning(`${message.error.message} Copies to and from it fall back to pageable memory.`, {
-          type: 'MillraceWarning',
-          code: message.error.code,
-        });
-        break;
-      case 'unregistered':
-        take(this.#unregisters, message.handle)?.resolve();
-        break;
-      case 'collected':
-        take(this.#collects, message.handle)?.resolve(message.buffer);
-        break;
-      case 'notLent':
-        take(this.#collects, message.handle)?.reject(decodeError(message.error, { device: this.#device }));
-        break;
-      case 'answered':
-        take(this.#asked, message.id)?.resolve(message.value);
-        break;
-      case 'refused':
-        take(this.#asked, message.id)?.reject(decodeError(message.error, { device: this.#device }));
-        break;
-      case 'closed':
-        this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
+    if (this.#requests.settle(message)) return;
+    if (message.type === 'closed') {
+      this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
+    } else if (message.type === 'registerFailed') {
+      process.emitWarning(`${message.error.message} Copies to and from it fall back to pageable memory.`, {
+        type: 'MillraceWarning',
+        code: message.error.code,
+      });
     }
   }
 
@@ -300,10 +251,7 @@ export class WorkerChannel implements Channel {
     this.#reason = wasAsked ? 'closed' : 'worker-exit';
     const error = this.#endedError(cause);
     if (!wasAsked) this.onLost?.(error);
-    for (const pending of [this.#builds, this.#modules, this.#variables, this.#unregisters, this.#collects, this.#asked]) {
-      for (const { reject } of pending.values()) reject(error);
-      pending.clear();
-    }
+    this.#requests.end(error);
     this.#binding.detach(this.id);
   }
 
@@ -312,12 +260,6 @@ export class WorkerChannel implements Channel {
     const message = this.#reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, this.#reason, { device, cause });
   }
-}
-
-function take<T>(pending: Map<number, Settling<T>>, handle: number): Settling<T> | undefined {
-  const settling = pending.get(handle);
-  pending.delete(handle);
-  return settling;
 }
 
 function post(worker: Worker, message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
