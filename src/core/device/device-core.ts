@@ -1,5 +1,5 @@
-// What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a slow
-// check that runs only while something is unfinished. It is internal: Device and Stream are the public classes.
+// What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a periodic check that runs
+// only while work is unfinished. It is internal; Device and Stream are the public classes.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import type { Encoder } from '../../protocol/encoder.js';
@@ -28,7 +28,7 @@ import { StreamSlots } from './stream-slots.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
-/** How often unfinished work that nobody waits for is looked at. */
+/** How often the check looks for failures of work whose promises nobody reads. */
 const CHECK_MS = 50;
 
 /** Streams for frees that wait. More frees share them, which delays nothing but the reuse of memory. */
@@ -53,15 +53,15 @@ export class DeviceCore implements FreeingDevice {
   readonly failures: FailureLog;
   readonly lost: Promise<DeviceLostError>;
   readonly timelines: Set<Timeline> = new Set();
-  /** Arrays remember where they were made. */
+  /** Arrays remember the place in user code that made them. */
   isChecked: boolean = false;
-  /** The asynchronous context in which the device was opened: what belongs to no call of the program is told there. */
+  /** The asynchronous context in which the device was opened. Observers are called in it, unless a call of user code is the cause. */
   readonly context: AsyncResource = new AsyncResource('MILLRACE_DEVICE');
   state: DeviceState = 'open';
   lostError: DeviceLostError | undefined = undefined;
-  /** Told once when the device is lost, before promises reject. */
+  /** Called once when the device is lost, before promises reject. */
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
-  /** Where frees of arrays go whose streams are closed. */
+  /** The stream for frees of arrays whose streams are closed. */
   home: Timeline | undefined = undefined;
   /** Frees of memory and events. */
   readonly frees: StreamOrderedFrees;
@@ -120,31 +120,31 @@ export class DeviceCore implements FreeingDevice {
       this.#resolveLost = resolve;
     });
     this.peerUsers = new PeerUsers(progress, this.lost);
-    // The next check finds the failures of what is unfinished.
+    // With a subscriber of `errors$`, the check keeps the process alive while work is unfinished.
     this.errors.onChange = () => (this.errors.isAwaited ? this.#check?.ref() : this.#check?.unref());
     channel.onLost = (error) => this.lose(error);
   }
 
   // ── submission ──
 
-  /** Submits the encoded record. Refused, it throws and nothing has changed. */
+  /** Submits the encoded record and returns its ticket. If the device refuses the record, this throws and nothing has changed. */
   submit(timeline: Timeline, bytes: number): number {
     const ticket = this.channel.submit(bytes);
     if (ticket < 0) throw this.#refusal(-ticket as Status, timeline.label);
     timeline.last = ticket;
-    // The opcode is what the record begins with.
+    // A record begins with its opcode.
     timeline.log.add(ticket, this.encoder.block[0] as number);
     if (this.#check === undefined) this.#scheduleCheck();
     return ticket;
   }
 
-  /** Throws LimitError unless so many records of the stream would be taken now; more than the device ever holds need all of it. */
+  /** Throws LimitError unless the device has room for so many records now. For more than `maxPending`, it must be empty. */
   checkRoom(timeline: Timeline, records: number): void {
     const { maxPending } = this.channel;
     if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending) throw this.#refusal(Status.LIMIT, timeline.label);
   }
 
-  /** A new stream's tickets; its backend stream is the first record. */
+  /** A new stream. The record that creates the backend's stream is its first. `foreign`: the handle of a driver stream to wrap. */
   openTimeline(label: string, priority: number, foreign?: bigint): Timeline {
     const slot = this.#slots.take();
     if (slot < 0) {
@@ -171,7 +171,7 @@ export class DeviceCore implements FreeingDevice {
     return timeline;
   }
 
-  /** After everything of the stream has finished. */
+  /** Closes a stream whose records have all finished. */
   closeTimeline(timeline: Timeline): void {
     if (!this.timelines.delete(timeline)) return;
     this.failures.note(timeline);
@@ -183,24 +183,24 @@ export class DeviceCore implements FreeingDevice {
 
   // ── the end ──
 
-  /** Looks whether the device died; cheap enough for every wake. */
+  /** Looks whether the device is lost. It costs little enough for every wake. */
   checkLost(): void {
     const error = this.isGone ? undefined : this.#loss();
     if (error !== undefined) this.lose(error);
   }
 
-  /** What became of it, for those who find it gone. */
+  /** The error of this device, for streams of other devices that find it lost or closed. */
   #end(): DeviceLostError {
     const { name, lostError } = this;
     const loss = lostError ?? (this.isGone ? undefined : this.#loss());
     return loss ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${name} is closed.`, 'closed', { device: name });
   }
 
-  /** What its channel says that it died of. */
+  /** The error of the device if its channel reports that it is lost. */
   #loss(): DeviceLostError | undefined {
     const status = this.channel.lostStatus();
     if (status === 0) return undefined;
-    // The device itself is well, but the thread that had it open is gone: this may be known before its exit is.
+    // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
     const hasWorkerEnded = status === Status.STATE;
     const message = hasWorkerEnded
       ? `The worker of device ${this.name} ended.`
@@ -216,27 +216,27 @@ export class DeviceCore implements FreeingDevice {
     this.#tellState();
     clearTimeout(this.#check);
     for (const timeline of this.timelines) timeline.lose();
-    // What has finished is heard first.
+    // Promises of work that has finished settle first.
     this.progress.drain();
     this.context.runInAsyncScope(() => this.onLost?.(error));
     for (const timeline of this.timelines) {
       this.failures.note(timeline);
       this.progress.lose(timeline, error);
-      // Nothing is waited for on it any more; who tries is told why.
+      // A later wait for the stream gets the error of the device.
       this.progress.leave(timeline);
       this.tracker.lose(timeline, error.reason === 'closed' ? undefined : timeline.completed);
     }
     this.#slots.tell();
     this.#endTables();
     this.#resolveLost(error);
-    // Those who wait for what failed before are told in this turn.
+    // Promises of operations that failed before reject in this turn, and report their failures.
     setImmediate(() => {
       this.failures.tellRest(true);
       this.errors.complete();
     });
   }
 
-  /** It was destroyed, and something of it does not end: what is asked of it from now on is told so. */
+  /** The device was destroyed, and some of its work does not end. Later calls throw the returned error. */
   hang(still: StillRunning): DeviceLostError {
     const error = hungError(this.name, this.timelines, still);
     this.state = 'lost';
@@ -245,19 +245,19 @@ export class DeviceCore implements FreeingDevice {
     return error;
   }
 
-  /** Nothing runs on it any more, and what it had is gone with it. */
+  /** The device takes no work any more, and its memory is gone. */
   get isGone(): boolean {
     return this.state === 'lost' || this.state === 'closed';
   }
 
-  /** What a call that needs an open device is refused with. */
+  /** The error for a call that needs an open device; undefined if it is open. */
   refuseIfOver(): Error | undefined {
     if (this.state === 'open') return undefined;
     if (this.state === 'lost') return this.lostError;
     return new StateError('ERR_MILLRACE_STATE', `Device ${this.name} is closed.`, { device: this.name });
   }
 
-  /** Every stream has drained: what was not told is told, and nothing runs any more. */
+  /** Every stream has drained: reports the remaining failures and closes the streams. */
   finish(): void {
     for (const timeline of this.timelines) this.failures.note(timeline);
     this.failures.tellRest(true);
@@ -269,7 +269,7 @@ export class DeviceCore implements FreeingDevice {
     this.errors.complete();
   }
 
-  /** Nothing is left to run in this thread, so nobody will ask: tells what the next check would have found. */
+  /** The process is about to exit: reports the failures that the next check would have found. */
   tellUnasked(): void {
     if (this.isGone) return;
     for (const timeline of this.timelines) this.failures.note(timeline);
@@ -291,7 +291,7 @@ export class DeviceCore implements FreeingDevice {
     if (devicesChannel.hasSubscribers) this.context.runInAsyncScope(() => devicesChannel.publish({ device: name, state }));
   }
 
-  /** Why a record was refused, as the error that the call throws. */
+  /** The error that a call throws when its record was refused. */
   #refusal(status: Status, stream: string): Error {
     const { name } = this;
     const facts = { device: name, stream };

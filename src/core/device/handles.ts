@@ -1,8 +1,8 @@
-// The numbers by which records name things: index and generation. The owner chooses them, so that creating something
-// needs no answer.
+// The handles by which records name objects of a device: an index and a generation. The owner chooses them, so creating an object needs no
+// answer.
 //
-// An index serves again, with the next generation, only after its free was seen completed: streams run apart, and the
-// record that makes the new thing could otherwise pass the one that frees the old.
+// An index is used again, with the next generation, only after the record that frees it was seen completed. Streams run independently, so
+// the record that makes the new object could otherwise run before the one that frees the old object.
 // Thread: owner.
 import { HANDLE_INDEX_BITS } from '../../protocol/protocol.gen.js';
 import { Bell } from '../base/notifier.js';
@@ -19,7 +19,7 @@ interface Freed {
   readonly ticket: number;
 }
 
-/** Resolves when the stream has reached the ticket; what withdraws the wait is put in `withdrawals`. */
+/** Resolves when the stream has reached the ticket. Adds a function to `withdrawals` that ends the wait. */
 export type Reach = (timeline: Timeline, ticket: number, withdrawals: (() => void)[]) => Promise<void>;
 
 export class HandleTable {
@@ -28,7 +28,7 @@ export class HandleTable {
   #next = 0;
   #end = 0;
   readonly #reusable: number[] = [];
-  /** In the order of their frees; looked at from the front. */
+  /** In the order of their frees; reused from the front. */
   #freed: Freed[] = [];
   #freedHead = 0;
   readonly #given: Bell = new Bell();
@@ -55,13 +55,13 @@ export class HandleTable {
     return (this.#next++ | (1 << HANDLE_INDEX_BITS)) >>> 0;
   }
 
-  /** The handle's last record is `ticket`. */
+  /** The record that frees the handle is `ticket`. */
   giveBack(handle: number, timeline: Timeline, ticket: number): void {
     this.#freed.push({ handle, timeline, ticket });
     this.#given.ring();
   }
 
-  /** The handle names nothing any more, and nothing submitted names it. */
+  /** The handle names nothing any more, and no submitted record names it. */
   giveBackNow(handle: number): void {
     const index = handle & (MAX_INDEX - 1);
     const generation = (handle >>> HANDLE_INDEX_BITS) % MAX_GENERATION;
@@ -69,7 +69,7 @@ export class HandleTable {
     this.#given.ring();
   }
 
-  /** The device is gone: who waits for a handle tries again and is told why there is none. */
+  /** The device is gone: code that waits for a handle tries again, and gets the error of the device. */
   end(): void {
     this.#isOver = true;
     this.#given.ring();

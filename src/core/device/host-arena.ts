@@ -1,10 +1,9 @@
-// Page-locked host memory: pieces for the library's own staging, buffers for pinned arrays, and memory of the user's.
+// Page-locked host memory: staging memory of the library, buffers of pinned arrays, and memory of user code (`device.pin`).
 //
-// Small pieces come from slabs in powers of two, larger ones are pages (host-pages.ts). Pinned arrays have buffers of
-// their own (pinned-buffers.ts).
+// Small blocks come from slabs in powers of two, larger ones are whole pages (host-pages.ts). Each pinned array has a buffer of its own
+// (pinned-buffers.ts). Memory of user code is a block with a registration of its own.
 //
-// A block that the device may still use is not handed out again before its last use was seen completed. Memory of the user's
-// is a block with a registration of its own too: it ends in the same way, and then the memory is the user's again.
+// A block is used again, or unregistered, only after its last use was seen completed.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
 import type { Point } from '../timeline/timeline.js';
@@ -13,7 +12,7 @@ import type { HostBlock } from './host-block.js';
 import { HostPages } from './host-pages.js';
 import { PinnedBuffers } from './pinned-buffers.js';
 
-/** Small blocks start on multiples of this: copies run at full speed and neighbours share no cache line. */
+/** Small blocks start on multiples of this, so that copies run at full speed and two blocks share no cache line. */
 const GRAIN = 256;
 const SLAB = 256 * 1024;
 const LARGEST_SMALL = 64 * 1024;
@@ -41,25 +40,25 @@ export class HostArena {
     this.#pinned = new PinnedBuffers(channel, this.#pages);
   }
 
-  /** Bytes handed out and not returned. */
+  /** The bytes of blocks that were taken and not returned. */
   get liveBytes(): number {
     return this.#liveBytes;
   }
 
-  /** Are there returned blocks that the device may still use? */
+  /** Were blocks returned that the device may still use? */
   get isSettling(): boolean {
     return this.#retiring.length > 0;
   }
 
   /**
-   * Makes the first chunk before anybody needs it: page-locking may wait for running kernels, and a kernel may run until
-   * something is copied that stands behind this.
+   * Makes the first chunk when the device is opened. Page-locking may wait for running kernels, and a kernel may itself wait for a copy that
+   * needs this chunk.
    */
   prepare(): void {
     this.#pages.prepare();
   }
 
-  /** A piece for the library itself. Throws OutOfMemoryError. */
+  /** A block for the library itself. Throws OutOfMemoryError. */
   take(byteLength: number): HostBlock {
     this.reclaim();
     const block = byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#pages.take(byteLength);
@@ -67,7 +66,7 @@ export class HostArena {
     return block;
   }
 
-  /** A SharedArrayBuffer for a pinned array alone. Throws OutOfMemoryError. */
+  /** A block with a SharedArrayBuffer that no other live array uses. Throws OutOfMemoryError. */
   takePinned(byteLength: number): HostBlock {
     this.reclaim();
     const block = this.#pinned.take(byteLength);
@@ -75,7 +74,7 @@ export class HostArena {
     return block;
   }
 
-  /** A block of memory that exists and stays where it is; copies wait on the device until it is registered. */
+  /** A block of existing memory. Copies that name it wait, on the device, until it is registered. */
   adopt(buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): HostBlock {
     this.reclaim();
     const block = this.promise(byteLength);
@@ -87,14 +86,14 @@ export class HostArena {
     }
   }
 
-  /** A block whose memory comes later, by `keep`; copies that name it wait on the device meanwhile. */
+  /** A block whose memory follows by `keep`. Copies that name it wait, on the device, until then. */
   promise(byteLength: number): HostBlock {
     const handle = this.#handles.take();
     this.#liveBytes += byteLength;
     return { buffer: EMPTY, byteOffset: 0, byteLength, handle, handleOffset: 0, cutBytes: 0, chunk: undefined };
   }
 
-  /** The memory of a promised block. An ordinary ArrayBuffer is detached. */
+  /** Gives a promised block its memory. An ordinary ArrayBuffer is detached. */
   keep(block: HostBlock, buffer: ArrayBufferLike, byteOffset: number, isLocked: boolean): HostBlock {
     this.#channel.register(block.handle, buffer, byteOffset, block.byteLength, isLocked);
     const kept = { ...block, buffer, byteOffset };
@@ -102,13 +101,13 @@ export class HostArena {
     return kept;
   }
 
-  /** Nothing submitted names the promised block, and nothing was kept for it. */
+  /** Drops a promised block that got no memory and that no submitted record names. */
   cancel(block: HostBlock): void {
     this.#liveBytes -= block.byteLength;
     this.#handles.giveBackNow(block.handle);
   }
 
-  /** Memory that the device's worker makes and the device writes, which `collect` brings here as it is. */
+  /** A block whose memory the device's worker makes. The device writes it, and `collect` transfers it to this thread. */
   lend(byteLength: number): HostBlock {
     const block = this.promise(byteLength);
     try {
@@ -120,7 +119,7 @@ export class HostArena {
     return block;
   }
 
-  /** After every use of the block. Rejects with OutOfMemoryError where the worker had no memory: then nothing was written. */
+  /** The memory of a lent block, after its last use. Rejects with OutOfMemoryError if the worker had no memory; the copies failed then. */
   async collect(block: HostBlock): Promise<ArrayBuffer> {
     this.#liveBytes -= block.byteLength;
     try {
@@ -130,13 +129,13 @@ export class HostArena {
     }
   }
 
-  /** Is any of these bytes page-locked for this device already? */
+  /** Is one of these bytes already page-locked for this device? */
   isLocked(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): boolean {
     this.reclaim();
     return this.#pinned.isLocked(buffer) || this.#pages.isLocked(buffer, byteOffset, byteLength);
   }
 
-  /** Returns a block after the operations at these points. */
+  /** Returns a block. It is used again after these points. */
   giveBack(block: HostBlock, uses: readonly Point[]): void {
     this.#liveBytes -= block.byteLength;
     const open = uses.filter((use) => !use.timeline.hasReached(use.ticket));
@@ -144,7 +143,7 @@ export class HostArena {
     else this.#retiring.push({ block, uses: open });
   }
 
-  /** Takes back what the device has finished with. */
+  /** Makes the returned blocks available that the device has finished with. */
   reclaim(): void {
     if (this.#retiring.length === 0) return;
     const rest: Retiring[] = [];

@@ -1,25 +1,25 @@
-// A piece of memory of the host that records can name.
+// A range of host memory that records can name.
 
-/** Page-locked memory, or memory that is on its way to or from the device. */
+/** Page-locked memory, or ordinary memory for one copy to or from the device. */
 export interface HostBlock {
   readonly buffer: ArrayBufferLike;
   /** Where it starts in `buffer`. */
   readonly byteOffset: number;
   readonly byteLength: number;
   readonly handle: number;
-  /** Where it starts in what `handle` names. */
+  /** Where it starts in what `handle` names, in bytes. */
   readonly handleOffset: number;
-  /** Cut from the arena or a slab: its size there, or 0 for a buffer of its own. */
+  /** The size of its range of the arena or of a slab; 0 for a buffer of its own. */
   readonly cutBytes: number;
   readonly chunk: Chunk | undefined;
-  /** Of a pinned array: the size of `buffer`, which serves the next pinned array of as many pages. */
+  /** For a pinned array: the size of `buffer`, which serves a later pinned array of as many pages. */
   readonly pinnedBytes?: number;
 }
 
-/** A part of the arena that was registered with the device at once. */
+/** A part of the arena that was registered with the device in one call. */
 export interface Chunk {
   readonly handle: number;
-  /** In the arena. */
+  /** The offset in the arena. */
   readonly start: number;
 }
 

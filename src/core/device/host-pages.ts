@@ -1,9 +1,9 @@
-// Page-locked pages: cut from one growable SharedArrayBuffer that the device's worker made and holds, or a buffer with a
-// registration of its own where the arena has no room.
+// Page-locked pages. They are cut from the arena, one growable SharedArrayBuffer that the device's worker made and holds. If the arena has
+// no room, a block gets a buffer with a registration of its own.
 //
-// The arena starts on a page, keeps its address when it grows and costs nothing until touched. It grows by chunks. Each
-// chunk is registered with the device once, which takes milliseconds on the worker and none here: copies that name it
-// wait on the device until it is locked. Cuts come from a list of free ranges, best fit, and are whole pages.
+// The arena starts on a page, keeps its address when it grows, and takes no memory until it is touched. It grows by chunks. The worker
+// registers each chunk once, which takes it milliseconds; copies that name the chunk wait, on the device, until it is locked. Cuts are whole
+// pages, from a list of free ranges, by best fit.
 // Thread: owner.
 import { OutOfMemoryError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
@@ -14,12 +14,12 @@ import { type Chunk, type HostBlock, PAGE, roundUp } from './host-block.js';
 const MIB = 2 ** 20;
 const FIRST_CHUNK = 16 * MIB;
 const LARGEST_CHUNK = 256 * MIB;
-/** Beyond it a block gets a buffer of its own: it would keep a quarter of the arena from everybody else. */
+/** Larger blocks get a buffer of their own: one of them would take a quarter of the arena. */
 const LARGEST_CUT = 1024 * MIB;
 
 interface Range {
   readonly chunk: Chunk;
-  /** In the arena. */
+  /** The offset in the arena. */
   start: number;
   bytes: number;
 }
@@ -30,7 +30,7 @@ export class HostPages {
   #nextChunk = FIRST_CHUNK;
   /** Sorted by start; neighbours of one chunk are joined. */
   readonly #free: Range[] = [];
-  /** Page-locked, and no part of the arena; by handle. */
+  /** Page-locked blocks outside the arena, by handle. */
   readonly #locked: Map<number, HostBlock> = new Map();
 
   constructor(channel: Channel, handles: HandleTable) {
@@ -47,7 +47,7 @@ export class HostPages {
     return this.cut(byteLength) ?? this.own(ownBuffer(roundUp(byteLength, PAGE)), byteLength);
   }
 
-  /** A part of the arena, or undefined where it has no room. */
+  /** A part of the arena; undefined if it has no room. */
   cut(byteLength: number): HostBlock | undefined {
     const bytes = roundUp(byteLength, PAGE);
     if (bytes > LARGEST_CUT) return undefined;
@@ -68,7 +68,7 @@ export class HostPages {
     };
   }
 
-  /** Registers a buffer of whole pages, page-locked. */
+  /** Registers a buffer of whole pages and page-locks it. */
   own(buffer: SharedArrayBuffer, byteLength: number): HostBlock {
     const handle = this.#handles.take();
     this.#channel.register(handle, buffer, 0, buffer.byteLength, true);
@@ -77,7 +77,7 @@ export class HostPages {
     return block;
   }
 
-  /** The block has page-locked memory that is no part of the arena. */
+  /** Notes a block of page-locked memory outside the arena. */
   lock(block: HostBlock): void {
     this.#locked.set(block.handle, block);
   }
@@ -99,8 +99,8 @@ export class HostPages {
       this.#insert({ chunk, start: chunk.start + block.handleOffset, bytes: cutBytes });
       return;
     }
-    // The device lets go of the pages before the buffer can be collected: the worker holds it until then. What is
-    // asked of the worker later, such as locking the same pages again, comes after.
+    // The worker holds the buffer until the device has unlocked its pages. The worker answers requests in order, so a later request to
+    // lock the same pages comes after.
     this.#locked.delete(handle);
     void this.#channel.unregister(handle).then(
       () => this.#handles.giveBackNow(handle),
@@ -116,13 +116,13 @@ export class HostPages {
     return best;
   }
 
-  /** A new chunk of at least this size, or undefined when the arena is full, or the system has no memory for it. */
+  /** A new chunk of at least this size; undefined if the arena is full or the system has no memory. */
   #grow(bytes: number): Range | undefined {
     const { arena } = this.#channel;
     const start = arena.byteLength;
     const size = roundUp(Math.max(bytes, this.#nextChunk), PAGE);
     if (start + size > arena.maxByteLength) return undefined;
-    // The handle first: it may be refused, and what the arena has grown by without one is never found again.
+    // The handle is taken first, because that may throw: memory that the arena had grown by would then be lost.
     const handle = this.#handles.take();
     try {
       arena.grow(start + size);

@@ -1,11 +1,11 @@
-// What is said of a device that was destroyed while a kernel ran which does not end.
+// The error of a device that was destroyed while a kernel ran that does not end.
 // Thread: owner.
 import { DeviceLostError } from '../base/errors.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import type { StillRunning } from '../channel/channel.js';
 import type { Timeline } from '../timeline/timeline.js';
 
-/** `timelines`: the device's. The error has the first operation that still runs; the message names them all. */
+/** `timelines`: the streams of the device. The error has the first operation that still runs; the message names all of them. */
 export function hungError(device: string, timelines: Iterable<Timeline>, still: StillRunning): DeviceLostError {
   const running: OperationInfo[] = [];
   for (const timeline of timelines) {

@@ -1,4 +1,4 @@
-// The streams of other devices that use memory of this one, which has to stay until they have finished.
+// The streams of other devices that use memory of this device, which must stay open until they have finished.
 // Thread: owner.
 import type { StateError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
@@ -8,10 +8,10 @@ import type { Progress } from '../waits/progress.js';
 export class PeerUsers {
   readonly #progress: Progress;
   readonly #lost: Promise<unknown>;
-  /** Their last tickets that do. */
+  /** By stream, the last ticket that uses memory of this device. */
   readonly #peerUsers: Map<Timeline, number> = new Map();
 
-  /** `lost`: of the device. */
+  /** `lost` resolves when this device is lost. */
   constructor(progress: Progress, lost: Promise<unknown>) {
     this.#progress = progress;
     this.#lost = lost;
@@ -25,7 +25,7 @@ export class PeerUsers {
     this.#peerUsers.set(timeline, ticket);
   }
 
-  /** Why the running function may not wait for `left`. */
+  /** The error for a call of `left` from a function that holds one of these streams; undefined if there is none. */
   refuse(): StateError | undefined {
     for (const [timeline, ticket] of this.#peerUsers) {
       const refused = refuseDeadlock(timeline, ticket);
@@ -41,7 +41,7 @@ export class PeerUsers {
       this.#peerUsers.delete(timeline);
       if (timeline.hasReached(ticket)) continue;
       const left = new Promise<void>((resolve) => {
-        // What a lost device was to do with it is never done.
+        // A device that is lost will not use the memory any more.
         withdrawals.push(this.#progress.add(timeline, { ticket, holdsLoop: true, settle: resolve, lose: () => resolve() }));
       });
       await Promise.race([left, this.#lost]);

@@ -1,37 +1,37 @@
-// The SharedArrayBuffers of pinned arrays: each array has one of its own, so that posting `data` to another thread shows
-// that thread no byte of another array, or of the library.
+// The SharedArrayBuffers of pinned arrays. Each array has one of its own, so posting `data` to another thread shows that thread no byte of
+// another array or of the library.
 //
-// The buffer's pages are a part of the arena, mapped a second time: they are page-locked already, and native code reaches
-// them through the arena's own mapping. Where the system refuses that, the buffer has a registration of its own.
+// The pages of the buffer are a part of the arena, mapped a second time. They are page-locked already, and native code uses the arena's
+// mapping. If the system refuses the second mapping, the buffer gets a registration of its own.
 //
-// A size class is a number of pages. Freed buffers are kept, up to a bound, for arrays of the same class. A thread may still
-// have the `data` of an earlier array then, and sees what the next one holds. A buffer that is not kept gets pages of its
-// own before its part of the arena serves anybody else.
+// A size class is a number of pages. Freed buffers are kept, up to a limit, for later arrays of the same class; a thread that still has the
+// `data` of an earlier array then sees the bytes of the later one. A buffer that is not kept gets empty pages before its part of the arena
+// is used again.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
 import { type HostBlock, PAGE, roundUp } from './host-block.js';
 import { type HostPages, ownBuffer } from './host-pages.js';
 
-/** Kept buffers of one device. The pages of a kept buffer stay locked and serve nobody else. */
+/** The kept buffers of one device. Their pages stay locked and cannot be used for anything else. */
 const MOST_KEPT_BYTES = 64 * 2 ** 20;
 const MOST_KEPT = 1024;
 /**
- * Each mapped buffer is an entry of the process's memory map, of which Linux allows 65,530 by default (vm.max_map_count) and V8 ends the
- * process when it gets none. Further buffers have registrations of their own.
+ * Each mapped buffer is an entry of the process's memory map. Linux allows 65,530 by default (vm.max_map_count), and V8 ends the process
+ * if it gets none. Further buffers get registrations of their own.
  */
 const MOST_MAPPED = 16_384;
 
-/** `fill` of shared memory goes byte by byte, `set` does not. */
+/** For `set`: `fill` of shared memory writes byte by byte. */
 const ZEROS = new Uint8Array(PAGE);
 
 export class PinnedBuffers {
   readonly #channel: Channel;
   readonly #pages: HostPages;
-  /** By size; those of one size in the order in which they were freed. */
+  /** By size, and within a size in the order of their frees. */
   readonly #kept: Map<number, HostBlock[]> = new Map();
   #keptBytes = 0;
   #keptCount = 0;
-  /** Mapped to pages of the arena, live or kept. */
+  /** The buffers that are mapped to pages of the arena, live or kept. */
   readonly #mapped: Set<ArrayBufferLike> = new Set();
 
   constructor(channel: Channel, pages: HostPages) {
@@ -39,17 +39,17 @@ export class PinnedBuffers {
     this.#pages = pages;
   }
 
-  /** A buffer whose first `byteLength` bytes are whatever they were, and whose others are 0. Throws OutOfMemoryError. */
+  /** A buffer whose first `byteLength` bytes are undefined and whose others are 0. Throws OutOfMemoryError. */
   take(byteLength: number): HostBlock {
     const size = Math.max(PAGE, roundUp(byteLength, PAGE));
     const block = this.#takeKept(size) ?? this.#make(size);
-    // A thread that gets `data` gets the buffer: what an earlier array left behind `data` is not for it.
+    // A thread that gets `data` gets the whole buffer, so bytes of an earlier array beyond `data` are cleared.
     const rest = size - byteLength;
     if (rest > 0) new Uint8Array(block.buffer, byteLength, rest).set(ZEROS.subarray(0, rest));
     return { ...block, byteLength };
   }
 
-  /** Are these bytes of such a buffer, or were they until it was disposed? */
+  /** Is this the mapped buffer of a pinned array, live or disposed? */
   isLocked(buffer: ArrayBufferLike): boolean {
     return this.#mapped.has(buffer);
   }
@@ -63,7 +63,7 @@ export class PinnedBuffers {
     }
     const same = this.#kept.get(size) ?? [];
     same.push(block);
-    // The class that was used last is the last to lose its buffers.
+    // The size class that was used last is the last to lose its buffers.
     this.#kept.delete(size);
     this.#kept.set(size, same);
     this.#keptBytes += size;
@@ -112,6 +112,6 @@ export class PinnedBuffers {
       this.#mapped.delete(block.buffer);
       this.#pages.release(block);
     }
-    // Where the system refuses, the pages are lost: whoever has `data` would see what comes next.
+    // If the system refuses, the pages are never used again: a thread that has `data` would see their next contents.
   }
 }

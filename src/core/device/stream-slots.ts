@@ -1,11 +1,11 @@
-// The places of a device for streams: a creation that was refused keeps its place for the next one, and whoever found
-// none hears when one may be free.
+// The timeline slots of a device, one for each stream. The slot of a stream whose creation was refused serves the next stream. A caller
+// that found no slot can wait until one may be free.
 // Thread: owner.
 import { Bell } from '../base/notifier.js';
 
 export class StreamSlots {
   readonly #reserve: () => number;
-  /** Reserved for streams whose creation was refused. */
+  /** The slots of streams whose creation was refused. */
   readonly #spare: number[] = [];
   readonly #freed: Bell = new Bell();
 
@@ -19,7 +19,7 @@ export class StreamSlots {
     return this.#spare.pop() ?? this.#reserve();
   }
 
-  /** No record was submitted to it. */
+  /** Returns a slot that no record was submitted to. */
   giveBack(slot: number): void {
     this.#spare.push(slot);
   }
@@ -29,7 +29,7 @@ export class StreamSlots {
     return this.#freed.heard();
   }
 
-  /** A stream was closed, or all of them are gone. */
+  /** A stream was closed, or the device is gone. */
   tell(): void {
     this.#freed.ring();
   }

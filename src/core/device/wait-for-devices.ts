@@ -1,4 +1,4 @@
-// Host waits for all that devices were given.
+// Host waits for everything that was submitted to one or several devices.
 // Thread: owner.
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
 import { noteSeen } from '../waits/host-observed.js';
@@ -6,7 +6,7 @@ import { diagnoseWait } from '../waits/wait-diagnosis.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { DeviceCore } from './device-core.js';
 
-/** Resolves when every stream of these devices has reached what it was given so far. Failures are left to their operations. */
+/** Resolves when every stream of these devices has finished what it was given so far. Failed operations do not reject it. */
 export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOptions | undefined): Promise<void> {
   checkWaitOptions(opts);
   const points = cores.flatMap((core) => Array.from(core.timelines, (timeline) => ({ core, timeline, ticket: timeline.last })));

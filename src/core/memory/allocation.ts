@@ -1,16 +1,16 @@
-// Device memory as a record: its handle, and what is known of it from then on.
+// Allocates device memory in stream order.
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from './storage.js';
 
-/** Refused, it throws and nothing is left. */
+/** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
 export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
   const { core, timeline } = site;
   const handle = core.memory.take();
   let ticket: number;
   try {
-    // An empty array has a handle too, so that it needs no case of its own.
+    // An empty array has memory too, so that no code needs a case for it.
     ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind));
   } catch (error) {
     core.memory.giveBackNow(handle);

@@ -1,12 +1,13 @@
-// Who keeps memory alive: an array and its views share one lease, and memory is given back when the array is disposed.
-// If all of them are collected without that, the registry gives device memory back and says so once. Host memory it
-// leaves taken: `data` may live on, here or in another thread, when the pinned array itself is gone.
+// What keeps the memory of an array alive. An array and its views share one lease, and disposing the array ends it and frees the memory.
+// If the array and all views are collected without that, a finalizer frees device memory and warns once. It does not free pinned memory,
+// because `data` may still be in use, in this thread or another one.
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import type { Storage } from './storage.js';
 
-interface Held {
+/** The memory of a lease. */
+interface Leased {
   readonly storage: Storage;
   readonly core: DeviceCore;
   readonly block: HostBlock | undefined;
@@ -14,10 +15,10 @@ interface Held {
 
 let hasWarned = false;
 
-// Finalizers never touch the device: giving back is a record, submitted on a turn of its own.
-const forgotten = new FinalizationRegistry<Held>((held) => {
-  if (held.storage.isDisposed) return;
-  if (held.block === undefined) setImmediate(() => giveBack(held));
+// A finalizer does not submit records; the free is submitted in a turn of the event loop of its own.
+const forgotten = new FinalizationRegistry<Leased>((leased) => {
+  if (leased.storage.isDisposed) return;
+  if (leased.block === undefined) setImmediate(() => giveBack(leased));
   if (hasWarned) return;
   hasWarned = true;
   const message =
@@ -26,7 +27,7 @@ const forgotten = new FinalizationRegistry<Held>((held) => {
   process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_FORGOTTEN' });
 });
 
-function giveBack({ storage, core, block }: Held): void {
+function giveBack({ storage, core, block }: Leased): void {
   if (storage.isDisposed) return;
   storage.isDisposed = true;
   if (block === undefined) core.frees.free(storage.handle, [...storage.uses()]);
@@ -34,24 +35,24 @@ function giveBack({ storage, core, block }: Held): void {
 }
 
 export class Lease {
-  readonly #held: Held;
+  readonly #leased: Leased;
 
-  /** `block`: host memory, which goes back to the arena. */
+  /** `block`: host memory, which returns to the arena. */
   constructor(storage: Storage, core: DeviceCore, block?: HostBlock) {
-    this.#held = { storage, core, block };
-    forgotten.register(this, this.#held, this.#held);
+    this.#leased = { storage, core, block };
+    forgotten.register(this, this.#leased, this.#leased);
   }
 
-  /** Of memory that the device keeps as long as it is open, whoever forgets it. */
+  /** The lease of memory that the device keeps while it is open: collecting the array frees nothing. */
   static ofDevice(storage: Storage, core: DeviceCore): Lease {
     const lease = new Lease(storage, core);
-    forgotten.unregister(lease.#held);
+    forgotten.unregister(lease.#leased);
     return lease;
   }
 
   end(): void {
-    forgotten.unregister(this.#held);
-    giveBack(this.#held);
+    forgotten.unregister(this.#leased);
+    giveBack(this.#leased);
   }
 }
 

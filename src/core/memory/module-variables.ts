@@ -1,7 +1,8 @@
-// The variables of a module on one device, and which records use them: those of its kernels all of them, whatever they do.
+// The variables of a module on one device. Every launch of a kernel of the module counts as a use of every variable, because the source
+// does not tell which ones the kernel uses.
 //
-// A variable is memory from the first time that the program asks for it. Launches before that are remembered by their points
-// alone, so that whoever writes it then comes after them.
+// A variable has a Storage from the first call of `global` on. Launches before that are remembered by their points, so that a later write
+// of the variable comes after them.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import { Access, MAX_LAUNCH_ARGS, MemorySpace } from '../../protocol/protocol.gen.js';
@@ -21,7 +22,7 @@ class ModuleVariables {
   readonly #core: DeviceCore;
   readonly #plan: ModulePlan;
   readonly #asked: Asked[] = [];
-  /** Has no bytes and stands for all variables: who used it has launched a kernel of the module. */
+  /** Memory without bytes that stands for all variables: its users have launched a kernel of the module. */
   readonly #launches: Storage;
 
   constructor(core: DeviceCore, plan: ModulePlan) {
@@ -41,7 +42,7 @@ class ModuleVariables {
     return at;
   }
 
-  /** Its memory, the same each time. */
+  /** The memory of a variable, the same object for every call. */
   of(variable: ModuleVariable, byteLength: number): Storage {
     const { name, isConstant } = variable;
     const known = this.#asked.find((asked) => asked.name === name && asked.storage.byteLength === byteLength);
@@ -64,7 +65,7 @@ class ModuleVariables {
         () => undefined,
         (error: unknown) => {
           this.#forget(handle);
-          // Told by all else that the device had.
+          // Everything else on the device reports that it is lost.
           if (error instanceof DeviceLostError) return undefined;
           return error instanceof MillraceError ? error : new InternalError('ERR_MILLRACE_INTERNAL', String(error));
         },
@@ -72,7 +73,7 @@ class ModuleVariables {
     );
   }
 
-  /** There is none such: launches have nothing to do with it, and asked for again it is looked for again. */
+  /** The variable does not exist: launches do not use it, and the next `global` looks for it again. */
   #forget(handle: number): void {
     this.#asked.splice(
       this.#asked.findIndex(({ storage }) => storage.handle === handle),
@@ -89,7 +90,7 @@ class ModuleVariables {
   }
 }
 
-/** Those of a module on a device. */
+/** The variables of a module on a device. */
 export function variablesOf(core: DeviceCore, plan: ModulePlan): ModuleVariables {
   if (plan.variables instanceof ModuleVariables) return plan.variables;
   const made = new ModuleVariables(core, plan);

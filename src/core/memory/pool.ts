@@ -1,4 +1,4 @@
-// A device's stream-ordered memory pool: what it holds, and how much of that it keeps.
+// The memory pool of a device (`CUmemoryPool`): how much it holds, and how much of that it keeps when unused.
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import type { Channel } from '../channel/channel.js';

@@ -1,16 +1,15 @@
-// Which tickets of a stream failed, kept for those who can still ask and no longer.
+// Which tickets of a stream failed, kept as long as an operation may ask.
 //
-// Tickets are kept by pages. The stream has the pages on which something may still fail; an operation has the page of its own
-// ticket. When everything on a page has finished and its failures are in, the stream lets it go: it lives on with the operations
-// that may be asked about it, and the collector takes it with the last of them. So a stream that has failed a million times
-// costs as much as one that never did.
+// Tickets are kept in pages. The stream references the pages with tickets that may still fail, and an operation references the page of
+// its ticket. When every ticket of a page has finished and its failures were read, the stream drops the page. Operations keep it alive, and
+// it is collected with the last of them. So a stream with a million failures takes no more memory than one without.
 // Thread: owner.
 import type { FailureRecord } from '../../protocol/reports.js';
 
-/** An operation that is kept keeps the failures of so many tickets at most. */
+/** An operation keeps the failures of at most this many tickets alive. */
 const PAGE_TICKETS = 64;
 
-/** A failure of tickets in a row. The newest of a stream may grow, on all its pages. */
+/** A failure of consecutive tickets. The newest failure of a stream may grow; all pages that it reaches share this object. */
 interface Interval {
   record: FailureRecord;
 }
@@ -18,7 +17,7 @@ interface Interval {
 const NONE: Interval[] = [];
 
 export class FailurePage {
-  /** Its first ticket. */
+  /** The first ticket of the page. */
   readonly first: number;
   #intervals: Interval[] = NONE;
 
@@ -45,32 +44,33 @@ export class FailurePage {
 const NO_PAGE = new FailurePage(Number.POSITIVE_INFINITY);
 
 export class FailedTickets {
-  /** Those on which something may still fail, by ticket. */
+  /** The pages with tickets that may still fail, by ticket. */
   #pages: FailurePage[] = [];
   #newest: FailurePage = NO_PAGE;
-  /** The tickets up to here have finished, and their failures are in. */
+  /** Everything up to this ticket has finished, and its failures were read. */
   #settled: number;
-  /** The newest failure, and how many there have been. */
+  /** The newest failure, which may grow. */
   #grows: Interval | undefined = undefined;
+  /** How many failures there have been. */
   #count = 0;
 
-  /** The last ticket of the streams that had the slot before. */
+  /** `origin`: the last ticket of the streams that had the slot before. */
   constructor(origin: number) {
     this.#settled = origin;
   }
 
-  /** The number of the newest known failure, which may have grown: what to ask for first. */
+  /** The index of the first failure to ask the device for: that of the newest known one, which may have grown. */
   get from(): number {
     return Math.max(0, this.#count - 1);
   }
 
-  /** Where a failure of the ticket will be found; undefined where it has gone well or nobody asked in time. */
+  /** The page that will have a failure of the ticket; undefined if the ticket has finished and has no page. */
   pageOf(ticket: number): FailurePage | undefined {
     const newest = this.#newest;
     return ticket >= newest.first && ticket < newest.first + PAGE_TICKETS ? newest : this.#findPage(ticket);
   }
 
-  /** Takes in the failures from `from` on; those that are new or have grown. */
+  /** Adds the failures from `from` on. Returns those that are new or have grown. */
   add(records: readonly FailureRecord[], origin: number): readonly FailureRecord[] {
     const fresh: FailureRecord[] = [];
     for (const record of records) {
@@ -83,7 +83,7 @@ export class FailedTickets {
       } else {
         this.#count++;
         this.#grows = { record };
-        // The slot's previous stream may have left some.
+        // The stream that had the slot before may have left failures.
         if (record.last <= origin) continue;
         this.#spread(this.#grows, record.first);
       }
@@ -101,7 +101,7 @@ export class FailedTickets {
     this.#newest = this.#pages.at(-1) ?? NO_PAGE;
   }
 
-  /** On pages that somebody has asked for: an operation asks when it is submitted, so nobody else will. */
+  /** Adds the interval to the existing pages. An operation asks for its page when it is submitted, so no further page is needed. */
   #spread(interval: Interval, from: number): void {
     const { last } = interval.record;
     for (let at = this.#find(from); at < this.#pages.length; at++) {
@@ -122,7 +122,7 @@ export class FailedTickets {
     return page;
   }
 
-  /** The place of the first page that ends at this ticket or behind it. */
+  /** The index of the first page that ends at this ticket or later. */
   #find(ticket: number): number {
     let low = 0;
     for (let high = this.#pages.length; low < high; ) {

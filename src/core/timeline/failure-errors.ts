@@ -1,4 +1,4 @@
-// The record of a failure as the error that a promise rejects with.
+// Makes the error that a promise rejects with from the record of a failure.
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
@@ -28,7 +28,7 @@ export interface KernelFacts {
   readonly built: Promise<unknown>;
 }
 
-/** Where a failure happened, and what the error needs of others. */
+/** Where a failure happened, and the other errors that its message needs. */
 export interface FailureScene {
   /** The device of the operation that failed. */
   readonly device: string;
@@ -38,11 +38,11 @@ export interface FailureScene {
   readonly kernel: KernelFacts | undefined;
   /** UPSTREAM: the error of the first failure. */
   readonly cause: () => MillraceError | Promise<MillraceError>;
-  /** DEVICE_LOST: the device that the record names, which is another one, and what became of it. */
+  /** DEVICE_LOST: the other device that the record names, and its error. */
   readonly lost: () => { readonly device: string; readonly error: DeviceLostError } | undefined;
 }
 
-/** A promise where the reason is still on its way. */
+/** The error of a failure; a promise if the error of a build is not known yet. */
 export function describeFailure(record: FailureRecord, scene: FailureScene): MillraceError | Promise<MillraceError> {
   const { device, stream, operation, kernel } = scene;
   const facts = { device, stream, operation, driverStatus: record.driverStatus };
@@ -92,7 +92,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
         facts,
       );
     default:
-      // The launches of a kernel that did not build fail of what the build failed of, which may still be on its way.
+      // Launches of a kernel that did not build fail with the error of the build, which may not have arrived yet.
       if (kernel !== undefined && record.kernel !== 0) {
         return kernel.built.then(
           () =>
@@ -104,7 +104,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   }
 }
 
-/** A stream's own device fails it in another way: it waited for a device that is gone, or used its memory. */
+/** The stream waited for another device that is gone, or used its memory. (The loss of its own device rejects promises elsewhere.) */
 function lostError(what: string, note: string, lost: ReturnType<FailureScene['lost']>, facts: object): DeviceLostError {
   if (lost === undefined) return new DeviceLostError('ERR_MILLRACE_LOST', `${what} failed${note}.`, 'closed', facts);
   const { device, error } = lost;

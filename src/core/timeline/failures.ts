@@ -1,8 +1,9 @@
-// What the device reports as numbers becomes the error that a promise rejects with, and what nobody asked about is told.
+// The failures of a device: turns the numbers that the device reports into the errors that promises reject with, and reports each failure
+// once.
 //
-// A failure is told once: to whoever waits for an operation in its interval, or for one that failed because of it;
-// else, after everything that was submitted when it was noticed has finished and a turn of the loop has passed, to
-// `device.errors$`, and without a subscriber as one process warning.
+// A failure is reported by the promise of an operation in its interval, or of one that failed because of it. If no code reads such a
+// promise, the failure goes to `device.errors$`, or without a subscriber becomes a process warning. That happens a turn of the event loop
+// after everything has finished that was submitted when the failure was noticed.
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
@@ -15,18 +16,18 @@ import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { Point, Timeline } from './timeline.js';
 import { type UnobservedFailure, UnobservedFailures } from './unobserved-failures.js';
 
-/** Failures that were told and are kept as the causes of others, those asked for last; older ones lose their text, not their effect. */
+/** Reported failures that are kept as causes of others, the most recently used ones. For older causes there is a general message. */
 const KEPT = 4096;
 
-/** An operation as those who ask for its failure name it. */
+/** An operation, as the code names it that asks for its failure. */
 export interface FailingOperation extends OperationInfo {
   /** Where a failure of its ticket is found. */
   readonly page?: FailurePage | undefined;
   /** The last writes to what a copy reads. */
   readonly sources?: readonly Point[];
-  /** What it consists of, if that is more than its ticket. */
+  /** Its records, if there are several. */
   readonly parts?: readonly FailingPart[] | undefined;
-  /** The error that was made of its failure, for all who ask again. */
+  /** The error of its failure, once it was made: every later question gets the same object. */
   failure?: MillraceError | Promise<MillraceError> | undefined;
 }
 
@@ -40,11 +41,11 @@ export interface FailureContext {
   /** The id by which failures on other devices name this one. */
   readonly channel: number;
   readonly kernel: (handle: number) => KernelFacts | undefined;
-  /** Keeps the process alive until a failure's reason, which is under way, has been told. */
+  /** Keeps the process alive until a failure's error, which is still being made, was reported. */
   readonly holdLoop: (reason: Promise<void>) => void;
   /** Settles the promises whose tickets have been reached. */
   readonly settle: () => void;
-  /** What became of a device that others find gone. */
+  /** The error of the device, for streams of other devices that find it lost or closed. */
   readonly lost: () => DeviceLostError;
   /** Calls the function in the asynchronous context in which the device was opened. */
   readonly inContext: (tell: () => void) => void;
@@ -52,7 +53,7 @@ export interface FailureContext {
 
 interface Entry extends UnobservedFailure {
   record: FailureRecord;
-  /** Undefined: it is no record's. */
+  /** Undefined for a failure of no record, such as a variable that could not be bound. */
   readonly timeline: Timeline | undefined;
   isHeard: boolean;
   error: MillraceError | Promise<MillraceError> | undefined;
@@ -74,14 +75,14 @@ const NO_RECORD: FailureRecord = {
   lostDevice: 0,
 };
 
-/** A failure, and whose failure log its numbers are in. */
+/** A failure, and the log that has its cause. */
 interface Found {
   readonly record: FailureRecord;
   readonly failureLog: FailureLog;
 }
 
-/** The thread's books: a failure on one device may be the cause of one on another, and ids are the process's. */
-const books: Set<WeakRef<FailureLog>> = new Set();
+/** The logs of this thread. A failure on one device may be the cause of one on another; ids are unique in the process. */
+const logs: Set<WeakRef<FailureLog>> = new Set();
 
 export class FailureLog {
   readonly #device: string;
@@ -89,7 +90,7 @@ export class FailureLog {
   readonly #timelines: Iterable<Timeline>;
   readonly #context: FailureContext;
   readonly #entries: Map<number, Entry> = new Map();
-  /** Of the entries, those that were told, those asked for last at the end. */
+  /** The entries that were reported, the most recently used at the end. */
   readonly #told: Set<Entry> = new Set();
   readonly #untold: UnobservedFailures = new UnobservedFailures();
   #hasWarned = false;
@@ -101,15 +102,15 @@ export class FailureLog {
     this.#errors = errors;
     this.#timelines = timelines;
     this.#context = context;
-    for (const failureLog of books) if (failureLog.deref() === undefined) books.delete(failureLog);
-    books.add(new WeakRef(this));
+    for (const failureLog of logs) if (failureLog.deref() === undefined) logs.delete(failureLog);
+    logs.add(new WeakRef(this));
   }
 
   get hasUntold(): boolean {
     return !this.#untold.isEmpty;
   }
 
-  /** A function of the program failed; it is told as the device's failures are, unless `isAwaited` by then. */
+  /** A host function threw. The error is reported as failures of the device are, unless its promise is read (`isAwaited`) before. */
   threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
     this.#untold.add(timeline, {
       get isHeard() {
@@ -120,7 +121,7 @@ export class FailureLog {
     this.noteAndTell(timeline);
   }
 
-  /** Takes in what is new on a stream. */
+  /** Reads the failures that are new on a stream. */
   note(timeline: Timeline): void {
     for (const record of timeline.newFailures()) {
       const known = this.#entries.get(record.id);
@@ -133,7 +134,7 @@ export class FailureLog {
     }
   }
 
-  /** A failure that is no record's, by its id; `reason` resolves to it, or to nothing when there is none. */
+  /** A possible failure of no record, by its id. `reason` resolves to the error, or to undefined if there is no failure. */
   expect(id: number, reason: Promise<MillraceError | undefined>): void {
     const error = reason.then((settled) => settled ?? forgottenCause(this.#device));
     const entry = this.#enter({ ...NO_RECORD, id }, undefined, error);
@@ -141,7 +142,7 @@ export class FailureLog {
       if (settled === undefined) this.#entries.delete(id);
       if (settled === undefined || entry.isHeard) return;
       entry.error = settled;
-      // What uses it fails of it, and is heard first.
+      // Operations that fail because of it report it first.
       this.#untold.addFor(
         Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last })),
         entry,
@@ -150,7 +151,7 @@ export class FailureLog {
     });
   }
 
-  /** The same; those who wait are told in this turn, the rest of the world in the next. */
+  /** As `note`. Promises reject in this turn of the event loop; `device.errors$` and the warning follow in the next. */
   noteAndTell(timeline: Timeline): void {
     this.note(timeline);
     if (this.hasUntold) this.#tellSoon();
@@ -165,7 +166,7 @@ export class FailureLog {
     });
   }
 
-  /** The error of a failed operation, for those who only watch. */
+  /** The error of a failed operation; undefined if it did not fail. Observers ask here: the failure does not count as reported. */
   peek(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
     if (operation.failure !== undefined) return operation.failure;
     for (const part of operation.parts ?? []) {
@@ -178,7 +179,7 @@ export class FailureLog {
     return operation.failure;
   }
 
-  /** The error of a failed operation, for whoever waits for it; undefined when it did not fail. Of its parts, that of the first. */
+  /** As `peek`, and the failure counts as reported. If several records of the operation failed, the error is that of the first. */
   at(timeline: Timeline, ticket: number, operation: FailingOperation): MillraceError | Promise<MillraceError> | undefined {
     const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, ofPart(part, operation)));
     const found = this.#find(ticket, operation);
@@ -190,11 +191,11 @@ export class FailureLog {
     return operation.failure;
   }
 
-  /** Tells the failures that nobody waited for. `isFinal`: nobody will. */
+  /** Reports the failures that no promise has reported. `isFinal`: also those that a promise might still report. */
   tellRest(isFinal: boolean): void {
     const due = this.#untold.take(isFinal);
     if (due.length === 0) return;
-    // The device may have finished an operation that somebody waits for, and its promise not have been settled yet.
+    // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
     for (const untold of due) if (!untold.isHeard) untold.tell();
   }
@@ -202,14 +203,14 @@ export class FailureLog {
   #find(ticket: number, { page, sources = NOWHERE }: FailingOperation): Found | undefined {
     const own = page?.at(ticket);
     if (own !== undefined && own.cause === 0) return { record: own, failureLog: this };
-    const failureLog = own && this.#bookOf(own.cause);
+    const failureLog = own && this.#logOf(own.cause);
     if (own !== undefined && failureLog !== undefined) return { record: own, failureLog };
     return this.#findSource(sources) ?? (own && { record: own, failureLog: this });
   }
 
-  /** Whose streams had the failure, which nobody may have looked for yet. */
-  #bookOf(cause: number): FailureLog | undefined {
-    for (const failureLog of [this, ...[...books].map((other) => other.deref())]) {
+  /** The log of the device whose stream had the failure. Its streams may not have been read since. */
+  #logOf(cause: number): FailureLog | undefined {
+    for (const failureLog of [this, ...[...logs].map((other) => other.deref())]) {
       if (failureLog === undefined) continue;
       if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.note(timeline);
       if (failureLog.#entries.has(cause)) return failureLog;
@@ -217,7 +218,7 @@ export class FailureLog {
     return undefined;
   }
 
-  /** A kernel's fault is reported when it has run: a copy issued before that took what the kernel left. */
+  /** A kernel's fault is reported after it has run. A copy that was issued before the report has read the bytes that the kernel left. */
   #findSource(sources: readonly Point[]): Found | undefined {
     for (const { timeline, ticket, page } of sources) {
       const failureLog = timeline.failureLog ?? this;
@@ -225,7 +226,7 @@ export class FailureLog {
       const first = page?.at(ticket);
       if (first === undefined) continue;
       const record = { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
-      return { record, failureLog: failureLog.#bookOf(record.cause) ?? failureLog };
+      return { record, failureLog: failureLog.#logOf(record.cause) ?? failureLog };
     }
     return undefined;
   }
@@ -258,12 +259,12 @@ export class FailureLog {
     else this.#tell(error);
   }
 
-  /** One error per failure, for those who have it as their cause. */
+  /** The error of a failure. Every error that has it as `cause` gets the same object. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
     if (entry.error === undefined) {
       const { record, timeline } = entry;
-      // The first failure may be another device's.
-      const failureLog = (record.cause === 0 ? undefined : this.#bookOf(record.cause)) ?? this;
+      // The cause may be a failure of another device.
+      const failureLog = (record.cause === 0 ? undefined : this.#logOf(record.cause)) ?? this;
       entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', undefined);
     }
     if (this.#told.delete(entry)) this.#told.add(entry);
@@ -275,7 +276,7 @@ export class FailureLog {
       this.#keep(entry);
   }
 
-  /** It is told, and from now on only a cause of others. */
+  /** The failure is reported, and kept only as a cause of others. */
   #keep(entry: Entry): void {
     entry.isHeard = true;
     this.#told.add(entry);
@@ -296,7 +297,7 @@ export class FailureLog {
         return entry === undefined ? forgottenCause(failureLog.#device) : failureLog.#errorOf(entry);
       },
       lost: () => {
-        const open = [...books].map((each) => each.deref());
+        const open = [...logs].map((each) => each.deref());
         const other = open.find((each) => each !== undefined && each.#context.channel === record.lostDevice);
         return other && { device: other.#device, error: other.#context.lost() };
       },
@@ -304,7 +305,7 @@ export class FailureLog {
   }
 }
 
-/** After the stream has reached it. */
+/** Did the record fail? To be asked after the stream has reached it. */
 export function hasFailed({ failures, timeline, ticket, page }: FailingPart): boolean {
   failures.note(timeline);
   return page?.at(ticket) !== undefined;
@@ -312,7 +313,7 @@ export function hasFailed({ failures, timeline, ticket, page }: FailingPart): bo
 
 const NOWHERE: readonly Point[] = [];
 
-/** For messages; the parts are looked at one by one. */
+/** One record of an operation, for messages. */
 function ofPart({ page }: FailingPart, { id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {
   return { id, kind, label, bytes, stream, device, page };
 }

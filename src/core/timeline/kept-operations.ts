@@ -1,10 +1,10 @@
-// Operations of a stream that are more than the log knows of them: copies, host functions, operations with timestamps, and
-// waits that needed no record. They are kept until they are over, so that those who begin to watch the stream find them.
-// Launches are not among them, so a launch costs nothing here.
+// Operations of a stream that have more to tell than the log holds: copies, host functions, operations with timestamps, and waits that
+// needed no record. They are kept until they are over, so that a new observer of the stream finds them. A launch is not among them and
+// costs nothing here.
 // Thread: owner.
 import type { OperationInfo } from '../base/snapshots.js';
 
-/** What is kept: an Operation, whose class the timeline does not know. */
+/** An Operation, as far as this layer knows it. */
 export interface KeptOperation extends OperationInfo {
   /** Has it finished, its host function or the copy of its bytes to the host included? */
   readonly isOver: boolean;
@@ -15,7 +15,7 @@ export interface Kept {
   readonly operation: KeptOperation;
 }
 
-/** Places at the front of the list that are given back at once. */
+/** The list is copied to drop its front when at least this many entries there are over. */
 const SPENT = 1024;
 
 export class KeptOperations {
@@ -23,26 +23,26 @@ export class KeptOperations {
   #all: Kept[] = [];
   #head = 0;
 
-  /** An operation of the newest ticket, perhaps one that is kept already. */
+  /** Adds an operation of the newest ticket, unless it is kept already. */
   add(ticket: number, operation: KeptOperation): void {
     if (this.#all.at(-1)?.operation === operation) return;
     this.dropOver();
     this.#all.push({ ticket, operation });
   }
 
-  /** The first that is not over. */
+  /** The first operation that is not over. */
   get first(): Kept | undefined {
     this.dropOver();
     return this.#all[this.#head];
   }
 
-  /** From the first that is not over on. */
+  /** The operations from the first that is not over on. */
   list(): readonly Kept[] {
     this.dropOver();
     return this.#all.slice(this.#head);
   }
 
-  /** Lets go of what is over, from the front on. */
+  /** Drops operations that are over, from the front on. */
   dropOver(): void {
     while (this.#all[this.#head]?.operation.isOver === true) this.#head++;
     if (this.#head === this.#all.length) this.clear();

@@ -1,15 +1,15 @@
-// What stands at each ticket of a stream, so that `inspect` and a wait that takes too long can say it, however much is
-// pending: eight bytes a ticket, kind and label in one word, id in the other, in chunks that are used again once
-// everything in them has finished. What a stream waits for is written down apart, since few records are waits.
+// The operation at each ticket of a stream, for `inspect` and for the message of a wait that times out. A ticket takes eight bytes: kind and
+// label in one word, id in the other. Words are in chunks, which are used again once everything in them has finished. Waits have a list of
+// their own, because few records are waits.
 //
-// A record is logged by `submit`, and named by the operation that it was submitted for, if there is one.
+// `submit` logs a record; the operation that the record was submitted for, if there is one, names it.
 // Thread: owner.
 import { Opcode } from '../../protocol/protocol.gen.js';
 import type { OperationInfo, OperationKind, WaitCause } from '../base/snapshots.js';
 import { type KeptOperation, KeptOperations } from './kept-operations.js';
 import type { Timeline } from './timeline.js';
 
-/** By their number in the log; 0 is what has no name, such as making a stream. */
+/** Kinds by their number in the log; 0 is for records without a kind, such as the creation of a stream. */
 const KINDS: readonly (OperationKind | undefined)[] = [
   undefined,
   'copy',
@@ -26,7 +26,7 @@ const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
   KINDS.flatMap((kind, number) => (kind === undefined ? [] : [[kind, number]])),
 ) as Record<OperationKind, number>;
 
-/** What a record is that no operation names. */
+/** The kind of a record that no operation names. */
 const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
 for (const [kind, opcodes] of [
   ['alloc', [Opcode.ALLOC]],
@@ -40,25 +40,25 @@ for (const [kind, opcodes] of [
 ] as const)
   for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBERS[kind];
 
-/** A stream of a few operations has a kibibyte, a busy one 32 of them at a time. */
+/** The first chunk of a stream takes 1 KiB, each further one 32 KiB. */
 const FIRST_TICKETS = 128;
 const CHUNK_TICKETS = 4096;
 const KIND_BITS = 8;
 const KIND_MASK = 0x7f;
 /** Set when an operation names the record; the records that the library adds on its own have no name. */
 const NAMED = 0x80;
-/** A label is looked for among so many of its chunk: loops use one or two. */
+/** A label is compared with at most this many labels of its chunk: loops use one or two. */
 const LABELS_COMPARED = 4;
 
 /** Ids grow in the order of submission, over all devices of this thread. */
 let lastId = 0;
 
-/** An id for an operation that nothing was submitted for. */
+/** An id for an operation without a record. */
 export function takeId(): number {
   return ++lastId;
 }
 
-/** The id of the record that was submitted last; the next one's is one more. */
+/** The id of the record that was submitted last. The next record has the id after it. */
 export function latestId(): number {
   return lastId;
 }
@@ -76,32 +76,32 @@ interface Chunk {
 const NO_CHUNK: Chunk = { first: 0, tickets: 0, words: new Uint32Array(0), labels: [], bytes: undefined };
 const KINDS_WITH_BYTES: readonly (OperationKind | undefined)[] = ['copy', 'fill', 'alloc'];
 
-/** An operation that is not over: as the log has it, or itself. */
+/** An operation that is not over: the kept object, or what the log has of it. */
 export interface PendingOperation {
   readonly ticket: number;
   readonly operation: KeptOperation | OperationInfo;
 }
 
-/** A record that waits, and for what. Weak: a stream that is gone, perhaps with its device, is not kept for being waited for. */
+/** A record that waits, and what it waits for. The reference is weak, so a wait keeps no closed stream and no device alive. */
 export interface WaitNote {
   readonly ticket: number;
   readonly cause: WaitCause;
   /** The stream and ticket it waits for, unless it waits for a function. */
   readonly other: WeakRef<Timeline> | undefined;
   readonly otherTicket: number;
-  /** Of `performance.now()`: it stands there since then at the earliest. */
+  /** The wait began at this `performance.now()` at the earliest. */
   atMs: number;
-  /** Nothing stood before it when it was submitted. */
+  /** Nothing was pending before it when it was submitted. */
   readonly wasNext: boolean;
 }
 
 export class OperationLog {
   readonly device: string;
-  /** Operations of which the words of the log say too little. */
+  /** Operations that have more to tell than the words of the log hold. */
   readonly kept: KeptOperations = new KeptOperations();
   readonly #timeline: Timeline;
   readonly #weak: WeakRef<Timeline>;
-  /** All but the newest, oldest first. */
+  /** All chunks but the newest, oldest first. */
   #older: Chunk[] = [];
   #chunk: Chunk = NO_CHUNK;
   #words: Uint32Array<ArrayBuffer> = NO_CHUNK.words;
@@ -114,7 +114,7 @@ export class OperationLog {
   #seenCompleted = -1;
   #seenMs = 0;
 
-  /** `device` has the stream. */
+  /** `device`: the name of the stream's device. */
   constructor(timeline: Timeline, device: string) {
     this.#timeline = timeline;
     this.device = device;
@@ -130,7 +130,7 @@ export class OperationLog {
     words[at + 1] = ++lastId;
   }
 
-  /** A record, the newest but for its companions, is what the program asked for; its id. */
+  /** The record belongs to an operation, whose id is returned. It is the newest record, except for others of the same operation. */
   name(ticket: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): number {
     if (ticket < this.#first) return this.#nameOlder(ticket, kind, label, bytes);
     const at = (ticket - this.#first) * 2;
@@ -141,7 +141,7 @@ export class OperationLog {
     return wholeId(words[at + 1] as number);
   }
 
-  /** The record just submitted waits, for a ticket of another stream or for a function. */
+  /** The record that was just submitted waits for a ticket of another stream, or for a function if `other` is undefined. */
   wait(ticket: number, cause: WaitCause, other: Timeline | undefined, otherTicket: number): WaitNote {
     this.#dropWaits();
     const wasNext = this.#timeline.hasReached(ticket - 1);
@@ -150,7 +150,7 @@ export class OperationLog {
     return note;
   }
 
-  /** What stands at a ticket that has not finished. */
+  /** The operation at a ticket that has not finished. */
   at(ticket: number): OperationInfo | undefined {
     const chunk = this.#chunkOf(ticket);
     return chunk && this.#infoAt(chunk, ticket);
@@ -187,7 +187,7 @@ export class OperationLog {
     }
   }
 
-  /** When the stream was first seen where it stands, of `performance.now()`; what has finished is forgotten. Called now and then. */
+  /** The `performance.now()` at which the stream was first seen at its present ticket. Drops what has finished. Called now and then. */
   look(): number {
     const { completed } = this.#timeline;
     if (completed !== this.#seenCompleted) {
@@ -208,7 +208,7 @@ export class OperationLog {
     this.kept.clear();
   }
 
-  /** Up to this ticket everything is over. */
+  /** Everything up to this ticket is over. */
   #over(): number {
     const { completed } = this.#timeline;
     const { first } = this.kept;
@@ -237,7 +237,7 @@ export class OperationLog {
 
   #grow(ticket: number): void {
     if (this.#chunk !== NO_CHUNK) this.#older.push(this.#chunk);
-    // The oldest serves again; while much is pending it is not over, and one look tells.
+    // A chunk whose tickets are over is used again. With much pending there is none, and one comparison finds that.
     const spare = this.#drop(Math.min(this.#over(), ticket - 1)).findLast((chunk) => chunk.tickets === CHUNK_TICKETS);
     if (spare === undefined) {
       const tickets = this.#chunk === NO_CHUNK ? FIRST_TICKETS : CHUNK_TICKETS;
@@ -257,7 +257,7 @@ export class OperationLog {
     this.#labels = chunk.labels;
   }
 
-  /** Takes away older chunks that are over. */
+  /** Removes and returns the older chunks whose tickets are over. */
   #drop(completed: number): readonly Chunk[] {
     let over = 0;
     for (let chunk = this.#older[0]; chunk !== undefined && lastOf(chunk) <= completed; chunk = this.#older[over]) over++;
@@ -276,7 +276,7 @@ export class OperationLog {
 
   #nameOlder(ticket: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): number {
     const chunk = this.#chunkOf(ticket);
-    // It has finished, and its chunk serves again.
+    // The ticket has finished, and its chunk is in use for others.
     if (chunk === undefined) return takeId();
     const at = (ticket - chunk.first) * 2;
     if (bytes !== undefined) noteBytes(chunk, ticket, bytes);
@@ -307,7 +307,7 @@ function numberOf(label: string, labels: string[]): number {
   return labels.push(label);
 }
 
-/** No id is 2^32 behind the last one and still pending. */
+/** The whole id from its low half: a pending id is less than 2^32 behind the last one. */
 function wholeId(low: number): number {
   return lastId - ((lastId - low) >>> 0);
 }

@@ -1,8 +1,8 @@
 // A stream's tickets: the last one submitted, how far the device is, and which of them failed.
 //
 // Progress is two words of the stream's slot, one written by the device and one by the host; completed is the larger.
-// While tickets fit 32 bits the low halves are the whole truth, so asking is two atomic loads and no BigInt; beyond,
-// the high half is read before and after the low one, because a 64-bit store is seen as two halves.
+// While tickets fit 32 bits, the low halves of the words are enough, so a query is two atomic loads and no BigInt. Beyond 32 bits,
+// JavaScript reads the high half before and after the low one, because it sees a 64-bit store as two halves.
 // Thread: owner.
 import { TimelineSlot } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
@@ -42,7 +42,7 @@ export interface Point {
   readonly ticket: number;
   /** The points that this one comes after; undefined before clocks are kept, and where they are not known. */
   readonly clock?: Clock | undefined;
-  /** Where a failure of the ticket is found, for those who will ask. */
+  /** Where a failure of the ticket is found. */
   readonly page?: FailurePage | undefined;
 }
 
@@ -54,9 +54,9 @@ export class Timeline {
   /** The last ticket submitted. */
   last: number;
   readonly clockEntry: StreamClock;
-  /** What stands at its tickets. */
+  /** The operations at its tickets. */
   readonly log: OperationLog;
-  /** Where its device notes failures. */
+  /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
   #channel: Channel | undefined;
   #words: Int32Array;
@@ -68,7 +68,7 @@ export class Timeline {
   #failureVersion: number;
   #isEnding = false;
   #isRetired = false;
-  /** How far it has come, once it comes no further. */
+  /** The last ticket that counts as finished, once the stream is closed or lost. */
   #final: number | undefined = undefined;
 
   constructor(channel: Channel, slot: number, label: string, clockEntry: StreamClock) {
@@ -85,7 +85,7 @@ export class Timeline {
     this.#failureVersion = Atomics.load(this.#words, this.#base + FAILURES);
   }
 
-  /** Of a stream that has not been closed. */
+  /** The channel of a stream that has not been closed. */
   get channel(): Channel {
     if (this.#channel === undefined) throw new InternalError('ERR_MILLRACE_INTERNAL', `Stream ${this.label} has no channel any more.`);
     return this.#channel;
@@ -96,7 +96,7 @@ export class Timeline {
     return this.#final ?? this.deviceCompleted;
   }
 
-  /** The same, but of a lost device what it has finished since. */
+  /** The same, including what a lost device has finished since it was lost. */
   get deviceCompleted(): number {
     if (this.#isRetired) return this.last;
     if (this.last >= TWO_32) return Math.max(this.#wide(this.#base + DEVICE_WORD), this.#wide(this.#base + HOST_WORD), this.#floor);
@@ -106,7 +106,7 @@ export class Timeline {
     return completed > this.#floor ? completed : this.#floor;
   }
 
-  /** The stream was submitted for creation: that is no work, and a new stream has none pending. */
+  /** The record that creates the stream was submitted. It does not count as pending work. */
   begin(): void {
     this.#floor = this.last;
     this.clockEntry.begin();
@@ -135,7 +135,7 @@ export class Timeline {
     return this.completed >= ticket;
   }
 
-  /** Its destroy record was submitted: nothing may stand behind that. */
+  /** Its destroy record was submitted: no record may follow. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -145,8 +145,8 @@ export class Timeline {
   }
 
   /**
-   * The stream was destroyed with nothing pending: its points stay reached whoever uses the slot next. Memory of other devices that it
-   * used may name it for long, and keeps no device by that.
+   * The stream was destroyed with nothing pending. Its points stay reached when another stream gets the slot. Memory of other devices may
+   * reference this timeline for long, so it drops its references to its own device.
    */
   retire(): void {
     this.#isEnding = true;
@@ -161,8 +161,8 @@ export class Timeline {
   }
 
   /**
-   * The device is lost: what has not finished counts as lost from now on, also where the device finishes it all the same. So a promise,
-   * `isComplete` and those who watch the stream say the same, whenever they are asked.
+   * The device is lost: what has not finished counts as lost from now on, even if the device finishes it later. So promises, `isComplete`
+   * and observers agree at any time.
    */
   lose(): void {
     this.#final ??= this.completed;
@@ -173,15 +173,15 @@ export class Timeline {
   }
 
   /**
-   * Failures added or grown since the last call; they precede the completion of their tickets. The slot's word is a version; the newest
-   * interval may still grow, so it is asked for again.
+   * The failures that were added or have grown since the last call. A failure is reported before its tickets complete. The slot's word is a
+   * version number of the list. The newest interval may still grow, so it is read again.
    */
   newFailures(): readonly FailureRecord[] {
     if (this.#isRetired) return NO_FAILURES;
     const { completed } = this;
     const version = Atomics.load(this.#words, this.#base + FAILURES);
     let fresh = NO_FAILURES;
-    // A faulted kernel raises a flag of its own; asking turns its report into a failure.
+    // A kernel that faulted sets a flag of its own; the call below turns its report into a failure.
     if (version !== this.#failureVersion || Atomics.load(this.#words, this.#base + FAULT) !== 0) {
       this.#failureVersion = version;
       fresh = this.#failed.add(this.channel.failures(this.slot, this.#failed.from), this.#origin);
@@ -190,7 +190,7 @@ export class Timeline {
     return fresh;
   }
 
-  /** Where a failure of the ticket is found when it has been noticed. To be asked for when the ticket is submitted: later it may be gone. */
+  /** Where a failure of the ticket will be found. Ask when the ticket is submitted: later there may be no page for it. */
   failurePage(ticket: number): FailurePage | undefined {
     return this.#failed.pageOf(ticket);
   }

@@ -1,12 +1,12 @@
-// Failures on their way to whoever has not heard of them: each waits until everything that was submitted when it was noticed
-// has finished, for until then somebody may wait for it.
+// Failures that no promise has reported yet. Each waits here until everything has finished that was submitted when it was noticed: until
+// then a promise may report it.
 // Thread: owner.
 import type { Point, Timeline } from './timeline.js';
 
 export interface UnobservedFailure {
-  /** Whoever waits for it has heard. */
+  /** A promise has reported it. */
   readonly isHeard: boolean;
-  /** Tells everybody else. */
+  /** Reports it to `device.errors$`, or as a warning. */
   tell(): void;
 }
 
@@ -16,16 +16,16 @@ interface Waiting {
 }
 
 export class UnobservedFailures {
-  /** By stream, in the order of their tickets, from the first that has not passed on. */
+  /** By stream, in the order of their tickets. */
   readonly #lines: Map<Timeline, Waiting[]> = new Map();
-  /** Those that wait for several streams. */
+  /** The failures that wait for several streams. */
   readonly #several: Map<UnobservedFailure, readonly Point[]> = new Map();
 
   get isEmpty(): boolean {
     return this.#lines.size === 0 && this.#several.size === 0;
   }
 
-  /** It waits for what the stream has been given. */
+  /** The failure waits until the stream has finished what it was given so far. */
   add(timeline: Timeline, untold: UnobservedFailure): void {
     const waiting = { ticket: timeline.last, untold };
     const line = this.#lines.get(timeline);
@@ -33,12 +33,12 @@ export class UnobservedFailures {
     else line.push(waiting);
   }
 
-  /** It waits for all of these. */
+  /** The failure waits until all these points are reached. */
   addFor(points: readonly Point[], untold: UnobservedFailure): void {
     this.#several.set(untold, points);
   }
 
-  /** Takes out those whose time has come. `isFinal`: all of them. */
+  /** Removes and returns the failures that need wait no longer; with `isFinal` all of them. */
   take(isFinal: boolean): readonly UnobservedFailure[] {
     const due: UnobservedFailure[] = [];
     for (const [timeline, line] of this.#lines) {
