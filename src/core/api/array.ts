@@ -2,56 +2,29 @@
 // none of it waits.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import { type ArgumentError, StateError } from '../base/errors.js';
-import { type Elements, flatRegion, type Region } from '../copies/region.js';
+import type { ArgumentError } from '../base/errors.js';
+import { boxesOf } from '../elements/boxes.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
-import { clampRange, checkReshape, lengthOf, type Shape } from '../elements/shape.js';
-import {
-  type AxisIndex,
-  contiguousStrides,
-  indexed,
-  isContiguous,
-  type Layout,
-  reachOf,
-  reshapedStrides,
-  transposed,
-} from '../elements/strides.js';
-import type { DeviceCore } from '../device/device-core.js';
+import { clampRange, checkReshape, type Shape } from '../elements/shape.js';
+import { type AxisIndex, indexed, type Layout, reshapedStrides, transposed } from '../elements/strides.js';
 import { exportMemory } from '../memory/interprocess-memory.js';
-import { disposedError, Lease } from '../memory/lease.js';
+import type { Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 import type { WaitOptions } from '../waits/wait.js';
 import type { Device } from './device.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
 import type { Stream } from './stream.js';
+import { StridedArray } from './strided-array.js';
 
 /**
  * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare it with `using`. After disposal its methods, and
  * every call that takes it, throw a StateError (async ones reject). Views share its memory and copy nothing.
  * @example using x = device.zeros([1024, 768], f32);
  */
-export class DeviceArray<D extends DType = DType> implements Disposable {
-  /** The element type: `ndarray.dtype`, `wp.array.dtype`. */
-  readonly dtype: D;
-  /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */
-  readonly shape: readonly number[];
-  /** The number of elements: the product of `shape`. `ndarray.size`, `wp.array.size`. */
-  readonly length: number;
-  /** Whether the elements follow each other in memory in row-major order. Kernels accept contiguous arrays only. */
-  readonly isContiguous: boolean;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal */
-  readonly storage: Storage;
-  /** @internal Where its first element is in its storage. */
-  readonly byteOffset: number;
+export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   readonly #maker: Device;
-  #strides: readonly number[] | undefined;
-  readonly #lease: Lease;
-  readonly #isView: boolean;
-  #isDisposed = false;
 
   /** @internal Made by the factories of devices and streams. */
   constructor(
@@ -63,58 +36,13 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     viewOf?: Lease,
     strides?: readonly number[],
   ) {
-    this.core = device.core;
+    super(device.core, dtype, shape, storage, byteOffset, viewOf, strides);
     this.#maker = device;
-    this.dtype = dtype;
-    this.shape = shape;
-    this.length = lengthOf(shape);
-    this.#strides = strides;
-    this.isContiguous = strides === undefined || isContiguous({ shape, strides });
-    this.storage = storage;
-    this.byteOffset = byteOffset;
-    this.#isView = viewOf !== undefined;
-    if (viewOf === undefined) storage.belongTo(this);
-    this.#lease = viewOf ?? new Lease(storage, device.core);
   }
 
   /** The device that the memory belongs to: the Device it was made through or, once that is closed, another one of the same device. */
   get device(): Device {
     return this.#maker.context.deviceOf(this.#maker);
-  }
-
-  /** The array's name in messages, for example 'f32[1024, 768]'. */
-  get label(): string {
-    return `${this.dtype}[${this.shape.join(', ')}]`;
-  }
-
-  /** `length` times the size of an element: `ndarray.nbytes`. */
-  get byteLength(): number {
-    return this.length * DTYPES[this.dtype].byteSize;
-  }
-
-  /** Strides in elements (CuPy and Warp count bytes); negative where an axis runs backwards. */
-  get strides(): readonly number[] {
-    this.#strides ??= Object.freeze(contiguousStrides(this.shape));
-    return this.#strides;
-  }
-
-  /**
-   * The device address of the first element: `CUdeviceptr`, `ndarray.data.ptr`, `wp.array.ptr`. The caller must order its accesses and
-   * keep the array alive. Throws StateError until the device has allocated the memory.
-   */
-  get nativePointer(): bigint {
-    this.#check();
-    const address = this.core.channel.memoryAddress(this.storage.handle);
-    if (address === undefined) {
-      const device = this.core.name;
-      throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not allocated array ${this.label} yet.`, { device });
-    }
-    return address + BigInt(this.storage.base + this.byteOffset);
-  }
-
-  /** True after disposal. Disposing an array also disposes its views. */
-  get isDisposed(): boolean {
-    return this.#isDisposed || this.storage.isDisposed;
   }
 
   /**
@@ -123,14 +51,14 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * -2])`. Throws ArgumentError for an index outside the shape, a step of 0, or a value that is not an integer.
    */
   view(...index: readonly AxisIndex[]): DeviceArray<D> {
-    this.#check();
+    this.checkUsable();
     const { offset, shape, strides } = indexed(this, index);
     return this.#view({ shape, strides }, offset);
   }
 
   /** A view with its axes in this order, default reversed: `ndarray.transpose`. Throws ArgumentError if `axes` is not a permutation. */
   transpose(axes?: readonly number[]): DeviceArray<D> {
-    this.#check();
+    this.checkUsable();
     return this.#view(transposed(this, axes), 0);
   }
 
@@ -140,8 +68,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * order.
    */
   subarray(start: number, end?: number): DeviceArray<D> {
-    this.#check();
-    const view = this.flatRange(...clampRange(start, end, this.length));
+    this.checkUsable();
+    const view = this.#flatRange(...clampRange(start, end, this.length));
     if (view === undefined) throw this.#gathered('one dimension');
     return view;
   }
@@ -151,7 +79,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * of elements differs, or if no strides give flat order; the result of `clone()` takes every shape.
    */
   reshape(shape: Shape): DeviceArray<D> {
-    this.#check();
+    this.checkUsable();
     const dimensions = checkReshape(shape, this.length);
     const strides = reshapedStrides(this, dimensions);
     if (strides === undefined) throw this.#gathered(`shape ${show(dimensions)}`, shape);
@@ -163,7 +91,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * the device do, and ArgumentError for a stream of another device.
    */
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
-    this.#check();
+    this.checkUsable();
     if ((stream as { readonly core?: unknown } | null)?.core !== this.core) {
       throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream of device ${this.core.name}.`);
     }
@@ -187,7 +115,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
   async read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
-    this.#check();
+    this.checkUsable();
     return readArray(
       this.#maker.context.readStream(this.storage, this.byteOffset, this.byteOffset + this.byteLength),
       this,
@@ -208,8 +136,8 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * @example await writeFile('x.bin', array.toReadable({ chunkBytes: 1 << 22 }));
    */
   toReadable(opts?: ReadableOptions): ReadableStream<Uint8Array<ArrayBuffer>> {
-    this.#check();
-    return readableOf(this, opts);
+    this.checkUsable();
+    return readableOf(this, (from, to, wait) => this.#readFlat(from, to, wait), opts);
   }
 
   /**
@@ -217,7 +145,7 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * one outside the shape (negative indices are outside), and as `read` does.
    */
   async item(...index: readonly number[]): Promise<HostValue<D>> {
-    this.#check();
+    this.checkUsable();
     checkInteger('number of indices', index.length, this.shape.length, this.shape.length);
     for (const [axis, value] of index.entries()) checkInteger(`index of dimension ${axis}`, value, 0, (this.shape[axis] as number) - 1);
     const [element] = (await this.view(...index).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
@@ -229,26 +157,16 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
    * Rejects with StateError for an array that `device.interprocess` did not make, for a view, and after disposal.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
-    this.#check();
+    this.checkUsable();
     const { storage, byteOffset, byteLength } = this;
     return exportMemory(storage, this.label, byteOffset !== 0 || byteLength !== storage.byteLength);
-  }
-
-  /**
-   * Frees the memory in stream order, after every operation that uses it: `cuMemFreeAsync`. On a view it disposes the view only. Never
-   * throws.
-   */
-  [Symbol.dispose](): void {
-    if (this.isDisposed) return;
-    this.#isDisposed = true;
-    if (!this.#isView) this.#lease.end();
   }
 
   /** `offset` in elements. */
   #view({ shape, strides }: Layout, offset: number): DeviceArray<D> {
     const byteOffset = this.byteOffset + offset * DTYPES[this.dtype].byteSize;
     const [dimensions, steps] = [Object.freeze(shape), Object.freeze(strides)];
-    return new DeviceArray(this.#maker, this.dtype, dimensions, this.storage, byteOffset, this.#lease, steps);
+    return new DeviceArray(this.#maker, this.dtype, dimensions, this.storage, byteOffset, this.lease, steps);
   }
 
   #gathered(what: string, value: unknown = this): ArgumentError {
@@ -256,41 +174,31 @@ export class DeviceArray<D extends DType = DType> implements Disposable {
     return badArgument(value === this ? 'array' : 'shape', value, message);
   }
 
-  /** @internal A view of the elements from `from` to `to` in flat order; undefined if no single stride gives that order. */
-  flatRange(from: number, to: number): DeviceArray<D> | undefined {
-    this.#check();
+  /** The bytes of elements `from` to `to` in flat order. */
+  async #readFlat(from: number, to: number, opts: WaitOptions): Promise<Uint8Array<ArrayBuffer>> {
+    this.checkUsable();
+    const flat = this.#flatRange(from, to);
+    if (flat !== undefined) {
+      const { buffer, byteOffset, byteLength } = await flat.read(opts);
+      return new Uint8Array(buffer, byteOffset, byteLength);
+    }
+    const { make, byteSize } = DTYPES[this.dtype];
+    const bytes = new Uint8Array((to - from) * byteSize);
+    let at = 0;
+    // This submits all parts in one turn of the event loop.
+    const parts = boxesOf(this.shape, from, to).map(async ({ index, length }) => {
+      const into = new make(bytes.buffer, at, length);
+      at += length * byteSize;
+      await this.view(...index).read({ ...opts, into: into as never });
+    });
+    await Promise.all(parts);
+    return bytes;
+  }
+
+  /** A view of elements `from` to `to` in flat order; undefined if no single stride gives that order. */
+  #flatRange(from: number, to: number): DeviceArray<D> | undefined {
     const strides = reshapedStrides(this, [this.length]);
     return strides && this.#view({ shape: [to - from], strides }, from * (strides[0] as number));
-  }
-
-  /** @internal The bytes of the storage that it reaches, with what lies between its elements. */
-  get byteRange(): readonly [start: number, end: number] {
-    if (this.isContiguous) return [this.byteOffset, this.byteOffset + this.byteLength];
-    const { byteSize } = DTYPES[this.dtype];
-    const [low, high] = reachOf(this);
-    return [this.byteOffset + low * byteSize, this.byteOffset + high * byteSize];
-  }
-
-  /** @internal The same, as records name it. */
-  get region(): Region {
-    const { storage, byteOffset } = this;
-    if (this.isContiguous) return flatRegion(storage, byteOffset, this.byteLength);
-    const [start, end] = this.byteRange;
-    return { storage, offset: byteOffset, start, end, strides: this.strides };
-  }
-
-  /** @internal */
-  get elements(): Elements {
-    return { shape: this.shape, byteSize: DTYPES[this.dtype].byteSize, byteLength: this.byteLength };
-  }
-
-  #check(): void {
-    if (this.isDisposed) throw this.disposedError();
-  }
-
-  /** @internal */
-  disposedError(): StateError {
-    return disposedError(`Array ${this.label}`, this.core.name);
   }
 }
 

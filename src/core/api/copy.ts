@@ -14,8 +14,8 @@ import { checkTransfer } from '../copies/upload.js';
 import { DTYPES, type DType, dtypeOfHost, isHostOf, type HostArray } from '../elements/dtype.js';
 import { areApart } from '../elements/overlap.js';
 import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js';
-import { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
+import { StridedArray } from './strided-array.js';
 
 /** What part of the two ends `stream.copy` moves. Bad values are an ArgumentError of the call. */
 export interface CopyOptions {
@@ -34,7 +34,7 @@ export interface CopyOptions {
   readonly transfer?: boolean;
 }
 
-type Reachable = DeviceArray | PinnedArray;
+type Reachable = StridedArray | PinnedArray;
 type Operand = Reachable | HostArray | Uint8ClampedArray;
 
 /** What moves from where to where. */
@@ -142,11 +142,11 @@ function checkSameDType(to: Operand, from: Operand): DType {
 }
 
 function isReachable(operand: Operand): operand is Reachable {
-  return operand instanceof DeviceArray || operand instanceof PinnedArray;
+  return operand instanceof StridedArray || operand instanceof PinnedArray;
 }
 
 function isFlat(operand: Operand): boolean {
-  return !(operand instanceof DeviceArray) || operand.isContiguous;
+  return !(operand instanceof StridedArray) || operand.isContiguous;
 }
 
 function rankOf(operand: Operand): number {
@@ -158,7 +158,7 @@ function describe(operand: Operand): string {
 }
 
 function checkEnd(name: string, operand: unknown): Operand {
-  if (operand instanceof DeviceArray || operand instanceof PinnedArray) {
+  if (operand instanceof StridedArray || operand instanceof PinnedArray) {
     if (operand.isDisposed) throw operand.disposedError();
     const over = operand.storage.core.refuseIfOver();
     if (over !== undefined) throw over;
@@ -183,7 +183,7 @@ function flatEnd(operand: Operand, byteOffset: number, byteLength: number): End 
 
 /** The end of a copy of these elements that begins `first` elements into an array of one dimension, or is the whole of one. */
 function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }: Elements): End {
-  if (!(operand instanceof DeviceArray)) return flatEnd(operand, first * byteSize, byteLength);
+  if (!(operand instanceof StridedArray)) return flatEnd(operand, first * byteSize, byteLength);
   const { strides, storage } = operand;
   const offset = operand.byteOffset + (first === 0 ? 0 : first * (strides[0] as number) * byteSize);
   if (isContiguous({ shape, strides })) return { region: flatRegion(storage, offset, byteLength) };

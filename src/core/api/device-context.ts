@@ -17,7 +17,7 @@ import type { Device } from './device.js';
 import type { DeviceOwner } from './device-info.js';
 import { leave } from './open-devices.js';
 import { Stream } from './stream.js';
-import { ForeignStreams } from './wrapped-streams.js';
+import { WrappedStreams } from './wrapped-streams.js';
 
 /** Reads that wait for different writers at the same time, each on a stream of its own; more reads share them. */
 const MAX_READBACK_STREAMS = 8;
@@ -44,7 +44,7 @@ export class DeviceContext {
   readonly #devices: Set<Device> = new Set();
   readonly #streams: Map<Timeline, Stream> = new Map();
   readonly #readbackStreams: InternalStreams<Stream>;
-  readonly #foreign: ForeignStreams = new ForeignStreams();
+  readonly #wrapped: WrappedStreams<Stream> = new WrappedStreams();
   #made = 0;
   #closing: Promise<void> | undefined = undefined;
 
@@ -110,13 +110,13 @@ export class DeviceContext {
 
   /** The stream with this handle of the driver; made if there is none. */
   wrapStream(maker: Device, handle: bigint, label: string | undefined, owner: object | undefined): Stream {
-    const known = this.#foreign.find(handle, owner);
+    const known = this.#wrapped.find(handle, owner);
     if (known !== undefined) return known;
     for (const stream of this.#streams.values())
       if (stream.isOpen && this.core.channel.streamHandle(stream.timeline.slot) === handle) return stream;
     const { ordering } = this.owner;
     const stream = this.makeStream(maker, label, { priority: 0, ordering, timing: false, foreign: handle });
-    this.#foreign.add(handle, stream, owner);
+    this.#wrapped.add(handle, stream, owner);
     return stream;
   }
 
@@ -141,7 +141,7 @@ export class DeviceContext {
   /** The stream has closed. */
   forget(stream: Stream): void {
     this.#streams.delete(stream.timeline);
-    this.#foreign.forget(stream);
+    this.#wrapped.forget(stream);
   }
 
   // ── the end ──

@@ -1,6 +1,6 @@
 // One GPU, or the CPU device, as one caller of `openDevice` has it. What several have open at once is in device-context.ts.
 // Thread: the one that opened it.
-import { MemorySpace } from '../../protocol/protocol.gen.js';
+import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { describeAs } from '../base/describe.js';
@@ -10,23 +10,24 @@ import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
-import type { EventOptions } from '../events/event-options.js';
+import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
+import { noteExportable } from '../memory/interprocess-memory.js';
 import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
-import type { DeviceArray } from './array.js';
+import { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
 import { currentStream, setCurrent } from './current-stream.js';
 import type { DeviceContext } from './device-context.js';
 import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
-import { checkForeign } from './wrapped-streams.js';
+import { checkWrappable } from './wrapped-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
-import { makeIpcArray, openIpcArray, openIpcEvent } from './interprocess.js';
+import { openIpcEvent, openIpcMemory } from './interprocess.js';
 import { enter } from './open-devices.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin.js';
@@ -134,7 +135,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    */
   wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
     this.#checkOpen();
-    checkForeign(this, handle);
+    checkWrappable(this.info, handle);
     return this.context.wrapStream(this, handle, opts.label, opts.owner);
   }
 
@@ -150,19 +151,25 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** Opens another process's event: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError if refused. */
   async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
     this.#checkOpen();
-    return openIpcEvent(this, handle);
+    return new DeviceEvent(this, this.core, { interprocess: true }, await openIpcEvent(this.core, handle));
   }
 
   /** Allocates undefined memory that other processes can open: `cuMemAlloc`. Throws UnsupportedError on a CPU device. */
   interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
     this.#checkOpen();
-    return makeIpcArray(this, checkShape(shape), checkDType(dtype));
+    const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
+    checkInterprocess(this.core, 'memory');
+    const { stream } = this;
+    const array = stream.allocate(dimensions, type, AllocKind.INTERPROCESS);
+    noteExportable(array.storage, stream.timeline.here());
+    return array;
   }
 
   /** Opens another process's array with its shape and dtype there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
   async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
     this.#checkOpen();
-    return openIpcArray(this, handle, checkShape(shape), checkDType(dtype));
+    const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
+    return new DeviceArray(this, type, dimensions, await openIpcMemory(this.core, handle, dimensions, type), 0);
   }
 
   /**
@@ -223,7 +230,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
-    return inspectDevice(this, this.context.timelines);
+    return inspectDevice(this.info.id, this.state, this.core, this.context.timelines);
   }
 
   /**

@@ -5,12 +5,12 @@ import { writeAxes } from '../copies/region.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES } from '../elements/dtype.js';
 import { scalarBits } from '../elements/scalar-bits.js';
-import { DeviceArray } from './array.js';
+import { StridedArray } from './strided-array.js';
 
 /** The ticket. */
-export function submitFill(site: StreamContext, dst: DeviceArray, value: unknown): number {
+export function submitFill(site: StreamContext, dst: StridedArray, value: unknown): number {
   const { core, timeline } = site;
-  if (!((dst as unknown) instanceof DeviceArray))
+  if (!((dst as unknown) instanceof StridedArray))
     throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
   if (dst.isDisposed) throw dst.disposedError();
   if (dst.core !== core) {

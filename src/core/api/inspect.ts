@@ -1,11 +1,10 @@
 // `device.inspect()`.
 // Thread: owner.
 import type { StreamSnapshot } from '../base/snapshots.js';
-import type { DeviceState } from '../device/device-core.js';
+import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { lookAt } from '../waits/wait-diagnosis.js';
 import type { DeviceName } from './device-info.js';
-import type { Device } from './device.js';
 
 /** What `device.inspect()` returns: plain data. */
 export interface DeviceSnapshot {
@@ -17,8 +16,13 @@ export interface DeviceSnapshot {
   readonly streams: readonly StreamSnapshot[];
 }
 
-export function inspectDevice(device: Device, timelines: Iterable<Timeline>): DeviceSnapshot {
-  const { state } = device;
+/** `state`: that of the Device, which may be closed while others have the device open. */
+export function inspectDevice(
+  device: DeviceName,
+  state: DeviceState,
+  { channel }: DeviceCore,
+  timelines: Iterable<Timeline>,
+): DeviceSnapshot {
   const isOver = state === 'closed' || state === 'lost';
-  return { device: device.info.id, state, streams: lookAt(timelines, isOver ? device.core.channel : undefined) };
+  return { device, state, streams: lookAt(timelines, isOver ? channel : undefined) };
 }

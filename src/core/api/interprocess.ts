@@ -1,51 +1,32 @@
-// Events and memory that other processes open, or have made: cuIpc. CUDA only, because the CPU device's memory is this process's.
+// Events and memory of other processes: cuIpc. CUDA only, because the CPU device's memory is this process's.
 // Thread: owner.
 import { types } from 'node:util';
-import { AllocKind, IPC_HANDLE_BYTES, EventKind, MemorySpace } from '../../protocol/protocol.gen.js';
+import { EventKind, IPC_HANDLE_BYTES, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
 import { checkBytes } from '../elements/shape.js';
-import { checkInterprocess } from '../events/event-options.js';
 import { EventHandle } from '../events/event-handles.js';
-import { noteExportable } from '../memory/interprocess-memory.js';
+import { checkInterprocess } from '../events/event-options.js';
 import { Storage } from '../memory/storage.js';
-import { DeviceArray } from './array.js';
-import type { Device } from './device.js';
-import { DeviceEvent } from './event.js';
 
 /** `device.openIpcEvent`. */
-export async function openIpcEvent(device: Device, handle: Uint8Array): Promise<DeviceEvent> {
-  const { core } = device;
+export async function openIpcEvent(core: DeviceCore, handle: unknown): Promise<EventHandle> {
   checkInterprocess(core, 'events');
   const bytes = checkHandle(handle);
   const eventHandle = new EventHandle(core, EventKind.INTERPROCESS);
   try {
     await core.channel.ask('openEvent', eventHandle.handle, bytes);
     eventHandle.bind();
-    return new DeviceEvent(device, core, { interprocess: true }, eventHandle);
+    return eventHandle;
   } catch (error) {
     eventHandle.letGo();
     throw error;
   }
 }
 
-/** `device.interprocess`. */
-export function makeIpcArray<D extends DType>(device: Device, shape: readonly number[], dtype: D): DeviceArray<D> {
-  checkInterprocess(device.core, 'memory');
-  const { stream } = device;
-  const array = stream.allocate(shape, dtype, AllocKind.INTERPROCESS);
-  noteExportable(array.storage, { timeline: stream.timeline, ticket: stream.timeline.last });
-  return array;
-}
-
-/** `device.openIpcArray`. */
-export async function openIpcArray<D extends DType>(
-  device: Device,
-  handle: Uint8Array,
-  shape: readonly number[],
-  dtype: D,
-): Promise<DeviceArray<D>> {
-  const { core } = device;
+/** `device.openIpcArray`: the memory of an array of this shape and dtype. */
+export async function openIpcMemory(core: DeviceCore, handle: unknown, shape: readonly number[], dtype: DType): Promise<Storage> {
   checkInterprocess(core, 'memory');
   const ipc = checkHandle(handle);
   const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
@@ -56,11 +37,11 @@ export async function openIpcArray<D extends DType>(
     core.memory.giveBackNow(memory);
     throw error;
   }
-  // Nobody has used it here: what other processes do with it is theirs to order.
-  return new DeviceArray(device, dtype, shape, new Storage(MemorySpace.DEVICE, memory, 0, bytes, core), 0);
+  // No stream of this process has used the memory. Other processes order their accesses themselves.
+  return new Storage(MemorySpace.DEVICE, memory, 0, bytes, core);
 }
 
-/** A copy, since it is on its way to the worker while the caller goes on. */
+/** A copy of the handle: the caller may change its array before the worker has the bytes. */
 function checkHandle(handle: unknown): Uint8Array<ArrayBuffer> {
   if (!types.isUint8Array(handle)) {
     throw badArgument('handle', handle, `The handle (${show(handle)}) is not a Uint8Array from ipcHandle().`);

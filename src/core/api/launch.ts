@@ -16,7 +16,7 @@ import { LaunchGeometry, MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
-import { DeviceArray } from './array.js';
+import { StridedArray } from './strided-array.js';
 
 /** The stream that a launch is submitted to. */
 export interface LaunchContext extends StreamContext {
@@ -139,9 +139,9 @@ function surplusArgument(args: object, plan: KernelPlan): Error {
   );
 }
 
-function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): DeviceArray {
+function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray {
   if (
-    value instanceof DeviceArray &&
+    value instanceof StridedArray &&
     value.core === core &&
     value.dtype === param.dtype &&
     (!plan.isShaped || value.shape.length === param.rank) &&
@@ -158,7 +158,7 @@ function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: Kern
   const { name } = param;
   const what = `Argument ${name} of kernel ${plan.name}`;
   if (value === undefined) return badArgument(name, value, `${what} is missing.`);
-  if (!(value instanceof DeviceArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
+  if (!(value instanceof StridedArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
   if (value.isDisposed) return value.disposedError();
   if (value.core !== core) {
     return badArgument(name, value, `${what} belongs to device ${value.core.name}, the stream to ${core.name}.`, core.name);

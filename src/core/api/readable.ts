@@ -6,11 +6,9 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { AbortError, LimitError } from '../base/errors.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
-import { boxesOf } from '../elements/boxes.js';
-import { DTYPES } from '../elements/dtype.js';
+import { DTYPES, type DType } from '../elements/dtype.js';
 import { onAbort } from '../waits/abort-listeners.js';
 import { checkWaitOptions, type WaitOptions, withSignal } from '../waits/wait.js';
-import type { DeviceArray } from './array.js';
 
 /** Options of `array.toReadable`. Bad values are an ArgumentError of the call. */
 export interface ReadableOptions {
@@ -27,9 +25,22 @@ const DEFAULT_CHUNK_BYTES = 2 ** 20;
 /** A byte stream asks for more while fewer bytes than this are queued: one chunk ahead, whatever its size. */
 const LEAST_QUEUED_BYTES = 1;
 
+/** Reads the bytes of elements `from` to `to` in flat order. */
+type ReadFlat = (from: number, to: number, opts: WaitOptions) => Promise<Uint8Array<ArrayBuffer>>;
+
+interface FlatElements {
+  readonly dtype: DType;
+  /** The number of elements. */
+  readonly length: number;
+}
+
 /** `array.toReadable`. */
-export function readableOf(array: DeviceArray, opts: ReadableOptions | undefined): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const source = new ArraySource(array, opts);
+export function readableOf(
+  array: FlatElements,
+  readFlat: ReadFlat,
+  opts: ReadableOptions | undefined,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const source = new ArraySource(array, readFlat, opts);
   const stream = new ReadableStream(
     {
       type: 'bytes',
@@ -43,7 +54,8 @@ export function readableOf(array: DeviceArray, opts: ReadableOptions | undefined
 }
 
 class ArraySource {
-  readonly #array: DeviceArray;
+  readonly #length: number;
+  readonly #readFlat: ReadFlat;
   /** Elements. */
   readonly #chunkLength: number;
   readonly #signal: AbortSignal | undefined;
@@ -52,29 +64,30 @@ class ArraySource {
   #isOver = false;
   #stopListening: (() => void) | undefined = undefined;
 
-  constructor(array: DeviceArray, opts: ReadableOptions | undefined) {
+  constructor({ dtype, length }: FlatElements, readFlat: ReadFlat, opts: ReadableOptions | undefined) {
     if (opts !== undefined && (typeof opts !== 'object' || opts === null)) {
       throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
     }
     const { chunkBytes = DEFAULT_CHUNK_BYTES, signal } = opts ?? {};
-    const { byteSize } = DTYPES[array.dtype];
+    const { byteSize } = DTYPES[dtype];
     checkInteger('chunkBytes', chunkBytes, byteSize, MAX_HOST_BYTES);
     if (signal !== undefined) checkWaitOptions({ signal });
-    this.#array = array;
+    this.#length = length;
+    this.#readFlat = readFlat;
     this.#chunkLength = Math.floor(chunkBytes / byteSize);
     this.#signal = signal;
   }
 
   start(controller: ReadableByteStreamController): void {
     const signal = this.#signal;
-    if (this.#array.length === 0) this.#close(controller);
+    if (this.#length === 0) this.#close(controller);
     else if (signal?.aborted === true) this.#fail(controller, signal);
     else if (signal !== undefined) this.#stopListening = onAbort(signal, () => this.#fail(controller, signal));
   }
 
   /** The stream asks for one chunk at a time. What this rejects with is the stream's error. */
   async pull(controller: ReadableByteStreamController): Promise<void> {
-    const end = Math.min(this.#at + this.#chunkLength, this.#array.length);
+    const end = Math.min(this.#at + this.#chunkLength, this.#length);
     let chunk: Uint8Array<ArrayBuffer>;
     try {
       chunk = await this.#read(this.#at, end);
@@ -86,7 +99,7 @@ class ArraySource {
     if (this.#isOver) return;
     this.#at = end;
     controller.enqueue(chunk);
-    if (end === this.#array.length) this.#close(controller);
+    if (end === this.#length) this.#close(controller);
   }
 
   /** Gives up the chunk that is being read; its memory goes back when the device has finished with it. */
@@ -99,33 +112,13 @@ class ArraySource {
   async #read(from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
     for (;;) {
       try {
-        return await this.#readOnce(from, to, withSignal(undefined, this.#canceled.signal));
+        return await this.#readFlat(from, to, withSignal(undefined, this.#canceled.signal));
       } catch (error) {
         if (this.#isOver || !(error instanceof LimitError)) throw error;
         // The device has no room for another operation, and a stream can wait.
         await error.retryAfter;
       }
     }
-  }
-
-  async #readOnce(from: number, to: number, opts: WaitOptions): Promise<Uint8Array<ArrayBuffer>> {
-    const array = this.#array;
-    const flat = array.flatRange(from, to);
-    if (flat !== undefined) {
-      const { buffer, byteOffset, byteLength } = await flat.read(opts);
-      return new Uint8Array(buffer, byteOffset, byteLength);
-    }
-    const { make, byteSize } = DTYPES[array.dtype];
-    const chunk = new Uint8Array((to - from) * byteSize);
-    let at = 0;
-    // All of them are submitted in this turn.
-    const parts = boxesOf(array.shape, from, to).map(async ({ index, length }) => {
-      const into = new make(chunk.buffer, at, length);
-      at += length * byteSize;
-      await array.view(...index).read({ ...opts, into: into as never });
-    });
-    await Promise.all(parts);
-    return chunk;
   }
 
   #close(controller: ReadableByteStreamController): void {

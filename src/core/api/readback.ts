@@ -11,19 +11,27 @@ import { submitCopy } from '../copies/transfer.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES, type DType, type HostOf, isHostOf } from '../elements/dtype.js';
 import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
-import type { DeviceArray } from './array.js';
-import type { Stream } from './stream.js';
+import type { Operation } from '../operations/operation.js';
+import type { StridedArray } from './strided-array.js';
 
 /** Copying a smaller one to the host costs less than asking the worker twice. */
 const LEAST_LENT = 8 * 2 ** 20;
 
+/** The stream that a read is submitted to. */
+export interface ReadbackContext extends StreamContext {
+  /** Throws where the stream takes no work any more. */
+  checkOpen(): void;
+  /** Makes the Operation of the read that was submitted. */
+  readBack(ticket: number, byteLength: number): Operation;
+}
+
 /**
- * Waits for the array's last writer, whatever the stream's ordering. Whoever has the bytes knows that what wrote them has finished; the
- * stream that they came by is chance.
+ * Reads an array into the host: `array.read`. It waits for the array's last writer, whatever the stream's ordering. Once the caller has the
+ * bytes, it has observed that the writers have finished, and no more: the read may run on any stream.
  */
 export async function readArray<D extends DType>(
-  stream: Stream,
-  array: DeviceArray<D>,
+  stream: ReadbackContext,
+  array: StridedArray<D>,
   into: HostOf[D] | undefined,
   opts: WaitOptions | undefined,
 ): Promise<HostOf[D]> {
