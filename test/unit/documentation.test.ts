@@ -1,8 +1,9 @@
-// Every name that the package exports has a docstring, and so has every public member of the classes and interfaces among them.
-import { readFileSync } from 'node:fs';
+// Every name that the package exports has a docstring, and so has every public member of the classes and interfaces among them. Every
+// file and folder that the documentation names exists.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../../src', import.meta.url));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -70,6 +71,18 @@ function undocumentedMembers(lines: readonly string[], declaration: number): str
   return [...new Set(missing)];
 }
 
+/** The same, and those of the base classes in other files: users see these members on the exported class. */
+function undocumentedInherited(file: string, declaration: number): (readonly [file: string, member: string])[] {
+  const text = read(file);
+  const lines = text.split('\n');
+  const own = undocumentedMembers(lines, declaration).map((member) => [file, member] as const);
+  const base = /^export (?:abstract )?class .* extends (\w+)/.exec(lines[declaration]!)?.[1];
+  const from = base && new RegExp(`^import [^;]*\\b${base}\\b[^;]* from '(\\.[^']+)';`, 'm').exec(text)?.[1];
+  if (base === undefined || from === undefined) return own;
+  const target = posix.join(dirname(file), from).replace(/\.js$/, '.ts');
+  return [...own, ...declarationsOf(read(target).split('\n'), base).flatMap((at) => undocumentedInherited(target, at))];
+}
+
 test('every exported name and every public member of it has a docstring', () => {
   const exported = exportsOf('index.ts');
   expect(exported.length).toBeGreaterThan(100);
@@ -81,8 +94,30 @@ test('every exported name and every public member of it has a docstring', () => 
     if (!declarations.some((at) => docAbove(lines, at) !== undefined)) missing.push(`${file}: ${name}`);
     for (const at of declarations) {
       if (!/\b(?:class|interface)\b/.test(lines[at]!) && !/^export type \w+.*\{$/.test(lines[at]!)) continue;
-      for (const member of undocumentedMembers(lines, at)) missing.push(`${file}: ${name}.${member}`);
+      for (const [where, member] of undocumentedInherited(file, at)) missing.push(`${where}: ${name}.${member}`);
     }
   }
   expect(missing.join('\n')).toBe('');
+});
+
+describe('files that the documentation names', () => {
+  const repository = join(root, '..');
+  // gpu-runs.md reports earlier commits, and names files as they were then.
+  const docs = readdirSync(join(repository, 'docs')).filter((name) => name.endsWith('.md') && name !== 'gpu-runs.md');
+  const pages = ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
+
+  /** A path, or one whose last part has a wildcard, as in `test/native/explored_*`. */
+  function exists(path: string): boolean {
+    if (!path.includes('*')) return existsSync(join(repository, path));
+    const folder = join(repository, dirname(path));
+    const pattern = new RegExp(`^${posix.basename(path).replaceAll('.', '\\.').replaceAll('*', '.*')}$`);
+    return existsSync(folder) && readdirSync(folder).some((name) => pattern.test(name));
+  }
+
+  test.each(pages)('of %s exist', (page) => {
+    const text = read(join('..', page));
+    const named = [...text.matchAll(/`((?:src|native|test|bench|scripts|examples|docs)\/[\w./*-]+)`/g)].map(([, path]) => path!);
+    const linked = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => posix.join(dirname(page), target!));
+    expect([...new Set([...named, ...linked])].filter((path) => !exists(path))).toEqual([]);
+  });
 });
