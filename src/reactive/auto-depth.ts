@@ -25,7 +25,7 @@ export class AutoDepth {
   #lastStep = 0;
   #isSettled = false;
 
-  constructor(lanes: LaneCount, now: () => number = () => performance.now()) {
+  constructor(lanes: LaneCount, now: () => number) {
     this.#lanes = lanes;
     this.#now = now;
     this.#sinceMs = now();

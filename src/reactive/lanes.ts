@@ -1,6 +1,7 @@
 // `createLanes`: a service calls `run` for each request; N requests run at the same time, each on a lane.
 // Thread: owner.
 import { checkInteger, badArgument } from '../core/base/arguments.js';
+import type { Clock } from '../core/base/clock.js';
 import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
@@ -63,30 +64,35 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #answersOf: GroupStage<T, V, R>['answersOf'];
   readonly #group: Grouping;
   readonly #queue: RequestQueue<T, R>;
-  readonly #meter: Meter = new Meter();
+  readonly #meter: Meter;
+  readonly #clock: Clock;
   readonly #counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
   readonly #running: Map<{ abort(reason: unknown): void }, Promise<void>> = new Map();
-  /** Fires when a group that is not full has waited for `maxWaitMs`. */
-  #timer: NodeJS.Timeout | undefined;
+  /** Cancels the timer that begins a group that is not full, `maxWaitMs` after its first request. */
+  #cancelTimer: (() => void) | undefined;
   #isDue = false;
   #isClosing = false;
   #destroyed: AbortError | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(name: string, layout: LaneLayout, policy: ErrorPolicy<readonly T[]>, work: GroupStage<T, V, R>, group: Grouping) {
+    const { clock } = layout;
+    this.#clock = clock;
+    this.#meter = new Meter(clock.now);
     this.#slots = new Slots(layout);
-    this.#auto = layout.isAuto ? new AutoDepth(this.#slots) : undefined;
+    this.#auto = layout.isAuto ? new AutoDepth(this.#slots, clock.now) : undefined;
     this.#settings = {
       stage: work.stage,
       policy,
       meter: this.#meter,
+      clock,
       onRetry: () => void this.#counts.retried++,
       onLate: (slot) => this.#slots.forsake(slot),
     };
     this.#answersOf = work.answersOf;
     this.#group = group;
     const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
-    this.#queue = new RequestQueue(name, group.maxQueue, canBegin, () => this.#beginWhatCan());
+    this.#queue = new RequestQueue(name, group.maxQueue, clock, canBegin, () => this.#beginWhatCan());
     this.#meter.start();
   }
 
@@ -128,7 +134,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#isClosing = true;
     this.#beginWhatCan();
     while (this.#running.size > 0) await Promise.all(this.#running.values());
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
     this.#meter.stop();
     await this.#slots.close();
   }
@@ -140,8 +146,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       this.#begin(requests);
     }
     if (this.#queue.length === 0) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
     }
   }
 
@@ -149,19 +155,19 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   #hasWaited(): boolean {
     const { maxWaitMs } = this.#group;
     if (this.#isClosing || maxWaitMs === undefined) return true;
-    if (this.#timer === undefined) {
-      this.#timer = setTimeout(() => {
+    if (this.#cancelTimer === undefined) {
+      this.#cancelTimer = this.#clock.after(maxWaitMs, () => {
         this.#isDue = true;
         this.#beginWhatCan();
-      }, maxWaitMs);
+      });
       return false;
     }
     return this.#isDue;
   }
 
   #begin(requests: readonly Request<T, R>[]): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     this.#isDue = false;
     const slot = this.#slots.acquire() as Slot;
     let last: V | undefined;

@@ -26,7 +26,7 @@ export class Meter {
   #startMs: number | undefined;
   #endMs: number | undefined;
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor(now: () => number) {
     this.#now = now;
     for (const name of ['source', 'lanes', 'consumer']) this.#usages.set(name, { active: 0, sinceMs: 0, busyMs: 0 });
   }

@@ -74,11 +74,12 @@ export class OverlapRun<T, R> {
   /** Opens nothing: the first call of `next` opens the source and the lanes. */
   constructor(settings: RunSettings<T, R>) {
     this.#settings = settings;
-    const { stage, policy, meter } = settings;
+    const { stage, policy, meter, layout } = settings;
     this.#stage = {
       stage,
       policy,
       meter,
+      clock: layout.clock,
       onRetry: () => void this.counts.retried++,
       onLate: (slot) => this.#slots?.forsake(slot),
     };
@@ -153,7 +154,7 @@ export class OverlapRun<T, R> {
     try {
       const slots = new Slots(layout);
       this.#slots = slots;
-      if (layout.isAuto) this.#auto = new AutoDepth(slots);
+      if (layout.isAuto) this.#auto = new AutoDepth(slots, layout.clock.now);
       this.#iterator = source({
         freeLanes: () => slots.free,
         onDrop: (skipped) => {

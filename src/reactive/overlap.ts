@@ -100,7 +100,7 @@ export function overlap<T, R>(
   let last: { readonly run: OverlapRun<T, R>; readonly meter: Meter } | undefined;
 
   function start(): OverlapRun<T, R> {
-    const meter = new Meter();
+    const meter = new Meter(layout.clock.now);
     const run = new OverlapRun<T, R>({ source: open, layout, stage, policy, isOrdered: ordered, signal, meter });
     last = { run, meter };
     return run;
@@ -115,7 +115,7 @@ export function overlap<T, R>(
     {
       [Symbol.asyncIterator]: () => iterate(start()),
       report: (): OverlapReport =>
-        reportOf(last?.meter ?? new Meter(), last?.run.counts ?? NOTHING, last?.run.depth ?? layout.depth * layout.devices.length),
+        reportOf(last?.meter ?? new Meter(layout.clock.now), last?.run.counts ?? NOTHING, last?.run.depth ?? layout.depth * layout.devices.length),
     },
   );
 }

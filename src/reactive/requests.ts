@@ -1,6 +1,7 @@
 // Requests that wait for a lane: in the order of their calls, at most `maxQueue`, each with a signal and a timeout.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
+import type { Clock } from '../core/base/clock.js';
 import { AbortError, LimitError, StateError } from '../core/base/errors.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from '../core/waits/wait.js';
 
@@ -20,6 +21,7 @@ export interface Request<T, R> {
 export class RequestQueue<T, R> {
   readonly #name: string;
   readonly #maxQueue: number;
+  readonly #clock: Clock;
   readonly #canBegin: () => boolean;
   readonly #onChange: () => void;
   #waiting: Request<T, R>[] = [];
@@ -27,9 +29,10 @@ export class RequestQueue<T, R> {
   #closed: 'closed' | 'destroyed' | undefined;
 
   /** `canBegin` returns whether another request could begin at once. `onChange` is called when a request is added or given up. */
-  constructor(name: string, maxQueue: number, canBegin: () => boolean, onChange: () => void) {
+  constructor(name: string, maxQueue: number, clock: Clock, canBegin: () => boolean, onChange: () => void) {
     this.#name = name;
     this.#maxQueue = maxQueue;
+    this.#clock = clock;
     this.#canBegin = canBegin;
     this.#onChange = onChange;
   }
@@ -55,7 +58,7 @@ export class RequestQueue<T, R> {
     });
     this.#waiting.push(request);
     this.#onChange();
-    return waitWith(answer, opts, `an answer of the ${this.#name}`, [() => this.#giveUp(request)]);
+    return waitWith(answer, opts, `an answer of the ${this.#name}`, [() => this.#giveUp(request)], undefined, this.#clock);
   }
 
   /** Removes and returns at most `most` requests, those that have waited longest. */

@@ -1,6 +1,7 @@
 // The lanes of a run: how many there are on each device, which are free, and their streams.
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import type { Clock } from '../core/base/clock.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Device } from '../core/api/device.js';
 import type { Stream } from '../core/api/stream.js';
@@ -21,6 +22,8 @@ export interface LaneLayout {
   readonly depth: number;
   readonly isAuto: boolean;
   readonly streams: readonly Stream[] | undefined;
+  /** The devices'. */
+  readonly clock: Clock;
 }
 
 /** Checks the devices, `depth` and `streams` of a call. */
@@ -28,6 +31,9 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
   const list = Array.isArray(devices) ? (devices as readonly Device[]) : [devices as Device];
   if (list.length === 0) throw badArgument('device', devices, 'The list of devices is empty.', 1);
   for (const device of list) checkDevice(device);
+  const { clock } = (list[0] as Device).core;
+  if (list.some((device) => device.core.clock !== clock))
+    throw badArgument('device', devices, 'The devices of a run have the same clock: those of a test are made with one clock.');
   if (streams !== undefined) {
     if (!Array.isArray(streams) || streams.length === 0)
       throw badArgument('streams', streams, 'streams is not a list of at least one stream.', 1);
@@ -38,7 +44,7 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
   }
   const isAuto = depth === 'auto';
   const given = isAuto ? AUTO_DEPTH.first : (depth ?? streams?.length ?? DEFAULT_DEPTH);
-  return { devices: list, depth: checkInteger('depth', given, 1, MAX_DEPTH), isAuto, streams };
+  return { devices: list, depth: checkInteger('depth', given, 1, MAX_DEPTH), isAuto, streams, clock };
 }
 
 function checkDevice(device: unknown): void {

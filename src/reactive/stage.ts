@@ -1,6 +1,7 @@
 // Runs one item through its stage: attempts, their time limit, and the report of a failure.
 //
 // Thread: owner. `run` never rejects.
+import type { Clock } from '../core/base/clock.js';
 import { WaitTimeoutError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
 import { badArgument, show } from '../core/base/arguments.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
@@ -30,6 +31,7 @@ export interface StageSettings<T, R> {
   readonly stage: Stage<T, R>;
   readonly policy: ErrorPolicy<T>;
   readonly meter: Meter;
+  readonly clock: Clock;
   /** Called before each attempt after the first one. */
   readonly onRetry: () => void;
   /** Called when an attempt exceeds its time limit; its operations may still run on the device. */
@@ -59,7 +61,7 @@ export class StagedItem<T, R> {
   }
 
   async run(): Promise<Outcome> {
-    const { policy, onRetry } = this.#settings;
+    const { policy, clock, onRetry } = this.#settings;
     for (let attempt = 1; ; attempt++) {
       const controller = new AbortController();
       this.#attempt = controller;
@@ -76,7 +78,7 @@ export class StagedItem<T, R> {
         return { kind: 'failed', error: thrown };
       }
       onRetry();
-      await pause(policy.delayMs(attempt), controller.signal);
+      await pause(clock, policy.delayMs(attempt), controller.signal);
       if (this.#isAborted) return { kind: 'failed', error: error.value };
     }
   }
@@ -111,20 +113,20 @@ export class StagedItem<T, R> {
   }
 
   async #withLimit(work: Promise<void>, limitMs: number, controller: AbortController): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
+    let cancelTimer: (() => void) | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+      cancelTimer = this.#settings.clock.after(limitMs, () => {
         const message = `The stage has not settled within stageTimeoutMs (${limitMs} ms) on lane ${this.#slot.index}.`;
         const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, limitMs, [], { device: this.#slot.device.core.name });
         reject(error);
         this.#settings.onLate(this.#slot);
         controller.abort(error);
-      }, limitMs);
+      });
     });
     try {
       await Promise.race([work, late]);
     } finally {
-      clearTimeout(timer);
+      cancelTimer?.();
       work.catch(() => undefined);
     }
   }
@@ -185,15 +187,15 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
 }
 
 /** Resolves after the delay, or when the signal aborts. */
-function pause(delayMs: number, signal: AbortSignal): Promise<void> {
+function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   if (delayMs === 0 || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const end = (): void => {
-      clearTimeout(timer);
+      cancelTimer();
       stopListening();
       resolve();
     };
-    const timer = setTimeout(end, delayMs);
+    const cancelTimer = clock.after(delayMs, end);
     const stopListening = onAbort(signal, end);
   });
 }

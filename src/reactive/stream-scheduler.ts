@@ -82,7 +82,7 @@ function makeScheduler(stream: Stream): SchedulerLike {
   const line = new Line(stream);
   const schedule = <T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T): Subscription =>
     makeAction(stream, line, work as Work<T>).schedule(state, delay);
-  return { now: () => Date.now(), schedule };
+  return { now: stream.core.clock.timeOfDay, schedule };
 }
 
 type Work<T> = (this: SchedulerAction<T>, state: T | undefined) => void;
@@ -90,10 +90,11 @@ type Work<T> = (this: SchedulerAction<T>, state: T | undefined) => void;
 /** Like RxJS's own actions, it stays open after it has run, and may schedule itself again. */
 function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerAction<T> {
   const { Subscription } = rx();
-  let timer: NodeJS.Timeout | undefined;
+  const { clock } = stream.core;
+  let cancelTimer: (() => void) | undefined;
   let drop: (() => void) | undefined;
   const cancel = (): void => {
-    clearTimeout(timer);
+    cancelTimer?.();
     drop?.();
     drop = undefined;
   };
@@ -119,7 +120,7 @@ function makeAction<T>(stream: Stream, line: Line, work: Work<T>): SchedulerActi
     const wait = (): void => {
       drop = line.add(run);
     };
-    if (delay > 0) timer = setTimeout(wait, delay);
+    if (delay > 0) cancelTimer = clock.after(delay, wait);
     else wait();
     return action;
   };

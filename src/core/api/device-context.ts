@@ -167,7 +167,7 @@ export class DeviceContext {
     if (this.#closing === undefined) this.owner.release();
     const closing = this.end();
     if (limits.signal === undefined && limits.timeoutMs === undefined) return closing;
-    return waitWith(closing, limits, `device ${this.core.name} to close`, [], () => diagnoseWait(this.#ends()));
+    return waitWith(closing, limits, `device ${this.core.name} to close`, [], () => diagnoseWait(this.#ends()), this.core.clock);
   }
 
   /** Drains and closes the device, once. */

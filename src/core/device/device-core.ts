@@ -5,6 +5,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
+import { type Clock, realClock } from '../base/clock.js';
 import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
 import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
@@ -46,6 +47,8 @@ export class DeviceCore implements FreeingDevice {
   readonly progress: Progress;
   /** Orders the records of all devices of the thread. */
   readonly tracker: AccessTracker;
+  /** What its waits and pipelines take time from. */
+  readonly clock: Clock;
   readonly info: NativeDeviceInfo;
   readonly arena: HostArena;
   readonly hostCompletions: HostCompletions = new HostCompletions();
@@ -88,8 +91,9 @@ export class DeviceCore implements FreeingDevice {
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
   /** `progress`, `tracker`: those of the thread. */
-  constructor(name: string, channel: Channel, progress: Progress, tracker: AccessTracker) {
+  constructor(name: string, channel: Channel, progress: Progress, tracker: AccessTracker, clock: Clock = realClock) {
     this.name = name;
+    this.clock = clock;
     this.channel = channel;
     this.encoder = channel.encoder;
     this.progress = progress;
@@ -115,7 +119,7 @@ export class DeviceCore implements FreeingDevice {
       lost: () => this.#end(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
-    this.waits = new PointWaits(name, channel, progress, this.failures, this.hostCompletions);
+    this.waits = new PointWaits(name, channel, progress, this.failures, this.hostCompletions, clock);
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });

@@ -17,7 +17,7 @@ export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOpt
   const what = `device${cores.length === 1 ? '' : 's'} ${cores.map(({ name }) => name).join(', ')}`;
   const ends = points.map(({ timeline, ticket }) => timeline.at(ticket));
   await noteSeen(
-    waitWith(reached, opts, what, withdrawals, () => diagnoseWait(points)),
+    waitWith(reached, opts, what, withdrawals, () => diagnoseWait(points), cores[0]?.clock),
     ends,
   );
 }

@@ -46,7 +46,7 @@ class HoldCall extends HostCall {
   readonly #held: Held;
   readonly #note: WaitNote;
   readonly #controller: AbortController = new AbortController();
-  #timer: NodeJS.Timeout | undefined = undefined;
+  #cancelTimer: (() => void) | undefined = undefined;
   #state: 'waiting' | 'running' | 'over' = 'waiting';
 
   constructor(site: StreamContext, ticket: number, fn: HoldFunction, signal: AbortSignal | undefined, timeoutMs: number, before: Point) {
@@ -75,7 +75,7 @@ class HoldCall extends HostCall {
     const controller = this.#controller;
     const { signal } = this;
     if (signal !== undefined) this.listen(signal, () => this.#abortSignal(signal.reason));
-    this.#timer = setTimeout(() => this.#timeUp(), this.#timeoutMs);
+    this.#cancelTimer = this.site.core.clock.after(this.#timeoutMs, () => this.#timeUp());
     let result: Promise<unknown>;
     try {
       result = this.context.runInAsyncScope(() => runHeld(this.#held, () => promiseOf(this.#fn(controller.signal))));
@@ -131,7 +131,7 @@ class HoldCall extends HostCall {
   #finish(): void {
     this.#state = 'over';
     this.#held.isOver = true;
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
     this.stopListening();
   }
 

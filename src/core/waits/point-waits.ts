@@ -1,6 +1,7 @@
 // Promises for points of a device's streams. They resolve when the device has reached the point, bytes have reached the host and host
 // functions have been called; for an operation they report its failure.
 // Thread: owner.
+import type { Clock } from '../base/clock.js';
 import type { DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import type { FailingOperation, FailureLog } from '../timeline/failures.js';
@@ -18,14 +19,23 @@ export class PointWaits {
   readonly #progress: Progress;
   readonly #failures: FailureLog;
   readonly #hostCompletions: HostCompletions;
+  readonly #clock: Clock;
   #lostError: DeviceLostError | undefined = undefined;
 
-  constructor(device: string, channel: Channel, progress: Progress, failures: FailureLog, hostCompletions: HostCompletions) {
+  constructor(
+    device: string,
+    channel: Channel,
+    progress: Progress,
+    failures: FailureLog,
+    hostCompletions: HostCompletions,
+    clock: Clock,
+  ) {
     this.#device = device;
     this.#channel = channel;
     this.#progress = progress;
     this.#failures = failures;
     this.#hostCompletions = hostCompletions;
+    this.#clock = clock;
   }
 
   /**
@@ -48,7 +58,7 @@ export class PointWaits {
     const reached = this.#reach(timeline, ticket, operation, withdrawals);
     const what = `stream ${timeline.label} of device ${this.#device}`;
     return noteSeen(
-      waitWith(reached, opts, what, withdrawals, () => diagnoseWait([{ timeline, ticket }])),
+      waitWith(reached, opts, what, withdrawals, () => diagnoseWait([{ timeline, ticket }]), this.#clock),
       seen,
     );
   }

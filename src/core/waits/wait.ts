@@ -1,5 +1,6 @@
 // Host waits: a promise with an AbortSignal and a timeout. Giving up a wait does not cancel submitted work and frees no memory.
 import { badArgument, show } from '../base/arguments.js';
+import { type Clock, realClock } from '../base/clock.js';
 import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
 import type { WaitDiagnosis } from './wait-diagnosis.js';
@@ -32,6 +33,7 @@ export async function waitWith<T>(
   waitingFor: string,
   withdrawals: readonly (() => void)[] = [],
   look: () => WaitDiagnosis = () => NOTHING,
+  clock: Clock = realClock,
 ): Promise<T> {
   const { signal, timeoutMs, [ALSO]: also } = checkWaitOptions(opts) as Signals;
   if (signal === undefined && timeoutMs === undefined && also === undefined) return promise;
@@ -43,18 +45,18 @@ export async function waitWith<T>(
     };
   });
   const listening = [signal, also].map((each) => each && abortable(each, giveUp));
-  const timer =
+  const cancelTimer =
     timeoutMs !== undefined && timeoutMs <= MAX_TIMEOUT_MS
-      ? setTimeout(() => {
+      ? clock.after(timeoutMs, () => {
           const { streams, message } = look();
           const text = `The wait for ${waitingFor} took longer than its timeout (${timeoutMs} ms)${message && `: ${message}`}.`;
           giveUp(new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', text, timeoutMs, streams));
-        }, timeoutMs)
+        })
       : undefined;
   try {
     return await Promise.race([givenUp, promise]);
   } finally {
-    clearTimeout(timer);
+    cancelTimer?.();
     for (const stop of listening) stop?.();
     // If `promise` rejects after the race, the rejection is handled.
     promise.catch(() => undefined);

@@ -1,5 +1,6 @@
 // A device, streams and arrays that finish when they are told to: the reactive layer needs no more of them.
 import type { Shape } from '../../../src/core/elements/shape.js';
+import { realClock } from '../../../src/core/base/clock.js';
 import type { Device } from '../../../src/core/api/device.js';
 import type { DTypeLike, DType } from '../../../src/core/elements/dtype.js';
 
@@ -79,7 +80,7 @@ export function fakeDevice(): FakeDevice {
     return stream;
   }
 
-  const core = { name: 'fake' };
+  const core = { name: 'fake', clock: realClock };
   const fake: FakeDevice = { device: undefined as never, streams, arrays, state: 'open' };
   const device = {
     get state() {

@@ -10,7 +10,7 @@ function open() {
   const made = fixture();
   const { device } = made;
   const slot = { index: 0, device, stream: device.stream };
-  return { ...made, slot, lane: new LaneTurn(slot, new AbortController().signal, 1, new Meter()) };
+  return { ...made, slot, lane: new LaneTurn(slot, new AbortController().signal, 1, new Meter(() => 0)) };
 }
 
 describe('an array of a turn', () => {

@@ -57,6 +57,6 @@ describe('a meter', () => {
   });
 
   it('has nothing to say before its start', () => {
-    expect(new Meter().bottleneck()).toEqual({ name: 'none', busyShare: 0 });
+    expect(new Meter(() => 0).bottleneck()).toEqual({ name: 'none', busyShare: 0 });
   });
 });
