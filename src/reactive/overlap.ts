@@ -115,7 +115,11 @@ export function overlap<T, R>(
     {
       [Symbol.asyncIterator]: () => iterate(start()),
       report: (): OverlapReport =>
-        reportOf(last?.meter ?? new Meter(layout.clock.now), last?.run.counts ?? NOTHING, last?.run.depth ?? layout.depth * layout.devices.length),
+        reportOf(
+          last?.meter ?? new Meter(layout.clock.now),
+          last?.run.counts ?? NOTHING,
+          last?.run.depth ?? layout.depth * layout.devices.length,
+        ),
     },
   );
 }

@@ -48,6 +48,7 @@ import { stageValues } from './stage-values.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
+import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -109,6 +110,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   pipelineEnds,
   cpuTaskFailures,
   requests,
+  virtualTime,
   batchedRequests,
 ];
 

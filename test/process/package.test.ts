@@ -20,7 +20,7 @@ test('the package holds what it needs at run time, and nothing of the workshop',
   const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
   const paths = packed.files.map((file) => file.path);
   const device = ['dist/workers/device-worker.js', 'build/Release/millrace.node', 'dist/package-identity'];
-  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'LICENSE', ...device]) {
+  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);
   }
   expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);

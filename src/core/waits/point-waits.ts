@@ -22,14 +22,7 @@ export class PointWaits {
   readonly #clock: Clock;
   #lostError: DeviceLostError | undefined = undefined;
 
-  constructor(
-    device: string,
-    channel: Channel,
-    progress: Progress,
-    failures: FailureLog,
-    hostCompletions: HostCompletions,
-    clock: Clock,
-  ) {
+  constructor(device: string, channel: Channel, progress: Progress, failures: FailureLog, hostCompletions: HostCompletions, clock: Clock) {
     this.#device = device;
     this.#channel = channel;
     this.#progress = progress;

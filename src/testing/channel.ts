@@ -1,0 +1,351 @@
+// A device without a thread and without native code: its records are executed in this thread, in virtual time. Everything above the
+// channel (devices, streams, events, arrays, ordering between streams, failures, pipelines) is the library's own.
+// Thread: owner.
+import { StateError, UnavailableError, UnsupportedError } from '../core/base/errors.js';
+import type { Build } from '../core/channel/build.js';
+import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
+import type { ControlCalls, ControlName } from '../core/channel/control.js';
+import { growableSharedBuffer, type GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
+import { Encoder } from '../protocol/encoder.js';
+import {
+  AllocRecord,
+  CopyRecord,
+  FreeRecord,
+  type HandleKind,
+  LaunchRecord,
+  MemorySpace,
+  Opcode,
+  PeerRoute,
+  RecordEventRecord,
+  Status,
+  TimelineSlot,
+  WaitRecord,
+} from '../protocol/protocol.gen.js';
+import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
+import { Failures } from './failures.js';
+import { checkMs, decodeLaunch, type TestKernel } from './kernels.js';
+import { Machine, type Step, type Submitted } from './machine.js';
+import { type Block, copyEffect, type Effect, fillEffect, long, stridedCopyEffect } from './memory.js';
+import type { TestWorld } from './world.js';
+
+const SLOTS = 2048;
+const MOST_ARENA = 2 ** 28;
+
+/** How long a copy takes. */
+export type CopyMs = number | ((bytes: number) => number);
+
+export interface TestChannelSettings {
+  readonly info: NativeDeviceInfo;
+  readonly maxPending: number;
+  readonly kernels: readonly TestKernel[];
+  readonly uploadMs: CopyMs;
+  readonly downloadMs: CopyMs;
+}
+
+export class TestChannel implements Channel {
+  readonly id: number;
+  readonly backend = 'cpu' as const;
+  readonly info: NativeDeviceInfo;
+  readonly maxPending: number;
+  readonly encoder: Encoder = new Encoder();
+  readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
+  readonly arena: GrowableSharedBuffer = growableSharedBuffer(0, MOST_ARENA);
+  onLost: Channel['onLost'] = undefined;
+  readonly isBinding = false;
+  readonly memory: Map<number, Block> = new Map();
+  readonly host: Map<number, Block> = new Map();
+  readonly machine: Machine;
+  readonly #world: TestWorld;
+  readonly #settings: TestChannelSettings;
+  readonly #failures: Failures = new Failures(this.timeline);
+  readonly #kernels: Map<number, TestKernel | undefined> = new Map();
+  readonly #handles: number[] = [0, 0, 0, 0];
+  /** When timing events were reached, by handle. */
+  readonly #reachedMs: Map<number, number> = new Map();
+  /** HOLD records that may go on, as 'stream:ticket'. */
+  readonly #released: Set<string> = new Set();
+  #streams = 0;
+  /** Of streams that are destroyed. */
+  readonly #freeSlots: number[] = [];
+  #liveBytes = 0;
+  #highBytes = 0;
+
+  constructor(world: TestWorld, settings: TestChannelSettings) {
+    this.id = world.add(this);
+    this.info = settings.info;
+    this.maxPending = settings.maxPending;
+    this.#world = world;
+    this.#settings = settings;
+    this.machine = new Machine(this.timeline, {
+      step: (record) => this.#step(record),
+      after: (ms, call) => world.clock.after(ms, call),
+      onProgress: () => world.progressed(this),
+    });
+  }
+
+  // ── records ──
+
+  submit(bytes: number): number {
+    if (this.machine.pending >= this.maxPending) return -Status.LIMIT;
+    return this.machine.submit(this.encoder.block.slice(0, bytes));
+  }
+
+  arm(stream: number, ticket: number): boolean {
+    return this.machine.completed(stream) >= ticket;
+  }
+
+  lastTicket(stream: number): number {
+    return this.machine.lastTicket(stream);
+  }
+
+  failures(stream: number, from: number): readonly FailureRecord[] {
+    return this.#failures.of(stream, from);
+  }
+
+  releaseHold(stream: number, ticket: number): void {
+    this.#released.add(`${stream}:${ticket}`);
+    this.machine.pumpSoon();
+  }
+
+  #step(record: Submitted): Step | undefined {
+    const { opcode, view } = record;
+    const find = (handle: number): Block | undefined => this.memory.get(handle);
+    const nothing: Step = { ms: 0, end: () => undefined };
+    switch (opcode) {
+      case Opcode.ALLOC:
+        return { ms: 0, end: () => this.#allocate(record) };
+      case Opcode.FREE:
+        return { ms: 0, end: () => this.#free(view.getUint32(FreeRecord.HANDLE, true)) };
+      case Opcode.FILL:
+      case Opcode.FILL_STRIDED:
+        return this.#carryOut(record, 0, fillEffect(view, find));
+      case Opcode.COPY:
+        return this.#carryOut(
+          record,
+          this.#copyMs(view),
+          copyEffect(view, (...at) => this.#world.block(...at)),
+        );
+      case Opcode.COPY_STRIDED:
+        return this.#carryOut(record, 0, stridedCopyEffect(view, find));
+      case Opcode.LAUNCH:
+        return this.#launch(record);
+      case Opcode.WAIT: {
+        const [device, target] = [view.getUint32(WaitRecord.DEVICE, true), view.getUint32(WaitRecord.TARGET, true)];
+        return this.#world.completed(device, target) >= long(view, WaitRecord.TICKET) ? nothing : undefined;
+      }
+      case Opcode.HOLD:
+        return this.#released.delete(`${record.stream}:${record.ticket}`) ? nothing : undefined;
+      case Opcode.STREAM_DESTROY:
+        return { ms: 0, end: () => void this.#freeSlots.push(record.stream) };
+      case Opcode.RECORD_EVENT:
+        return { ms: 0, end: () => void this.#reachedMs.set(view.getUint32(RecordEventRecord.HANDLE, true), this.#world.clock.now) };
+      default:
+        return nothing;
+    }
+  }
+
+  #allocate({ view, stream, ticket }: Submitted): void {
+    const bytes = long(view, AllocRecord.BYTES);
+    const free = this.info.totalMemoryBytes - this.#liveBytes;
+    const isAbsent = bytes > free;
+    const block: Block = { bytes: new Uint8Array(isAbsent ? 0 : bytes), poison: 0, isAbsent };
+    this.memory.set(view.getUint32(AllocRecord.HANDLE, true), block);
+    this.#liveBytes += block.bytes.length;
+    this.#highBytes = Math.max(this.#highBytes, this.#liveBytes);
+    if (!isAbsent) return;
+    block.poison = this.reserveFailure();
+    this.#failures.add(stream, ticket, { id: block.poison, status: Status.OUT_OF_MEMORY, requestedBytes: bytes, freeBytes: free });
+  }
+
+  #free(handle: number): void {
+    this.#liveBytes -= this.memory.get(handle)?.bytes.length ?? 0;
+    this.memory.delete(handle);
+  }
+
+  #copyMs(view: DataView): number {
+    const isDevice = (at: number): boolean => view.getUint16(at, true) === MemorySpace.DEVICE;
+    const [toDevice, fromDevice] = [isDevice(CopyRecord.DST_SPACE), isDevice(CopyRecord.SRC_SPACE)];
+    if (toDevice === fromDevice) return 0;
+    const name = toDevice ? 'uploadMs' : 'downloadMs';
+    const ms = this.#settings[name];
+    return typeof ms === 'number' ? ms : checkMs(name, ms(long(view, CopyRecord.BYTES)));
+  }
+
+  #launch(record: Submitted): Step | undefined {
+    const { view } = record;
+    const handle = view.getUint32(LaunchRecord.KERNEL, true);
+    const kernel = this.#kernels.get(handle);
+    // Its launches fail of what the build failed of.
+    if (kernel === undefined) return { ms: 0, end: () => this.#fail(record, { status: Status.COMPILE, kernel: handle }, []) };
+    const decoded = decodeLaunch(kernel, view, (memory) => this.memory.get(memory));
+    if (decoded === undefined) return undefined;
+    const { ms = 0 } = kernel.opts;
+    const takes = typeof ms === 'number' ? ms : checkMs('ms', ms(decoded.launch));
+    return this.#carryOut(record, takes, decoded.effect);
+  }
+
+  /** A failure poisons what the operation would have written; what reads that fails too. */
+  #carryOut(record: Submitted, ms: number, effect: Effect | undefined): Step | undefined {
+    if (effect === undefined) return undefined;
+    const { reads, writes, isWhole, run } = effect;
+    const end = (): void => {
+      const cause = (reads.find(({ poison }) => poison !== 0) ?? writes.find(({ isAbsent }) => isAbsent))?.poison;
+      if (cause !== undefined) return this.#fail(record, { status: Status.UPSTREAM, cause }, writes);
+      try {
+        run();
+      } catch (error) {
+        const note = error instanceof Error ? error.message : String(error);
+        return this.#fail(record, { status: Status.LAUNCH_FAILED, note, driverStatus: 0 }, writes);
+      }
+      if (isWhole) for (const block of writes) block.poison = 0;
+    };
+    return { ms, end };
+  }
+
+  #fail({ stream, ticket }: Submitted, facts: Pick<FailureRecord, 'status'> & Partial<FailureRecord>, writes: readonly Block[]): void {
+    const id = this.reserveFailure();
+    for (const block of writes) if (block.isAbsent !== true) block.poison = id;
+    this.#failures.add(stream, ticket, { id, ...facts });
+  }
+
+  // ── what records name ──
+
+  reserveHandles(kind: HandleKind, count: number): number {
+    const first = this.#handles[kind] as number;
+    this.#handles[kind] = first + count;
+    return first;
+  }
+
+  reserveStream(): number {
+    return this.#streams < SLOTS ? this.#streams++ : (this.#freeSlots.shift() ?? -1);
+  }
+
+  reserveFailure(): number {
+    return this.#world.nextFailure();
+  }
+
+  build(handle: number, build: Build): Promise<BuildReport> {
+    const known = this.#settings.kernels.find(({ kernel }) => kernel.build === build);
+    this.#kernels.set(handle, known);
+    if (known === undefined) {
+      const message = `The test device does not know the kernel ${build.name}, and it compiles none.`;
+      const help = [`Give createTestDevice kernels: [testKernel(${build.name}, { ms, run })].`];
+      return Promise.reject(new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help));
+    }
+    const { maxThreadsPerBlock, maxSharedBytes } = this.info;
+    const limits = { maxThreadsPerBlock, maxSharedBytes, maxBlocksTogether: 1024, blocksAtOnce: [] };
+    return Promise.resolve({ compiler: 'none', fromCache: true, ms: 0, limits });
+  }
+
+  loadModule(): Promise<ModuleReport> {
+    return Promise.resolve({ compiler: 'none', fromCache: true, ms: 0 });
+  }
+
+  bindVariable(_handle: number, { name }: VariableSpec): Promise<void> {
+    return Promise.reject(unsupported(`the variable ${name} of a module`));
+  }
+
+  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number): void {
+    const own = buffer instanceof ArrayBuffer ? structuredClone(buffer, { transfer: [buffer] }) : buffer;
+    this.host.set(handle, { bytes: new Uint8Array(own, byteOffset, byteLength), poison: 0 });
+    this.machine.pumpSoon();
+  }
+
+  mapHost(): boolean {
+    return false;
+  }
+
+  unmapHost(): boolean {
+    return false;
+  }
+
+  lend(handle: number, byteLength: number): void {
+    this.register(handle, new ArrayBuffer(byteLength), 0, byteLength);
+  }
+
+  collect(handle: number): Promise<ArrayBuffer> {
+    const lent = this.host.get(handle) as Block;
+    this.host.delete(handle);
+    return Promise.resolve(lent.bytes.buffer as ArrayBuffer);
+  }
+
+  unregister(handle: number): Promise<void> {
+    this.host.delete(handle);
+    return Promise.resolve();
+  }
+
+  streamHandle(): undefined {
+    return undefined;
+  }
+
+  memoryAddress(): undefined {
+    return undefined;
+  }
+
+  // ── the rest ──
+
+  async ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
+    const [first, second] = args as readonly number[];
+    const answers: { readonly [N in ControlName]?: () => unknown } = {
+      poolStats: () => this.#poolStats(),
+      elapsed: () => this.#timeOf(second as number) - this.#timeOf(first as number),
+      setReleaseThreshold: () => undefined,
+      releaseThreshold: () => 0,
+      trimPool: () => undefined,
+      peerState: () => ({ canGrant: false, isGranted: false }),
+      probePeer: () => PeerRoute.DIRECT,
+      resetHighWater: () => void (this.#highBytes = this.#liveBytes),
+    };
+    const answer = answers[name];
+    if (answer === undefined) throw unsupported(`what ${name} asks for`);
+    return answer() as ReturnType<ControlCalls[K]>;
+  }
+
+  #timeOf(event: number): number {
+    const ms = this.#reachedMs.get(event);
+    if (ms === undefined) throw new StateError('ERR_MILLRACE_STATE', 'The event was not reached yet.');
+    return ms;
+  }
+
+  #poolStats(): PoolReport {
+    const { totalMemoryBytes: total } = this.info;
+    const used = this.#liveBytes;
+    return { total, free: total - used, used, usedHigh: this.#highBytes, reserved: used, reservedHigh: this.#highBytes };
+  }
+
+  lostStatus(): number {
+    return 0;
+  }
+
+  stats(): ChannelStats {
+    return {
+      pendingRecords: this.machine.pending,
+      ringBytes: 0,
+      liveMemory: this.memory.size,
+      liveBytes: this.#liveBytes,
+      stagingBytes: 0,
+      pinnedBytes: this.arena.byteLength,
+      streams: this.#streams - this.#freeSlots.length,
+      parked: [],
+    };
+  }
+
+  holdLoop<T>(promise: Promise<T>): Promise<T> {
+    return promise;
+  }
+
+  close(): Promise<void> {
+    this.machine.stop();
+    this.#world.remove(this);
+    return Promise.resolve();
+  }
+
+  async destroy(): Promise<undefined> {
+    await this.close();
+    return undefined;
+  }
+}
+
+function unsupported(what: string): UnsupportedError {
+  return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `A test device does not have ${what}.`, what);
+}

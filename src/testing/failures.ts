@@ -1,0 +1,37 @@
+// What has failed on the streams of a device of a test, as the core reads it.
+import { TimelineSlot } from '../protocol/protocol.gen.js';
+import type { FailureRecord } from '../protocol/reports.js';
+
+export class Failures {
+  readonly #words: Int32Array;
+  readonly #byStream: Map<number, FailureRecord[]> = new Map();
+
+  constructor(timeline: SharedArrayBuffer) {
+    this.#words = new Int32Array(timeline);
+  }
+
+  of(stream: number, from: number): readonly FailureRecord[] {
+    return (this.#byStream.get(stream) ?? []).slice(from);
+  }
+
+  /** An operation has failed. */
+  add(stream: number, ticket: number, facts: Pick<FailureRecord, 'id' | 'status'> & Partial<FailureRecord>): void {
+    const list = this.#byStream.get(stream) ?? [];
+    this.#byStream.set(stream, list);
+    list.push({
+      first: ticket,
+      last: ticket,
+      driverStatus: 0,
+      note: '',
+      cause: 0,
+      lostDevice: 0,
+      requestedBytes: 0,
+      freeBytes: 0,
+      requested: 0,
+      limit: 0,
+      kernel: 0,
+      ...facts,
+    });
+    Atomics.add(this.#words, (stream * TimelineSlot.BYTE_SIZE + TimelineSlot.FAILURES) / 4, 1);
+  }
+}

@@ -1,0 +1,14 @@
+// `millrace/testing`: pipelines in virtual time, on devices without native code.
+import { installObservableFactory } from '../core/base/observable.js';
+import { observableOf } from '../reactive/index.js';
+
+installObservableFactory(observableOf);
+
+export { createTestClock } from './clock.js';
+export type { TestClock, TestClockOptions, TestRunOptions } from './clock.js';
+export { createTestDevice } from './device.js';
+export type { TestDeviceOptions } from './device.js';
+export type { CopyMs } from './channel.js';
+export { testKernel } from './kernels.js';
+export type { TestKernel, TestKernelArgs, TestKernelOptions, TestLaunch } from './kernels.js';
+export type { Marbles } from './marbles.js';

@@ -1,0 +1,65 @@
+// The devices of one clock: their records may name each other, and they share what settles promises.
+import { badArgument, show } from '../core/base/arguments.js';
+import { StateError } from '../core/base/errors.js';
+import { Progress } from '../core/waits/progress.js';
+import { MemorySpace } from '../protocol/protocol.gen.js';
+import type { TestChannel } from './channel.js';
+import { type TestClock, VirtualClock } from './clock.js';
+import type { Block } from './memory.js';
+
+/** Channels of real devices have small numbers. */
+let lastChannel = 2 ** 30;
+
+export class TestWorld {
+  readonly clock: VirtualClock;
+  readonly progress: Progress = new Progress(() => undefined);
+  /** Devices that were made on the clock. */
+  made = 0;
+  readonly #channels: Map<number, TestChannel> = new Map();
+  #lastFailure = 0;
+
+  constructor(clock: VirtualClock) {
+    this.clock = clock;
+  }
+
+  add(channel: TestChannel): number {
+    const id = ++lastChannel;
+    this.#channels.set(id, channel);
+    return id;
+  }
+
+  remove(channel: TestChannel): void {
+    this.#channels.delete(channel.id);
+  }
+
+  nextFailure(): number {
+    return ++this.#lastFailure;
+  }
+
+  /** What a stream has finished; everything, of a device that is closed. */
+  completed(device: number, stream: number): number {
+    return this.#channels.get(device)?.machine.completed(stream) ?? Number.POSITIVE_INFINITY;
+  }
+
+  block(device: number, space: MemorySpace, handle: number): Block | undefined {
+    const channel = this.#channels.get(device);
+    if (channel === undefined) throw new StateError('ERR_MILLRACE_STATE', 'A copy names memory of a device of another clock.');
+    return (space === MemorySpace.DEVICE ? channel.memory : channel.host).get(handle);
+  }
+
+  /** Operations of one device have finished: promises settle, and streams of the others may wait for them. */
+  progressed(by: TestChannel): void {
+    this.progress.wake();
+    for (const channel of this.#channels.values()) if (channel !== by) channel.machine.pumpSoon();
+  }
+}
+
+const worlds: WeakMap<TestClock, TestWorld> = new WeakMap();
+
+/** Throws ArgumentError for what `createTestClock` did not make. */
+export function worldOf(clock: TestClock): TestWorld {
+  if (!(clock instanceof VirtualClock)) throw badArgument('clock', clock, `The clock (${show(clock)}) was not made by createTestClock.`);
+  let world = worlds.get(clock);
+  if (world === undefined) worlds.set(clock, (world = new TestWorld(clock)));
+  return world;
+}
