@@ -68,7 +68,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
   const maxPending = checkInteger('maxPending', opts.maxPending ?? MAX_PENDING, 1, MAX_PENDING);
   const channel = new TestChannel(world, { info, maxPending, kernels, uploadMs, downloadMs });
   const id: DeviceName = `cpu:${info.ordinal}`;
-  const core = new DeviceCore(id, channel, world.progress, world.clock.core);
+  const core = new DeviceCore(id, channel, world.progress, world.tracker, world.clock.core);
   const { name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange } = info;
   return new Device(
     new DeviceContext(core, {

@@ -1,6 +1,7 @@
 // The devices of one clock: their records may name each other, and they share what settles promises.
 import { badArgument, show } from '../core/base/arguments.js';
 import { StateError } from '../core/base/errors.js';
+import { AccessTracker } from '../core/ordering/access-tracker.js';
 import { Progress } from '../core/waits/progress.js';
 import { MemorySpace } from '../protocol/protocol.gen.js';
 import type { TestChannel } from './channel.js';
@@ -13,6 +14,7 @@ let lastChannel = 2 ** 30;
 export class TestWorld {
   readonly clock: VirtualClock;
   readonly progress: Progress = new Progress(() => undefined);
+  readonly tracker: AccessTracker = new AccessTracker();
   /** Devices that were made on the clock. */
   made = 0;
   readonly #channels: Map<number, TestChannel> = new Map();
