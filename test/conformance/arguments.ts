@@ -1,5 +1,5 @@
-// Chapter 6, first half: bad input. One row per mistake: the class, what the message must show, and a stream that
-// goes on as if nothing had been said.
+// Chapter 6, first half: bad input. One row per mistake: the class and the content of the message. The stream continues
+// after each.
 import { describe, expect } from 'vitest';
 import {
   ArgumentError,
@@ -142,7 +142,7 @@ const MISTAKES: readonly Mistake[] = [
   },
 ];
 
-/** What the other systems raise for the same, and what it is here: semantics of the error, and where it shows. */
+/** Mistakes, with the errors of other systems and of Millrace, and where the error appears. */
 const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknown, error: new (...args: never) => Error])[] = [
   ['a priority that is no number', ({ device }) => device.createStream({ priority: '0' as never }), ArgumentError],
   ['a priority that is NaN', ({ device }) => device.createStream({ priority: Number.NaN }), ArgumentError],
@@ -168,7 +168,7 @@ const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknow
   ['a copy of itself', ({ stream, x }) => stream.copy(x, x), ArgumentError],
   ['an index outside', ({ x }) => x.item(1), ArgumentError],
 ];
-/** On a device that lacks the means. */
+/** Calls that a device does not support. */
 const UNSUPPORTED: readonly (readonly [title: string, call: (scene: Scene) => unknown])[] = [
   ['a stream of somebody else', ({ device }) => device.wrapStream(8n)],
   ['an event for other processes', ({ device }) => device.createEvent({ interprocess: true })],

@@ -110,7 +110,7 @@ export function arrays(target: Target): void {
       stream.copy(kept, gone);
       gone[Symbol.dispose]();
       expect(gone.isDisposed).toBe(true);
-      // Memory given back too early would be handed to these.
+      // These arrays would get memory that was freed too early.
       const others = Array.from({ length: 8 }, (_, n) => device.full(1 << 16, n, 'i32'));
       await Promise.all(others.map((other) => other.read()));
       latch.open();

@@ -29,7 +29,7 @@ export function batchedRequests(target: Target): void {
         [1, 2, 3, 4],
         [5, 6, 7, 8],
       ]);
-      // What was accepted is finished, without the wait for more.
+      // Accepted requests are finished without waiting for more.
       const rest = full.run(9);
       await full.close();
       expect(await rest).toBe(18);

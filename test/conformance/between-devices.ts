@@ -121,7 +121,7 @@ export function betweenDevices(target: Target): void {
       stream.copy(thrown, keep);
       thrown[Symbol.dispose]();
       const others = Array.from({ length: 6 }, (_, n) => [device.full(1 << 14, n, 'u32'), other.full(1 << 14, n, 'u32')]).flat();
-      // What is not held goes on, and has its chance to overwrite too early.
+      // Streams that are not held continue and could overwrite too early.
       await Promise.all(others.map((array) => array.read()));
       latch.open();
       expect((await keep.read()).every((value) => value === 0xfeed)).toBe(true);

@@ -63,7 +63,7 @@ const product = kernel(
   { constants: { T: TILE } },
 );
 
-// Every thread passes what it has to its neighbour, until those whose time has come are gone.
+// Every thread passes its value to its neighbour, and threads return at different turns.
 const relay = kernel(
   'relay',
   { until: input(i32), out: output(i32), turns: i32 },
@@ -249,7 +249,7 @@ export function blockKernels(target: Target): void {
   });
 }
 
-/** What `relay` does, block by block and turn by turn. */
+/** The result of `relay`, computed block by block and turn by turn. */
 function relayed(ends: Int32Array, block: number, turns: number): Int32Array {
   const out = new Int32Array(ends.length);
   for (let first = 0; first < ends.length; first += block) {

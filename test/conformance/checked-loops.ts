@@ -1,5 +1,5 @@
-// Chapter 4: loops of checked kernels. A device may settle before a loop that no access of it leaves an array, and run it
-// without checks: what is computed, and what is reported when one does, must not tell.
+// Chapter 4: loops of checked kernels. A device may check before a loop that none of its accesses is out of bounds, and run
+// the loop without checks. Results and reports must not depend on that.
 import { describe, expect } from 'vitest';
 import { BoundsError, f32, i32, inout, input, kernel, output } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -48,7 +48,7 @@ const sharedWindows = kernel('shared_windows', { x: input(i32), count: i32, out:
   out[t.i] = sum;
 });
 
-/** Each turn's index is a product that no longer fits 32 bits: what it comes to is free, but not what is touched. */
+/** The index of each iteration is a product that overflows 32 bits: its value is unspecified, but it must not access other memory. */
 const products = kernel('products', { x: input(i32), by: i32, out: inout(i32) }, ({ x, by, out }, { i }) => {
   let sum = 0;
   for (let k = 0; k < 64; k++) {
@@ -95,7 +95,7 @@ export function checkedLoops(target: Target): void {
       expect((error as { cause?: unknown }).cause ?? error).toMatchObject({ array: 'rows', dimension: 1, index: 3, limit: 3 });
     });
 
-    /** What 100 threads add up, each `count` elements, from an array of 1, 2, 3... */
+    /** The sums of 100 threads, each of `count` elements of an array of 1, 2, 3... */
     async function added(which: typeof windows, count: number, length: number): Promise<readonly number[]> {
       const { stream } = chapter.device;
       using x = stream.from(Int32Array.from({ length }, (_, at) => at + 1));

@@ -1,5 +1,5 @@
-// Chapter 9: the asynchronous context (AsyncLocalStorage) in which functions of the program are called. Each is registered in one
-// context, 'mine', while what leads to its call is done in another, 'other', and in none.
+// Chapter 9: the asynchronous context (AsyncLocalStorage) in which user functions are called. Each is registered in the context
+// 'mine', while the operation that causes its call is submitted in the context 'other', or in none.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import diagnostics from 'node:diagnostics_channel';
 import { describe, expect } from 'vitest';

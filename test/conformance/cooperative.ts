@@ -9,7 +9,7 @@ import { rejectionOf, thrownBy } from '../support/wait.js';
 const BLOCKS = 48;
 const WIDTH = 32;
 
-// Sums of blocks, then the sum of these, by whoever is first.
+// Each block adds its elements; after the barrier the first block adds the sums.
 const total = kernel('grid_total', { x: input(i32), partial: inout(i32), sum: inout(i32) }, ({ x, partial, sum }, t) => {
   const shared = t.shared(i32, 32);
   const threads = t.gridDim.x * t.blockDim.x;
@@ -30,7 +30,7 @@ const total = kernel('grid_total', { x: input(i32), partial: inout(i32), sum: in
   }
 });
 
-// Doubling reaches; what a thread read outlives the barrier, and so does the memory of its block.
+// A prefix sum with doubling distances. Values that a thread has read, and shared memory, survive the barrier.
 const scan = kernel('grid_scan', { x: inout(i32) }, ({ x }, { i, gridSync, shared, threadIdx }) => {
   const before = shared(i32, 64);
   for (let reach = 1; reach < x.length; reach *= 2) {
@@ -64,7 +64,7 @@ const life = kernel('grid_life', { even: inout(u32, 2), odd: inout(u32, 2), gene
   }
 });
 
-// Threads leave one after the other, and blocks with their last thread. Who is left counts itself once a turn.
+// Threads return one after the other, and blocks end with their last thread. Each remaining thread counts itself once per turn.
 const leaving = kernel('grid_leaving', { until: input(i32), counts: inout(i32), seen: output(i32) }, ({ until, counts, seen }, t) => {
   const { i } = t;
   let last = 0;
@@ -80,7 +80,7 @@ const leaving = kernel('grid_leaving', { until: input(i32), counts: inout(i32), 
   seen[i] = last;
 });
 
-// Thread i goes out of bounds at turn i / 8, if that is not its last.
+// Thread i makes an out-of-bounds access at turn i / 8, unless that is its last turn.
 const straying = kernel('grid_straying', { x: inout(i32), at: input(i32), turns: i32 }, ({ x, at, turns }, t) => {
   const { i } = t;
   for (let turn = 0; turn < turns; turn++) {
@@ -105,13 +105,13 @@ extern "C" __global__ void grid_tree(int* x, int n, unsigned* told) {
   own[threadIdx.x] = dynamic[threadIdx.x] = grid.thread_rank();
   const unsigned rank = grid.thread_rank();
   add_down(grid, x, n);
-  // The memory of each block is what it was.
+  // The shared memory of each block is unchanged.
   if (own[threadIdx.x] != rank || dynamic[threadIdx.x] != rank) atomicAdd(told, 1000000u);
   if (grid.is_valid() && grid.num_blocks() == gridDim.x && grid.block_rank() == blockIdx.x) atomicAdd(told, 1u);
 }`;
 const tree = cudaKernel('grid_tree', { x: inout(i32), n: i32, told: inout(u32) }, THREADS);
 
-// Without a barrier: each block waits for what the one behind it writes.
+// Without a barrier: each block waits for memory that the next block writes.
 const handed = cudaKernel(
   'grid_handed',
   { flags: inout(i32) },
@@ -122,7 +122,7 @@ const handed = cudaKernel(
 }`,
 );
 
-// Threads of CUDA texts that have returned, which only the CPU device passes over.
+// CUDA C++ kernels with threads that have returned: only the CPU device does not wait for them.
 const departed = cudaKernel(
   'grid_departed',
   { counts: inout(i32), turns: i32 },
@@ -140,7 +140,7 @@ extern "C" __global__ void grid_departed(int* counts, int turns) {
 }`,
 );
 
-// That it waits for the grid, only the template knows.
+// Only the template shows that the kernel waits for the grid.
 const hidden = cudaKernel(
   'grid_hidden',
   { x: inout(i32) },
@@ -152,7 +152,7 @@ extern "C" __global__ void grid_hidden(int* x) {
 }`,
 );
 
-/** New each time, so that it is not built yet: blocks that need much of a multiprocessor. */
+/** A new kernel each time, so that it is not built yet. Its blocks need a large part of a multiprocessor. */
 const crowded = () =>
   kernel('grid_crowded', { out: inout(i32) }, ({ out }, t) => {
     const shared = t.shared(i32, 8192);
@@ -186,7 +186,7 @@ export function cooperative(target: Target): void {
     const line = { grid: BLOCKS, block: WIDTH, cooperative: true } as const;
 
     rule('S450', 'a block waits for memory that another block writes', async () => {
-      // Blocks that spin take the cores of a CPU from the one that they wait for.
+      // On a CPU, spinning blocks occupy the cores that the awaited block needs.
       const blocks = 10;
       using flags = chapter.device.zeros(blocks, 'i32');
       await chapter.device.stream.launch(handed, { grid: blocks, block: 1, cooperative: true }, { flags }).done;
@@ -256,7 +256,7 @@ export function cooperative(target: Target): void {
     rule('S452', 'a grid barrier does not wait for threads and blocks that have returned', async () => {
       const { device } = chapter;
       const turns = 9;
-      // Some blocks as a whole, of others a part; of one every thread but one at once.
+      // Whole blocks return, parts of others, and all threads but one of one block at once.
       const until = Int32Array.from({ length: 20 * WIDTH }, (_, i) => {
         const block = Math.floor(i / WIDTH);
         return block % 4 === 0 ? block % (turns + 1) : block === 7 && i % WIDTH > 0 ? 0 : (i * 5) % (turns + 2);
@@ -264,7 +264,7 @@ export function cooperative(target: Target): void {
       using counts = device.zeros(turns, 'i32');
       using seen = device.zeros(until.length, 'i32');
       using ends = device.from(until);
-      // Again in the same stream: the first launch leaves nothing behind.
+      // Again in the same stream: the first launch must leave no state.
       for (let launch = 0; launch < 3; launch++) {
         device.stream.fill(counts, 0);
         device.stream.launch(leaving, { threads: until.length, block: WIDTH, cooperative: true }, { until: ends, counts, seen });
@@ -284,7 +284,7 @@ export function cooperative(target: Target): void {
         chapter.device.stream.launch(departed, line, { counts, turns: 7 });
         const threads = Array.from({ length: BLOCKS * WIDTH }, (_, i) => (Math.floor(i / WIDTH) % 3) + (i % 4));
         const expected = Array.from({ length: 7 }, (_, turn) => threads.filter((end) => end > turn).length);
-        // The last thread of the grid is there for so long.
+        // The last thread of the grid stays for this number of turns.
         const last = threads.at(-1)!;
         expect([...(await counts.read())]).toEqual([...expected, ...expected.map((count, turn) => (turn < last ? count : 0))]);
       },
@@ -359,7 +359,7 @@ export function cooperative(target: Target): void {
       const error = thrownBy(() => stream.launch(kernelOfNow, { ...shape, grid: limit + 1 }, { out })) as ArgumentError;
       expect(error).toBeInstanceOf(ArgumentError);
       expect(error).toMatchObject({ argument: 'grid', limit });
-      // Not one too few.
+      // The limit itself is accepted.
       stream.launch(kernelOfNow, { ...shape, grid: limit }, { out });
       const values = await out.read();
       expect(values.subarray(0, limit).every((value) => value === 1)).toBe(true);
@@ -372,13 +372,13 @@ export function cooperative(target: Target): void {
       const n = 10 * WIDTH;
       const stream = device.createStream();
       using x = stream.zeros(n, 'i32');
-      // A whole block, parts of others, and never.
+      // A whole block leaves, parts of others, and some threads never.
       using at = stream.from(Int32Array.from({ length: n }, (_, i) => (i < WIDTH ? 1 : i % 5 === 0 ? 3 : 99)));
       const launch = stream.launch(straying, { threads: n, block: WIDTH, cooperative: true }, { x, at, turns: 6 });
       const error = await rejectionOf(launch.done);
       expect(error).toBeInstanceOf(BoundsError);
       expect(error.message).toContain('grid_straying');
-      // What it wrote is poisoned, and the device goes on.
+      // Its outputs are poisoned, and the device continues.
       stream.fill(x, 0);
       using never = stream.from(new Int32Array(n).fill(99));
       stream.launch(straying, { threads: n, block: WIDTH, cooperative: true }, { x, at: never, turns: 6 });

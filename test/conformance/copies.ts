@@ -172,7 +172,7 @@ export function copies(target: Target): void {
         expect((await x.read())[round]).toBe(round + 2);
       }
       delay.disable();
-      // The snapshot is the caller's own work; what must not show is the transfer itself, stacked upon it.
+      // The call may take the time of the snapshot. It must not take the time of the transfer in addition.
       expect(delay.max / 1e6).toBeLessThan(400);
     });
   });

@@ -1,4 +1,4 @@
-// Chapter 4, assertions of CUDA C++ texts. One that fails costs a CUDA device its context, so that is for the CPU device.
+// Chapter 4, assertions of CUDA C++ kernels. A failed one destroys the context of a CUDA device, so only the CPU device runs it.
 import { describe, expect } from 'vitest';
 import { cudaKernel, f32, i32, inout, LaunchError } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -89,7 +89,7 @@ export function cudaAssertions(target: Target): void {
       for (const [options, head, limit] of [
         [[], '', 1],
         [['-DNDEBUG'], '', -1],
-        // NVRTC brings assert by itself, and has no headers.
+        // NVRTC defines assert itself and has no headers.
         ...(target.spec === 'cpu' ? [[[], '#define NDEBUG\n#include <assert.h>\n', -1] as const] : []),
       ] as const) {
         const made = cudaKernel('quiet', { y: inout(f32), limit: f32 }, `${head}${quiet}`, { options });

@@ -1,4 +1,4 @@
-// Chapter 4, last part: CUDA C++ texts whose threads work together, against plain loops in JavaScript.
+// Chapter 4, last part: CUDA C++ kernels whose threads wait for each other, against plain loops in JavaScript.
 import { describe, expect } from 'vitest';
 import { cudaKernel, f32, i32, input, output, u32 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';

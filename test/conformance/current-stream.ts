@@ -334,7 +334,7 @@ export function currentStreamsOfTwo(target: Target): void {
   });
 }
 
-/** What streams are compared by where several are: a difference of objects this large takes seconds to show. */
+/** Labels stand for streams in comparisons, because vitest takes seconds to print a difference of such large objects. */
 function labels(...streams: readonly Stream[]): string[] {
   return streams.map((stream) => `${stream.label} of ${stream.device.info.id}`);
 }

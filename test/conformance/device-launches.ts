@@ -1,4 +1,4 @@
-// Chapter 4, kernels of CUDA C++ texts that launch kernels.
+// Chapter 4, CUDA C++ kernels that launch kernels.
 import { describe, expect } from 'vitest';
 import { CompileError, cudaKernel, f64, i32, inout, LaunchError } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -31,7 +31,7 @@ __global__ void negate(T* x, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] = -x[i];
 }
-// Threads that wait for each other, in shared memory that the launch sizes.
+// Threads that wait for each other, with dynamic shared memory.
 __global__ void __launch_bounds__(64) reverse(int* x, int n) {
   extern __shared__ int part[];
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -51,7 +51,7 @@ extern "C" __global__ void all_kinds(int* x, int n, double by) {
 }`,
 );
 
-/** Appends its number to a list, after as long as it takes others to overtake it. */
+/** Appends its number to a list, after a delay in which other launches could overtake it. */
 const LIST = `__global__ void note(int* list, int number) {
   int here = list[0];
   for (volatile int i = 0; i < 2000; i = i + 1) {}
@@ -260,7 +260,7 @@ export function deviceLaunches(target: Target): void {
         const error = await rejectionOf(device.stream.launch(flood, { grid: 1, block: 1 }, { x: y, count: 33_000 }).done);
         expect(error).toBeInstanceOf(LaunchError);
         expect(error.message).toContain('the launches that are pending (32769) exceed the limit of the device (32768)');
-        // Of many blocks, the earlier ones' launches run before the later ones'.
+        // With many blocks, launches of earlier blocks run before those of later ones.
         using z = device.zeros(1, 'i32');
         await device.stream.launch(flood, { grid: 64, block: 32 }, { x: z, count: 100 }).done;
         expect(await z.read()).toEqual(Int32Array.of(64 * 32 * 100));

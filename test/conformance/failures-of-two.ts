@@ -1,4 +1,4 @@
-// Chapter 6, where two devices are needed: what a failure on one poisons on the other, and what it leaves alone.
+// Chapter 6, rules about two devices: which arrays of the other device a failure poisons, and which not.
 import { describe, expect } from 'vitest';
 import { BoundsError, f32, i32, input, kernel, output, UpstreamError } from 'millrace';
 import { runChild } from '../support/child.js';

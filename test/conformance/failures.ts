@@ -1,4 +1,4 @@
-// Chapter 6, second half: operations that fail on the device, and what a failure poisons.
+// Chapter 6, second half: operations that fail on the device, and the arrays that a failure poisons.
 import { describe, expect } from 'vitest';
 import {
   BoundsError,
@@ -22,7 +22,7 @@ import { eventually, rejectionOf } from '../support/wait.js';
 const shifted = kernel('shifted', { x: input(f32), y: output(f32), by: i32 }, ({ x, y, by }, { i }) => {
   y[i] = x[i + by]!;
 });
-/** i32 has no room for the index of most threads. */
+/** The index of most threads overflows an i32. */
 const apart = kernel('apart', { x: input(f32), y: output(f32), step: i32 }, ({ x, y, step }, { i }) => {
   if ((i & 1) === 0) y[i] = x[i * step]! + 1;
 });

@@ -1,5 +1,5 @@
-// What a wait between two devices asks of the driver, and when: the log of the fake driver shows that the wait is
-// issued only after the record of the event it names, however late that one is.
+// Waits between two devices: the log of the fake driver shows that the wait is issued only after the record of its event,
+// however late that is.
 import { readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -53,7 +53,7 @@ test('S208 the driver is told to wait for an event of another device only after 
     using x = source.zeros(1, 'i32');
     await using latch = await hold(target, gate);
     source.waitStream(gate);
-    // More than a stream may have issued at once: the last of them stay behind on their channel.
+    // More records than a stream may have issued at once, so the last ones stay unissued.
     for (let n = 0; n < FILLS; n++) source.fill(x, n);
     sink.waitStream(source);
     const behind = sink.record();

@@ -1,4 +1,4 @@
-// Chapter 5, second part: host functions, holds, and what a wait that takes too long says.
+// Chapter 5, second part: host functions, holds, and the messages of timeouts.
 import { describe, expect } from 'vitest';
 import { AbortError, ArgumentError, StateError, synchronize, WaitTimeoutError, type Stream } from 'millrace';
 import { hold as latchOf } from '../support/latch.js';
@@ -42,7 +42,7 @@ export function hostFunctions(target: Target): void {
       latch.open();
       await operation.done;
       expect([called, operation.isComplete]).toEqual([1, true]);
-      // Nothing but the loop may call it, and what follows goes on although the loop is busy.
+      // Only the event loop may call it, and later operations continue while the loop is busy.
       const busy = stream.host(() => called++);
       const after = stream.fill(x, 2);
       const end = performance.now() + 20_000;

@@ -1,4 +1,4 @@
-// Chapter 3: what host memory a copy can have. The arrays here are larger than that, and none of their pages is ever touched.
+// Chapter 3: the limit of host memory of a copy. The arrays here exceed it, and none of their pages is ever accessed.
 import { constants } from 'node:buffer';
 import { describe, expect } from 'vitest';
 import { ArgumentError, OutOfMemoryError } from 'millrace';
@@ -15,7 +15,7 @@ export function hostLimits(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    /** Why the arrays that are too large cannot be made here. */
+    /** Why arrays beyond the limit cannot be made on this machine. */
     function obstacle(needsDevice: boolean): string | undefined {
       if (MOST > 2 ** 40) return 'in this Node a typed array may be larger than memory';
       const { totalMemoryBytes } = chapter.device.info;

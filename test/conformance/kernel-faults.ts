@@ -1,5 +1,5 @@
-// Chapter 6: CUDA C++ texts that divide by zero, and those that cannot go on. The latter may lose a device for its process, so each runs in
-// a process of its own.
+// Chapter 6: CUDA C++ kernels that divide by zero, and kernels that fault. The latter may lose the device for the process, so each runs in
+// a separate process.
 import { describe, expect } from 'vitest';
 import { cudaKernel, i32, inout } from 'millrace';
 import { linesOf, runProgram } from '../process/child.js';
@@ -19,7 +19,7 @@ extern "C" __global__ void divided(int* x) {
   sum += all_of<int>(least, minus_one) + (int)all_of<long long>((long long)least << 32, minus_one);
   int chosen = x[0] == 7 ? 0 : 3;
   sum += i / chosen;
-  // The sum is not specified, and so it counts for nothing.
+  // The quotient is unspecified, so the result does not use it.
   if (i > 0) x[i] = (sum & 0) + i;
 }`,
 );

@@ -1,11 +1,11 @@
-// Chapter 4: what a launch may ask of a kernel, known when it is built.
+// Chapter 4: the limits of a kernel's launches, which are known after its build.
 import { describe, expect } from 'vitest';
 import { ArgumentError, cudaKernel, i32, LaunchError, output } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf, thrownBy } from '../support/wait.js';
 
-/** A new kernel each time, so that it is not built yet. The bound is behind a macro that another meaning follows. */
+/** A new kernel each time, so that it is not built yet. The bound is a macro that is redefined afterwards. */
 const narrow = () =>
   cudaKernel(
     'narrow',
@@ -32,7 +32,7 @@ const mirrored = cudaKernel(
 }`,
 );
 
-/** Each thread tells the size of its block. */
+/** Each thread writes the size of its block. */
 const sizes = (body: string) =>
   cudaKernel(
     'sizes',
@@ -76,7 +76,7 @@ export function kernelLimits(target: Target): void {
       expect(error).toBeInstanceOf(ArgumentError);
       expect(error).toMatchObject({ argument: 'block', limit: 64 });
       expect(error.message).toMatch(/\(65\) exceeds the limit of kernel narrow \(64\)/);
-      // The block that the library chooses is within it.
+      // The block that the library chooses does not exceed it.
       device.stream.launch(kernel, 1000, { out, n: 1000 });
       expect(await out.read()).toEqual(Int32Array.from({ length: 1000 }, (_, i) => i * 3));
     });

@@ -1,5 +1,5 @@
-// Chapter 4, what a launch refuses: each mistake is an ArgumentError of the call that names the argument, its value and
-// the limit, and the stream goes on.
+// Chapter 4, refused launches: each mistake is an ArgumentError of the call that names the argument, its value and the
+// limit. The stream continues.
 import { describe, expect } from 'vitest';
 import { ArgumentError, bool, f16, f32, i32, i64, i8, inout, input, kernel, output, StateError, u32, u64 } from 'millrace';
 import type { Device, DeviceArray, Kernel, Stream } from 'millrace';

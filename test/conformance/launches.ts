@@ -1,4 +1,4 @@
-// Chapter 4, first half: launching, shapes, scalars, and CUDA C++ texts.
+// Chapter 4, first half: launching, shapes, scalars, and CUDA C++ source.
 import { readFileSync } from 'node:fs';
 import { describe, expect } from 'vitest';
 import {

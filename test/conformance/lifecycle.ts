@@ -218,7 +218,7 @@ export function lifecycle(target: Target): void {
       const stream = device.createStream();
       const x = stream.zeros(1, 'i32');
       await stream.synchronize();
-      // Still being built when the device goes.
+      // The kernel is still being built when the device is destroyed.
       const failed = rejectionOf(stream.launch(unbuiltKernel(), 1, { x }).done);
       const waiting = rejectionOf(stream.synchronize());
       const destroyed = device.destroy(new Error('enough'));

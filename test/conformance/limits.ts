@@ -1,4 +1,4 @@
-// Chapter 7: limits, and what brakes a loop that submits faster than the device works.
+// Chapter 7: limits, and back-pressure for a loop that submits faster than the device works.
 import { describe, expect } from 'vitest';
 import { LimitError } from 'millrace';
 import { hold } from '../support/latch.js';
@@ -22,7 +22,7 @@ export function limits(target: Target): void {
         using x = stream.zeros(1, 'u32');
         using gate = stream.zeros(1, 'i32');
         await stream.synchronize();
-        // A launch that is still being built parks its stream: everything behind it stays pending.
+        // A launch whose kernel is being built parks its stream, so everything after it stays pending.
         stream.launch(unbuiltKernel(), { grid: 1, block: 1 }, { x: gate });
         const [accepted, error] = fillUp((k) => stream.launch(mixKernel, { grid: 1, block: 1 }, { x, k }));
         expect(error).toBeInstanceOf(LimitError);
@@ -118,7 +118,7 @@ export function limits(target: Target): void {
   });
 }
 
-/** Submits until refused; how many were taken, and the refusal. */
+/** Submits until a call is refused. Returns the number of accepted operations and the error. */
 function fillUp(submit: (n: number) => unknown): readonly [accepted: number, error: LimitError] {
   let accepted = 0;
   const error = thrownBy(() => {

@@ -1,5 +1,5 @@
-// Chapter 4, every function of Math that devices round each in its way, within the ulps that are stated of it
-// (test/support/oracle/tolerance.ts), over arguments of all sizes and those that are special.
+// Chapter 4, every function of Math that devices round differently, within its stated ulps
+// (test/support/oracle/tolerance.ts), over arguments of all sizes and special values.
 import { describe, expect } from 'vitest';
 import { f32, f64, input, kernel, output } from 'millrace';
 import type { Kernel } from 'millrace';
@@ -33,7 +33,7 @@ const SPECIAL: readonly number[] = [
   Number.NaN,
 ];
 
-/** Every special one beside every other, then numbers of all sizes. */
+/** All pairs of special values, then numbers of all sizes. */
 function argumentPairs(): readonly (readonly [number, number])[] {
   const random = randomFrom(412);
   const anySize = (): number => (random(2 ** 20) - 2 ** 19) / 2 ** random(30);

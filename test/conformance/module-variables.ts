@@ -1,4 +1,4 @@
-// Chapter 4, modules: the order of launches and of what else uses their variables, and what failures do to these.
+// Chapter 4, modules: the order of launches and other uses of variables, and the effect of failures on variables.
 import { describe, expect } from 'vitest';
 import {
   BoundsError,
@@ -50,7 +50,7 @@ export function moduleVariables(target: Target): void {
         const count = module.global(device, 'count', i32, 1);
         b.fill(count, 500);
         const behind = b.launch(step, one, { out: other });
-        // And launches of all its kernels, on any stream, come after that.
+        // Launches of all its kernels, on any stream, come after that.
         a.launch(add, one, { out, by: 1000 });
         await device.createStream().record().done;
         expect(behind.isComplete).toBe(false);
@@ -143,7 +143,7 @@ extern "C" __global__ void sum(int* out) { out[0] = hidden[0] + hidden[1] + hidd
       const wrong = [
         module.global(device, 'sized', f32, 4),
         module.global(device, 'hidden', 'f64', 3),
-        // The name of a macro, and of no variable.
+        // The name of a macro that is not a variable.
         module.global(device, 'SIZE', i32, 1),
       ];
       using out = device.zeros(1, 'i32');

@@ -1,4 +1,4 @@
-// Chapter 4, modules: kernels of one CUDA C++ text, and the variables that they share.
+// Chapter 4, modules: kernels of one CUDA C++ source, and the variables that they share.
 import { describe, expect } from 'vitest';
 import {
   ArgumentError,
@@ -105,7 +105,7 @@ extern "C" __global__ void grow(int* out) {
         return y.read();
       };
       expect(await gravity.item()).toBe(9.5);
-      // Memory without a value in the text begins with zeros.
+      // Variables without a value in the source start as zeros.
       expect(await run()).toEqual(values.map(() => 9.5));
       stream.copy(weights, new Float32Array([1, 2, 3, 4]));
       expect(await run()).toEqual(values.map((v, i) => v * ((i % 4) + 1) + 9.5));

@@ -1,4 +1,4 @@
-// Every text of the suite is CUDA C++ as nvcc takes it: those written for TypeScript functions, and those of users.
+// nvcc compiles every source of the suite: those emitted for TypeScript kernels, and those of CUDA C++ kernels.
 import { expect, test, vi } from 'vitest';
 import type * as Millrace from 'millrace';
 import type { Kernel } from 'millrace';

@@ -1,4 +1,4 @@
-// Chapter 9: watching streams: observables, async iteration, and what a slow reader loses.
+// Chapter 9: observing streams: Observables, async iteration, and the values that a slow reader loses.
 import { describe, expect } from 'vitest';
 import { filter, firstValueFrom, from, take, toArray } from 'rxjs';
 import { cudaKernel, i32, inout, operationsOf, overlap, type Activity, type Operation } from 'millrace';

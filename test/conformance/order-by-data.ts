@@ -1,4 +1,4 @@
-// Chapter 1, third part: what arrays order by themselves, byte range by byte range, and what a checked stream refuses.
+// Chapter 1, third part: order by arrays, byte range by byte range, and the calls that a checked stream refuses.
 import { describe, expect } from 'vitest';
 import { MillraceError, StreamHazardError, type Device, type DeviceArray, type Stream } from 'millrace';
 import { mixed, mixKernel } from '../support/kernels.js';
@@ -214,7 +214,7 @@ export function orderByData(target: Target): void {
         expect(hazard.second).toMatchObject({ stream: b.label, access: 'write', operation: { kind: 'launch' } });
         for (const place of [hazard.madeAt, hazard.first.at, hazard.second.at]) expect(place).toMatch(/order-by-data\.ts:\d+/);
         for (const part of [x.label, a.label, b.label]) expect(hazard.message).toContain(part);
-        // The same call again is checked again.
+        // A repeated call is checked again.
         hazardOf(() => b.launch(mixKernel, { grid: 1, block: 1 }, { x, k: 1 }));
         await pending.done;
         expect([...(await x.read())]).toEqual([1, 1, 1, 1]);
@@ -344,7 +344,7 @@ function hazardOf(call: () => unknown): StreamHazardError {
   return error as StreamHazardError;
 }
 
-/** Two checked streams, and arrays of four numbers that both come after the making of. */
+/** Two checked streams, and arrays of four numbers whose creation both streams have waited for. */
 async function withPair(device: Device, body: (a: Stream, b: Stream, make: () => DeviceArray<'u32'>) => Promise<void>): Promise<void> {
   const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
   const made: DeviceArray<'u32'>[] = [];

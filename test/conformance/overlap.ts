@@ -1,4 +1,4 @@
-// Chapter 9: whose memory the results of `overlap` are, whatever keeps them.
+// Chapter 9: the results of `overlap` belong to their receiver, however they are kept.
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { bufferCount, concatMap, delay, firstValueFrom, from, lastValueFrom, of, shareReplay, toArray, type Observable } from 'rxjs';
@@ -40,7 +40,7 @@ async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
 
 const all = (values: Observable<Result>): Promise<Result[]> => lastValueFrom(values.pipe(toArray()));
 
-/** Ways to keep results for longer than the turn they came in. */
+/** Ways to keep results after the turn of the event loop in which they were emitted. */
 const KEEPERS: Readonly<Record<string, (run: Overlapped<Result>) => Promise<readonly Result[]>>> = {
   'toArray()': (run) => all(run),
   'concatMap of an async function': (run) => all(run.pipe(concatMap(async (result) => turn().then(() => result)))),
@@ -98,7 +98,7 @@ export function overlapped(target: Target): void {
     }
 
     rule('S909', 'several values per item keep their order, large and small ones', async () => {
-      // Beyond 8 MiB bytes come by way of the device's worker.
+      // Reads of more than 8 MiB go through the device's worker.
       const sizes = [3 * 2 ** 20, 1, 5 * 2 ** 19, 2];
       const results = await lastValueFrom(
         overlap(chapter.device, [0, 1], { depth: 2 }, (item, lane) =>

@@ -1,4 +1,4 @@
-// Chapter 1, second part: priorities, and whose a stream is.
+// Chapter 1, second part: priorities, identity and wrapped streams.
 import { describe, expect } from 'vitest';
 import { ArgumentError, UnsupportedError } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';

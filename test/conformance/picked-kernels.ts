@@ -1,6 +1,5 @@
-// Chapter 4, kernels picked for their shapes and their edges, against plain JavaScript: ragged launches of one to three
-// dimensions, blocks of one and of as many threads as there may be, nothing to do, arrays of four dimensions, exact
-// arithmetic.
+// Chapter 4, selected shapes and edge cases, against plain JavaScript: ragged launches of one to three dimensions, blocks
+// of one thread and of the most threads, empty launches, arrays of four dimensions, exact arithmetic.
 import { describe, expect } from 'vitest';
 import { f32, f64, func, i32, inout, input, kernel, output, u32 } from 'millrace';
 import type { LaunchShape } from 'millrace';
@@ -30,7 +29,7 @@ const inner = kernel('inner', { a: input(f64, 4), out: output(f64, 2), last: out
   last[i]![j] = a.at(i, j, a.shape[2] - 1, a.shape[3] - 1);
 });
 
-/** What every device rounds alike. */
+/** Operations that every device rounds in the same way. */
 const exactly = kernel(
   'exactly',
   { x: input(f32), y: input(f32), f: output(f32, 2), d: output(f64, 2) },
@@ -47,7 +46,7 @@ const exactly = kernel(
   { fmad: false },
 );
 
-/** Whole numbers made of fractions have no minus where they are 0. The remainders keep compilers from vectors. */
+/** Converting a fraction to an integer never gives -0. The remainders prevent vectorisation. */
 const cut = kernel('cut', { x: input(f64), y: input(f32), d: output(f64, 2), f: output(f32, 2) }, ({ x, y, d, f }, t) => {
   d[t.i]![0] = t.f64(t.i32(x[t.i]!));
   d[t.i]![1] = x[t.i]! % 0.25;
@@ -55,7 +54,7 @@ const cut = kernel('cut', { x: input(f64), y: input(f32), d: output(f64, 2), f: 
   f[t.i]![1] = y[t.i]! % 0.25;
 });
 
-/** Turns that differ by thread, with every way out of a loop, and a helper. */
+/** The number of iterations differs by thread. The kernel has every way out of a loop, and a helper. */
 const turns = func([i32, i32], i32, (n, most) => {
   let count = 0;
   for (let v = n; v > 0; v--) {
@@ -151,7 +150,7 @@ export function pickedKernels(target: Target): void {
         using out = device.zeros([depth, height, width], 'i32');
         device.stream.launch(marks3, shape, { out });
         const seen = await out.read();
-        // Where the library chooses the block, the first element tells how many there are.
+        // If the library chooses the block, the first element has its size.
         const layers = blocks === 0 ? seen[0]! : blocks;
         const expected = Int32Array.from({ length: depth * height * width }, (_, n) => {
           const [i, rest] = [Math.floor(n / (height * width)), n % (height * width)];
@@ -260,7 +259,7 @@ export function pickedKernels(target: Target): void {
   });
 }
 
-/** What `exits` leaves of one row. */
+/** The result of `exits` for one row. */
 function exited(n: number, i: number): number[] {
   if (n < 0) return [7, 7, 7];
   const counted = (most: number): number => {

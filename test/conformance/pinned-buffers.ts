@@ -1,4 +1,4 @@
-// Chapter 3: what other threads and other code get with the memory of a pinned array.
+// Chapter 3: which memory other threads and other code can access through a pinned array.
 import { Worker } from 'node:worker_threads';
 import { describe, expect } from 'vitest';
 import type { HostArray } from 'millrace';
@@ -15,7 +15,7 @@ export function pinnedBuffers(target: Target): void {
 
     rule('S365', 'a thread that gets data by postMessage sees no byte outside of it', async () => {
       const { device } = chapter;
-      // Neighbours, whose bytes no other thread is to see, also of arrays that are gone.
+      // Other arrays whose bytes no other thread may see, also disposed ones.
       const gone = device.pinned(PAGE, 'u8');
       gone.data.fill(0xee);
       gone[Symbol.dispose]();
@@ -80,7 +80,7 @@ export function pinnedBuffers(target: Target): void {
         await copied.done;
       }
       expect((await x.read()).every((value) => value === 7)).toBe(true);
-      // Now it is free. What is behind the new array's data is 0.
+      // Now it is free. The bytes behind the new array's data are 0.
       const again = Array.from({ length: 2 }, () => device.pinned(4097, 'u8'));
       const reused = again.find(({ data }) => data.buffer === buffer);
       expect(reused).toBeDefined();
@@ -94,7 +94,7 @@ export function pinnedBuffers(target: Target): void {
       const pinned = Array.from({ length: 20_000 }, () => device.pinned(1, 'u32'));
       pinned.forEach(({ data }, n) => (data[0] = n));
       expect(new Set(pinned.map(({ data }) => data.buffer)).size).toBe(20_000);
-      // Those of the arena, and those with registrations of their own.
+      // Buffers in the arena, and buffers with separate registrations.
       for (const at of [0, 16_000, 19_999]) {
         using x = device.from(pinned[at]!);
         expect(await x.read()).toEqual(Uint32Array.of(at));

@@ -1,4 +1,4 @@
-// Chapter 9: how runs of `overlap` end, and what belongs to an item.
+// Chapter 9: how runs of `overlap` end, and which operations belong to an item.
 import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { concat, firstValueFrom, lastValueFrom, map, NEVER, of, Subject, switchMap, take, toArray, type Observable } from 'rxjs';
@@ -32,7 +32,7 @@ const plusOneAt = kernel('plus_one_at', { x: inout(i32), by: i32 }, ({ x, by }, 
 });
 const LENGTH = 64;
 
-/** An endless source that counts what is pulled and says when it is closed. */
+/** An endless source that counts the pulled items and records its close. */
 class Endless {
   pulled = 0;
   closed = 0;
@@ -48,7 +48,7 @@ class Endless {
   }
 }
 
-/** Ways to end a run after some results. The rejection, if any, is the way's own. */
+/** Ways to end a run after some results. Each handles its own rejection. */
 const ENDINGS: Readonly<Record<string, (start: (signal?: AbortSignal) => Overlapped<number>) => Promise<unknown>>> = {
   'take()': (start) => lastValueFrom(start().pipe(take(3))),
   'unsubscribe in next': (start) =>
@@ -109,7 +109,7 @@ async function memoryOf(device: Device): Promise<readonly number[]> {
   return [usedBytes, pinnedBytes, device.inspect().streams.length];
 }
 
-/** Memory is given back behind the device's work, and unsubscribing does not wait for it. */
+/** Memory is freed after the device's work, and unsubscribing does not wait for that. */
 async function expectMemory(device: Device, before: readonly number[]): Promise<void> {
   const end = performance.now() + 10_000;
   while (String(await memoryOf(device)) !== String(before) && performance.now() < end) await turn();
@@ -134,7 +134,7 @@ export function pipelineEnds(target: Target): void {
       rule('S941', `${name} stops pulling, closes the source and gives everything back`, async () => {
         const { device } = chapter;
         for (const kind of ['items', 'asyncItems'] as const) {
-          // What the device keeps from its first run is no leak.
+          // Memory that the device keeps from its first run is not a leak.
           await lastValueFrom(overlap(device, [1, 2, 3], { depth: 3 }, work));
           const before = await memoryOf(device);
           const sources: Endless[] = [];
@@ -154,7 +154,7 @@ export function pipelineEnds(target: Target): void {
           await expectMemory(device, before);
           await turn();
           expect(sources.map((source) => source.pulled)).toEqual(pulled);
-          // A generator that was never asked has nothing to close.
+          // A generator that was never started has nothing to close.
           for (const source of sources) expect(source.closed).toBe(source.pulled > 0 ? 1 : 0);
         }
       });

@@ -1,4 +1,4 @@
-// Chapter 9: what a failing and a slow stage of `overlap` do.
+// Chapter 9: failing and slow stages of `overlap`.
 import { lastValueFrom, of, throwError, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import {
@@ -32,7 +32,7 @@ const shifted = kernel('shifted_in_place', { x: inout(f32), by: i32 }, ({ x, by 
 
 const LENGTH = 16;
 
-/** Stages whose kernel faults for item 1, and what comes after it meets the fault. */
+/** Stages whose kernel faults for item 1; later operations of the stage read its poisoned array. */
 const FAULTY: Readonly<Record<string, (item: number, lane: Lane) => ReturnType<typeof lastValueFrom<Float32Array>>>> = {
   'a chain of operators': (item, lane) =>
     lastValueFrom(
@@ -228,7 +228,7 @@ export function pipelineErrors(target: Target): void {
     });
   });
 
-  // Destroying a device ends it for all who opened it, so no other chapter's device is open here.
+  // `destroy` ends the device for all its openings, so this test opens a separate device.
   describe('9 overlap on a device that ends', () => {
     const rule = rulesOf(target);
 

@@ -1,4 +1,4 @@
-// Chapter 9: `overlap` and its relatives on two devices.
+// Chapter 9: `overlap` and services on two devices.
 import { lastValueFrom, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { ArgumentError, createLanes, i32, inout, kernel, overlap, type Device } from 'millrace';

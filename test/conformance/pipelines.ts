@@ -20,7 +20,7 @@ import { eventually, rejectionOf, thrownBy, turn } from '../support/wait.js';
 
 const echo = <T>(item: T): Promise<T> => Promise.resolve(item);
 
-/** A run whose source and stage are in the test's hands. */
+/** A run whose source and stage the test controls. */
 interface Pushed {
   readonly source: Subject<number>;
   readonly manual: ManualStage<number, number>;
@@ -39,7 +39,7 @@ async function startPushed(device: Device, depth: number, overflow: OverflowOpti
   return { source, manual, run, seen, skips };
 }
 
-/** Ends the source, then lets every item succeed, those that are still to come too. */
+/** Ends the source, then lets every item succeed, also items that follow. */
 async function finish({ source, manual, seen }: Pushed): Promise<void> {
   source.complete();
   await eventually('the run ends', () => {

@@ -14,7 +14,7 @@ import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
 type Bytes = Uint8Array;
-/** Those of the web that Node's types of this project lack. */
+/** Web APIs that this project's types of Node do not declare. */
 type Web = {
   readonly Response: new (body: unknown) => { arrayBuffer(): Promise<ArrayBuffer> };
   readonly fetch: (url: string, init: object) => Promise<{ arrayBuffer(): Promise<ArrayBuffer> }>;
@@ -22,7 +22,7 @@ type Web = {
 const { Response, fetch } = globalThis as unknown as Web;
 const TEXT = readFileSync(path.resolve(import.meta.dirname, '../../docs/semantics.md'), 'utf8');
 
-/** The platform API of each row of the table, as a function that gives what arrived there. */
+/** The platform API of each row of the table, as a function that returns the bytes that it received. */
 const APIS: Readonly<Record<string, (bytes: Bytes) => unknown>> = {
   'new Response(x)': async (x) => new Uint8Array(await new Response(x).arrayBuffer()),
   'fetch(url, { body: x })': echoed,

@@ -1,6 +1,5 @@
-// Chapter 4, random TypeScript kernels over all types, against an interpreter of their typed form in plain JavaScript:
-// bit for bit, but for functions that devices round each in its way. MILLRACE_KERNELS asks for more of them,
-// MILLRACE_KERNEL_SEED for others.
+// Chapter 4, random TypeScript kernels over all types, against an interpreter of their IR in plain JavaScript: bit for bit,
+// except for functions that devices round differently. MILLRACE_KERNELS is their number, MILLRACE_KERNEL_SEED their seed.
 import { describe, expect } from 'vitest';
 import { decided } from '../support/oracle/cases.js';
 import { differenceOn } from '../support/oracle/compare.js';
@@ -9,7 +8,7 @@ import type { Target } from '../support/target.js';
 
 const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 16);
 const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
-/** Built at once: so many compilers a core are enough. */
+/** The number of kernels built at once, per core. */
 const AT_ONCE = 8;
 
 export function randomKernels(target: Target): void {

@@ -1,5 +1,5 @@
-// Random programs on several streams against a model that runs the calls one after another and knows which come before
-// which: tracked arrays promise exactly that outcome, and checked streams refuse exactly the calls that race.
+// Random programs on several streams against a model that runs the calls one after another and tracks their order. Tracked
+// arrays must give exactly the model's result, and checked streams must refuse exactly the calls that race.
 import { describe, expect } from 'vitest';
 import fc from 'fast-check';
 import type { Device } from 'millrace';
@@ -7,9 +7,9 @@ import { makeBench, program, runProgram, type Bench } from '../support/programs.
 import { chapterDevice, chapterDevices, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
-/** Of each kind, in each run of the suite; a soak asks for more. */
+/** The number of programs of each kind in each run of the suite; a soak runs more. */
 const PROGRAMS = Number(process.env['MILLRACE_PROGRAMS'] ?? 150);
-/** Bounds the default number on a slow machine; what was asked for by number is run. */
+/** Limits the time of the default number on a slow machine. A requested number runs in full. */
 const TIME_LIMIT = process.env['MILLRACE_PROGRAMS'] === undefined ? { interruptAfterTimeLimit: 25_000 } : {};
 const TIMEOUT_MS = Math.max(60_000, PROGRAMS * 1000);
 
@@ -65,7 +65,7 @@ function programs(target: Target, devices: () => readonly Device[]): void {
           { numRuns: target.programs ?? PROGRAMS, ...TIME_LIMIT },
         );
       });
-      // Programs of one kind only would show nothing; a few may be of one kind by chance.
+      // If all programs were of one kind, the test would be useless; with few programs that may happen by chance.
       if (refused + clean >= 100) expect(Math.min(refused, clean)).toBeGreaterThan(0);
     },
     options,

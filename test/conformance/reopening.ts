@@ -1,4 +1,4 @@
-// Chapter 3: what is left of a device's memory when the device was closed and is opened again.
+// Chapter 3: the memory statistics of a device that was closed and is opened again.
 import { describe, expect } from 'vitest';
 import { rulesOf, withDevice } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -22,7 +22,7 @@ export function reopening(target: Target): void {
           expect(arrays.some(({ isDisposed }) => isDisposed)).toBe(false);
         });
       }
-      // What a device needs for itself, if anything, is the same each time.
+      // Memory that the device itself needs is the same each time.
       expect(begun).toEqual([begun[0], begun[0], begun[0]]);
     });
   });

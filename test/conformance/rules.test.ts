@@ -1,4 +1,4 @@
-// The text and the tests say the same: every rule of docs/semantics.md has a test, and every test names a rule.
+// Every rule of docs/semantics.md has a test, and every test names a rule.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// The chapters about kernels on the CPU device when clang compiles them: not one rule may depend on whose compiler it is.
+// The chapters about kernels on the CPU device with clang as the compiler: no rule may depend on the compiler.
 import { spawnSync } from 'node:child_process';
 import { test } from 'vitest';
 import { openDevice } from 'millrace';
@@ -10,7 +10,7 @@ if (spawnSync('clang++', ['--version']).status === 0) {
     spec: 'cpu',
     supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
     open: (options) => {
-      // Read by every device that opens.
+      // Each device reads this variable when it opens.
       process.env['MILLRACE_CXX'] = 'clang++';
       return openDevice('cpu', options);
     },

@@ -6,7 +6,7 @@ import { suite } from './suite.js';
 suite({
   name: 'cpu',
   spec: 'cpu',
-  // Under a seed the device delays what it does.
+  // With a seed the device delays its operations.
   supports: {
     timing: os.availableParallelism() >= 2 && process.env['MILLRACE_CPU_SEED'] === undefined,
     memoryLimit: false,

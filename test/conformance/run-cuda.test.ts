@@ -1,4 +1,4 @@
-// The suite on the first CUDA device, where there is one. MILLRACE_TEST_CUDA=1 makes its absence a failure.
+// The suite on the first CUDA device, if there is one. With MILLRACE_TEST_CUDA=1 its absence is a failure.
 import { expect, test } from 'vitest';
 import { listDevices, openDevice, UnavailableError } from 'millrace';
 import { suite } from './suite.js';

@@ -1,15 +1,15 @@
-// The chapters about order on CPU devices that delay and reorder, pseudo-randomly, whatever the rules leave free. A missing
-// wait, of the library or of a test, shows within a few seeds; `npm run soak` runs many more.
+// The chapters about order on CPU devices that delay and reorder operations pseudo-randomly, as far as the rules allow. A
+// missing wait, in the library or in a test, shows within a few seeds; `npm run soak` runs many more.
 import { CPU_DEVICES } from '../support/two-cpu-devices.js';
 import { expect, test } from 'vitest';
 import { openDevice } from 'millrace';
 import { orderSuite } from './suite.js';
 
-/** MILLRACE_SEEDS=7 is the seed 7 alone, 1-1000 that many: what a failure of this run is repeated with. */
+/** MILLRACE_SEEDS=7 runs only seed 7, to repeat a failure; 1-1000 runs these seeds. */
 const [first = 1, last = first] = (process.env['MILLRACE_SEEDS'] ?? '1-4').split('-').map(Number);
 
 for (let seed = first; seed <= last; seed++) {
-  // Read by every device that opens.
+  // Each device reads this variable when it opens.
   const seeded = (): void => void (process.env['MILLRACE_CPU_SEED'] = String(seed));
   orderSuite({
     name: `cpu, seed ${seed}`,

@@ -1,5 +1,5 @@
-// The rules between two devices, of two backends: what one has the other reaches through host memory alone. The CUDA
-// backend runs over a driver library that computes on the CPU.
+// The rules between two devices, of two backends: each accesses the other's memory only through host memory. The CUDA backend
+// runs over a driver library that computes on the CPU.
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { test } from 'vitest';
 import { openDevice } from 'millrace';

@@ -1,4 +1,4 @@
-// The rules between two devices, on a CPU pretending to be two.
+// The rules between two devices, on two CPU devices.
 import { CPU_DEVICES } from '../support/two-cpu-devices.js';
 import { openDevice } from 'millrace';
 import { twoDeviceSuite } from './suite.js';

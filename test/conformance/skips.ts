@@ -1,4 +1,4 @@
-// What a target is known not to do, and why. A rule listed here is run all the same: when it passes, the run fails.
+// Rules that a target is known to break, and why. A listed rule still runs: if it passes, the run fails.
 import type { RuleNumber } from '../support/rule.js';
 
 export interface Skip {

@@ -1,5 +1,5 @@
-// The conformance suite: every chapter of docs/semantics.md as tests of one target. A backend adopts it by naming a
-// way to open its device and what the device can do.
+// The conformance suite: every chapter of docs/semantics.md as tests of one target. A target says how to open its device and
+// what the device supports.
 import { describe } from 'vitest';
 import type { Target } from '../support/target.js';
 import { badArguments } from './arguments.js';
@@ -114,7 +114,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   batchedRequests,
 ];
 
-/** What an order that a device is free to choose may break. */
+/** Chapters that a wrong order of operations may break. */
 const OF_ORDER: readonly ((target: Target) => void)[] = [
   streams,
   currentStream,
@@ -128,7 +128,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   deviceLaunches,
 ];
 
-/** What a compiler has a part in. */
+/** Chapters that depend on the compiler. */
 const OF_KERNELS: readonly ((target: Target) => void)[] = [
   launches,
   kernelLimits,
@@ -144,7 +144,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   moduleVariables,
 ];
 
-/** What joins two devices. */
+/** Chapters about two devices. */
 const OF_TWO: readonly ((target: Target) => void)[] = [
   currentStreamsOfTwo,
   orderByDataOfTwo,
@@ -165,33 +165,33 @@ export function suite(target: Target): void {
 }
 
 /**
- * Those of two backends. Not random programs, whose model knows one stream a copy: between backends a stream of the other
- * device does half of it, and who waited for all of that device has seen that half.
+ * Chapters about two backends. Random programs are excluded, because their model assumes one stream per copy. Between backends a
+ * stream of the other device does half of a copy, and a caller that waited for that device has observed that half.
  */
 const OF_TWO_BACKENDS = OF_TWO.filter((chapter) => chapter !== randomProgramsOfTwo);
 
-/** Only the rules that join two devices, of two backends. */
+/** Runs only the rules about two devices, of two backends. */
 export function twoBackendSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_TWO_BACKENDS) chapter(target);
   });
 }
 
-/** Only the rules that join two devices. */
+/** Runs only the rules about two devices. */
 export function twoDeviceSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_TWO) chapter(target);
   });
 }
 
-/** The chapters about order, for devices that are made to choose one at random. */
+/** Runs the chapters about order, for devices that choose their order at random. */
 export function orderSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices]) chapter(target);
   });
 }
 
-/** The chapters about kernels, for a compiler that is not the device's first choice. */
+/** Runs the chapters about kernels, for a compiler that is not the device's default. */
 export function kernelSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_KERNELS) chapter(target);

@@ -1,4 +1,4 @@
-// Chapter 2, second part: events that tell the time, events of other processes, and many of them.
+// Chapter 2, second part: timing events, interprocess events, and many events.
 import { describe, expect } from 'vitest';
 import { ArgumentError, elapsed, EventTimingError, StateError, UnsupportedError, type Device, type DeviceEvent } from 'millrace';
 import { runChild } from '../support/child.js';

@@ -1,5 +1,5 @@
-// Chapter 3, fourth part: pinned memory that existed before, uploads that keep no copy, reads nobody sees too early, the
-// pool and access between devices.
+// Chapter 3, fourth part: pinning existing memory, uploads without a snapshot, reads that become visible only when they are
+// complete, the pool, and access between devices.
 import { describe, expect } from 'vitest';
 import { ArgumentError, OutOfMemoryError, StateError, UpstreamError } from 'millrace';
 import { hold } from '../support/latch.js';
@@ -242,7 +242,7 @@ export function transfers(target: Target): void {
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
-        // Two do not fit. Earlier arrays may still be on their way back, so what is free now says nothing.
+        // Two do not fit. Earlier arrays may not be freed yet, so the present free memory is not used as a measure.
         const most = Math.floor((device.info.totalMemoryBytes * 0.6) / 4096) * 4096;
         const first = device.full(most, 2, 'u8');
         using seen = device.zeros(16, 'u8');
@@ -307,7 +307,7 @@ export function transfers(target: Target): void {
         void look();
         return staging === 0;
       });
-      // A CPU device reaches all memory as it is, and locks none.
+      // A CPU device accesses all memory directly and page-locks none.
       expect(locked).toBeGreaterThanOrEqual(device.info.backend === 'cpu' ? 0 : MIB);
     });
 
@@ -330,7 +330,7 @@ export function transfers(target: Target): void {
   });
 }
 
-/** Memory of a WebAssembly instance is an ArrayBuffer that nothing detaches. */
+/** The memory of a WebAssembly instance is an ArrayBuffer that cannot be detached. */
 function undetachable(): ArrayBuffer {
   const { WebAssembly } = globalThis as unknown as { WebAssembly: { Memory: new (of: { initial: number }) => { buffer: ArrayBuffer } } };
   return new WebAssembly.Memory({ initial: 1 }).buffer;

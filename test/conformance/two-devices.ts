@@ -1,4 +1,4 @@
-// The rules that join two devices: events, waits, and arrays that belong elsewhere.
+// The rules about two devices: events, waits, and arrays of another device.
 import { describe, expect } from 'vitest';
 import { ArgumentError } from 'millrace';
 import { hold } from '../support/latch.js';
@@ -52,7 +52,7 @@ export function twoDevices(target: Target): void {
       using x = source.zeros(1, 'i32');
       await using latch = await hold(target, gate);
       source.waitStream(gate);
-      // More records than a stream may have issued at once, so that the last ones are certainly not.
+      // More records than a stream may have issued at once, so the last ones are certainly not issued.
       for (let n = 0; n < 2000; n++) source.fill(x, n);
       const last = source.record();
       sink.waitEvent(last);

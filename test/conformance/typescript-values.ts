@@ -1,5 +1,5 @@
-// Chapter 4, what values are in TypeScript kernels: vectors, bits, random numbers, 64 bits and f16, against the same
-// computation in JavaScript.
+// Chapter 4, values in TypeScript kernels: vectors, bits, random numbers, 64-bit integers and f16, against the same computation
+// in JavaScript.
 import { describe, expect } from 'vitest';
 import { f16, f32, i32, i64, inout, input, kernel, output, u32, u64 } from 'millrace';
 import { philox } from '../support/oracle/philox.js';
@@ -177,7 +177,7 @@ export function typescriptValues(target: Target): void {
           expect(normals[row * count + n]).toBeCloseTo(radius * Math.cos(angle), 5);
         }
       }
-      // Of these not only the values but the bits are the same on every device.
+      // For these the bits are the same on every device, not only the values.
       expect(hashOf(new Uint32Array(normals.buffer))).toBe(1_988_746_454);
     });
 
@@ -230,7 +230,7 @@ export function typescriptValues(target: Target): void {
       const xor = Array.from({ length: threads }, (_, n) => n).reduce((a, b) => a ^ b);
       const own = [start + sum, start - sum, 5, threads - 1, 0, 2 ** 32 - 1, xor, 77, 2 * threads];
       expect([...(await words.read())]).toEqual([...own, ...first.slice(9, 16), threads, ...Array.from({ length: 15 }, () => 0)]);
-      // Each thread had another old value.
+      // Each thread got a different old value.
       expect((await tickets.read()).toSorted()).toEqual(Uint32Array.from({ length: threads }, (_, n) => n));
       expect(await deep.read()).toEqual(BigInt64Array.of(-99n << 32n, 99n << 33n));
     });
@@ -275,7 +275,7 @@ export function typescriptValues(target: Target): void {
   });
 }
 
-/** What `springs` does to one point, in single precision. */
+/** The result of `springs` for one point, in single precision. */
 function spring(point: Float32Array, a: Float32Array): number[] {
   const single = Math.fround;
   const minus = (v: readonly number[]): number[] => v.map((part, at) => single(a[at]! - part));

@@ -142,7 +142,7 @@ export function views(target: Target): void {
       const flat = base.reshape(LENGTH);
       expect([flat.shape, [...(await flat.read())]]).toEqual([[LENGTH], modelOf(SHAPE).at]);
       expect(base.reshape([5, 3, 4]).strides).toEqual([12, 4, 1]);
-      // Axes that are not taken apart, or together, keep their strides.
+      // Axes that are neither split nor merged keep their strides.
       const cut = base.view(undefined, [0, 4, 2]);
       const split = cut.reshape([3, 2, 5, 1]);
       expect([...(await split.read())]).toEqual([...(await cut.read())]);

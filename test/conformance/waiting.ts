@@ -228,12 +228,12 @@ export function waiting(target: Target): void {
           'extern "C" __global__ void slow(int* x) { volatile int n = 0; while (n < 20000000) ++n; x[0] = 5; }');
         await device.compile(slow);
         const x = device.zeros(1, i32), host = new Int32Array(1);
-        globalThis.kept = x; // The collector would tell of it.
+        globalThis.kept = x; // Otherwise the library would warn when x is collected.
         device.stream.launch(slow, { grid: 1, block: 1 }, { x });
         const copy = device.stream.copy(host, x);`;
       const unread = await runChild(lines);
       expect([unread.code, unread.stderr]).toEqual([0, '']);
-      // The device is through before the promise is read, and nothing else is left to run: the bytes have yet to reach the host.
+      // The device has finished before the promise is read, and nothing else runs, but the bytes have not reached the host yet.
       const read = await runChild(`${lines}
         const copied = device.stream.record();
         for (let n = 0; n < 3; n++) await new Promise((resolve) => setTimeout(resolve, 1));

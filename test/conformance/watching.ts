@@ -1,4 +1,4 @@
-// Chapter 9: what those who watch are told, when they begin, leave or throw, and as long as the process lives.
+// Chapter 9: what subscribers get when they begin, unsubscribe or throw, and how long they keep the process alive.
 import { describe, expect } from 'vitest';
 import { filter, from, lastValueFrom, observeOn, take, tap, toArray } from 'rxjs';
 import { i32, inout, kernel, onStream, operationsOf, type Operation } from 'millrace';
@@ -54,7 +54,7 @@ export function watching(target: Target): void {
         await device.compile(slow);
         const stream = device.createStream();
         const x = stream.zeros(1, i32);
-        globalThis.kept = x; // The collector would tell of it.
+        globalThis.kept = x; // Otherwise the library would warn when x is collected.
         await stream.synchronize();
         void (async () => { for await (const { kind } of stream) console.log(kind); })();`;
         const idle = await runChild(lines);

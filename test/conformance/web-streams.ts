@@ -11,7 +11,7 @@ import { collectGarbage, eventually, isSettled, rejectionOf, thrownBy, turn } fr
 
 const { Response } = globalThis as unknown as { readonly Response: new (body: unknown) => { arrayBuffer(): Promise<ArrayBuffer> } };
 
-/** Leaves the bounds of `x`, which poisons it. */
+/** Makes an out-of-bounds access of `x`, which poisons it. */
 const outside = kernel('outside_of_stream', { x: inout(u8) }, ({ x }, { i }) => {
   x[i + 1_000_000] = 1;
 });
@@ -116,7 +116,7 @@ export function webStreams(target: Target): void {
       try {
         const reader = x.toReadable({ chunkBytes: 128 }).getReader();
         for (let taken = 0; taken < chunks; taken++) {
-          // Everything that the stream would read ahead has its chance.
+          // Wait long enough for all chunks that the stream might read ahead.
           for (let round = 0; round < 3; round++) {
             await device.synchronize();
             for (let n = 0; n < 5; n++) await turn();
@@ -141,7 +141,7 @@ export function webStreams(target: Target): void {
         return process.memoryUsage().arrayBuffers;
       };
       const before = memory();
-      // V8 sweeps buffers beside the program: what nobody has is gone soon.
+      // V8 frees buffers concurrently, so unreferenced ones are freed soon.
       const isFlat = (): boolean => memory() - before < 20 * chunkBytes;
       let seen = 0;
       for await (const chunk of x.toReadable({ chunkBytes })) {
@@ -193,7 +193,7 @@ export function webStreams(target: Target): void {
       await turn();
       await reader.cancel();
       expect((await read).done).toBe(true);
-      // Nobody waited for the device.
+      // The call did not wait for the device.
       expect(latch.operation.isComplete).toBe(false);
       latch.open();
       expect((await x.read()).every((byte) => byte === 1)).toBe(true);
@@ -262,7 +262,7 @@ export function webStreams(target: Target): void {
         await turn();
         const destroyed = device.destroy();
         expect(await rejectionOf(waiting)).toBeInstanceOf(DeviceLostError);
-        // What was ahead may have been read before, and then the stream finds the device gone.
+        // Chunks may have been read ahead; after them the stream finds that the device is gone.
         const last = await rejectionOf(reader.read().then(() => reader.read()));
         expect([DeviceLostError, StateError].some((type) => last instanceof type)).toBe(true);
         await destroyed;
