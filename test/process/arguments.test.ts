@@ -5,7 +5,7 @@ import { linesOf, runProgram } from './child.js';
 
 const path = (from: string): string => fileURLToPath(new URL(`../../${from}`, import.meta.url));
 
-test('every exported function refuses wrong arguments, and the device goes on', async () => {
+test('every exported function refuses wrong arguments, and the device continues', async () => {
   const args = [path('build/Release/millrace.node'), path('dist/protocol/protocol.gen.js'), path('dist/protocol/encoder.js')];
   const ending = await runProgram('wrong-arguments', args, { timeoutMs: 60_000 });
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -1,4 +1,4 @@
-// That no await is forgotten, whatever the order of awaits and completions.
+// No await is lost, in any order of awaits and completions.
 import { describe, expect } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 

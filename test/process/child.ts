@@ -1,4 +1,4 @@
-// Runs one of ./programs in a process of its own, and says how it ended.
+// Runs one of ./programs in a separate process and returns how it ended.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { listDevices } from 'millrace';

@@ -86,7 +86,7 @@ describe('a compiler that never ends', () => {
   });
 });
 
-test('two devices that build many kernels run at most as many compilers at once as there are cores', async () => {
+test('two devices that build many kernels run at most one compiler per core at once', async () => {
   const log = join(folder, 'log');
   const cxx = compiler(`echo + >> ${log}\ng++ "$@"\nstatus=$?\necho - >> ${log}\nexit $status`);
   const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1'], {

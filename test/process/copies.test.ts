@@ -1,4 +1,4 @@
-// Copies of every kind against the real devices, with the library as it is installed.
+// Copies of every kind on the real devices, with the built library.
 import { listDevices } from 'millrace';
 import { describe, expect } from 'vitest';
 import { linesOf, runProgram, testOn } from './child.js';

@@ -20,7 +20,7 @@ function runLimited(limit: number, program: string, args: readonly string[], env
   return runChild(code, env, 90_000);
 }
 
-test('while there are no file descriptors builds fail, and afterwards they succeed', async () => {
+test('builds fail while there are no file descriptors, and succeed afterwards', async () => {
   const ran = await runLimited(128, 'no-descriptors', [], { MILLRACE_CACHE_DIR: path.join(scratch, 'cache') });
   expect(ran).toMatchObject({ code: 0, stderr: '' });
   const { failures, worked, state } = JSON.parse(ran.stdout) as { failures: string[]; worked: number; state: string };
@@ -28,7 +28,7 @@ test('while there are no file descriptors builds fail, and afterwards they succe
   expect({ worked, state }).toEqual({ worked: 12, state: 'open' });
 }, 100_000);
 
-test('three hundred kernels built at once stay below a limit of 160 file descriptors', async () => {
+test('300 kernels built at once stay below a limit of 160 file descriptors', async () => {
   // The script copies one image for all kernels, which is faster than a compiler.
   const image = path.join(scratch, 'image.so');
   const text = `struct Launch { void* const* params; };

@@ -1,4 +1,4 @@
-// Streams that stand still for a function, on the CPU device: what goes on meanwhile, and how it ends.
+// Holds on the CPU device: the work that continues meanwhile, and how holds end.
 import { DeviceLostError, openDevice, StateError, WaitTimeoutError, type Device } from 'millrace';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
@@ -11,14 +11,14 @@ describe('hold', () => {
   });
   afterAll(() => device.close());
 
-  test('keeps later work of its stream and of those that wait for it, and of no other', async () => {
+  test('delays later work of its stream and of streams that wait for it, and of no others', async () => {
     const [a, b, c] = ['A', 'B', 'C'].map((label) => device.createStream({ label, ordering: 'explicit' }));
     const [x, before] = [a!.full(4, 1, 'i32'), a!.full(4, 1, 'i32')];
     const seen: number[] = [];
     const operation = a!.hold(
       async () => {
         seen.push((await before.read())[0]!);
-        // Another stream goes on meanwhile, and may be waited for.
+        // Another stream continues meanwhile, and the function may wait for it.
         const free = c!.full(4, 5, 'i32');
         seen.push((await free.read())[0]!);
         seen.push(fill.isComplete ? 1 : 0, waiting.isComplete ? 1 : 0);
@@ -40,7 +40,7 @@ describe('hold', () => {
     for (const stream of [a!, b!, c!]) await stream.close();
   });
 
-  test('of 64 streams at once holds no thread: everybody else works', async () => {
+  test('of 64 streams at once occupies no thread: other streams and the event loop continue', async () => {
     const streams = Array.from({ length: 64 }, () => device.createStream());
     let open: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (open = resolve));
@@ -56,7 +56,7 @@ describe('hold', () => {
     x[Symbol.dispose]();
   });
 
-  test('that takes too long lets the stream go', async () => {
+  test('that takes too long continues the stream', async () => {
     const stream = device.createStream();
     let signal: AbortSignal | undefined;
     const operation = stream.hold(
@@ -79,7 +79,7 @@ describe('hold', () => {
     await stream.close();
   });
 
-  test('refuses to be waited for from inside, directly and over another stream, and over an array', async () => {
+  test('refuses waits for its stream from inside, directly, through another stream and through an array', async () => {
     const [a, b] = [device.createStream({ label: 'A' }), device.createStream({ label: 'B' })];
     const x = a.zeros(4, 'i32');
     const refused: unknown[] = [];
@@ -99,7 +99,7 @@ describe('hold', () => {
     await Promise.all([a.close(), b.close()]);
   });
 
-  test('closing waits for it', async () => {
+  test('delays the close of its device', async () => {
     const stream = device.createStream();
     const order: string[] = [];
     stream.hold(
@@ -114,7 +114,7 @@ describe('hold', () => {
     expect(order).toEqual(['held', 'host']);
   });
 
-  test('1,000 in a row, with promises between them', async () => {
+  test('1,000 one after the other, with promises between them, keep the order', async () => {
     const stream = device.createStream();
     const x = stream.zeros(1, 'i32');
     const order: number[] = [];

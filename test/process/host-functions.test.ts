@@ -1,4 +1,4 @@
-// Functions in a stream, on the CPU device: what they do to the process, and what real streams look like while they wait.
+// Host functions on the CPU device: how they keep the process alive, and how waiting streams are reported.
 import { cudaKernel, i32, inout, openDevice, type Device, type WaitTimeoutError } from 'millrace';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
@@ -8,7 +8,7 @@ const OPEN = `import { openDevice } from 'millrace';
   const { stream } = device;`;
 
 describe('a process', () => {
-  test('lives until its host function was called, and not longer', async () => {
+  test('lives exactly until its host function was called', async () => {
     const ending = await runChild(`${OPEN}
       globalThis.kept = device.zeros(1 << 20);
       for (let n = 0; n < 3; n++) stream.fill(kept, n);
@@ -16,7 +16,7 @@ describe('a process', () => {
     expect(ending).toEqual({ code: 0, signal: null, stdout: 'called\n', stderr: '' });
   });
 
-  test('survives a function that throws, which is one warning', async () => {
+  test('survives a function that throws, with one warning', async () => {
     const ending = await runChild(`${OPEN}
       for (let n = 0; n < 3; n++) stream.host(() => { throw new Error('mine ' + n); }, { label: 'note' });
       await stream.synchronize();
@@ -41,7 +41,7 @@ describe('a device', () => {
     'extern "C" __global__ void spin(int* flag) { volatile int* f = flag; for (long n = 0; f[0] == 0 && n < 4000000000L; ++n) {} }',
   );
 
-  test('calls 100 host functions between 100 copies in their order, each with its bytes', async () => {
+  test('calls 100 host functions between 100 copies in order, each with the bytes of its copy', async () => {
     const stream = device.createStream();
     const x = stream.zeros(1 << 16, 'i32');
     const seen: number[] = [];
@@ -57,7 +57,7 @@ describe('a device', () => {
     await stream.close();
   });
 
-  test('shows them to watchers when they have been called', async () => {
+  test('emits them to subscribers when they have been called', async () => {
     const stream = device.createStream();
     const told: (string | undefined)[] = [];
     const subscription = stream.activity$.subscribe(({ phase, operation, error }) => told.push(phase, operation.label, error?.code));
@@ -76,7 +76,7 @@ describe('a device', () => {
     expect(told).toEqual(['called', 'finished', 'one', undefined, 'failed', 'two', 'ERR_MILLRACE_HOST']);
   });
 
-  test('says what a stream stands at and waits for', async () => {
+  test('shows the operation of a stream and what the stream waits for', async () => {
     await device.compile(spin);
     const [a, b] = ['A', 'B'].map((label) => device.createStream({ label, ordering: 'explicit' }));
     const flag = a!.zeros(1, 'i32');
@@ -98,7 +98,7 @@ describe('a device', () => {
     flag[Symbol.dispose]();
   });
 
-  test('says that a kernel is being built', async () => {
+  test('shows that a kernel is being built', async () => {
     const stream = device.createStream({ label: 'builds' });
     const flag = stream.full(1, 1, 'i32');
     await stream.synchronize();

@@ -1,9 +1,9 @@
-// CUDA texts that cannot go on cost their launch or their device, and never the process.
+// A CUDA C++ kernel that faults fails its launch or loses its device, and never ends the process.
 import { describe, expect, test } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 const TWO = { MILLRACE_CPU_DEVICES: '2' };
-/** Which of them lose the CPU device; a GPU is lost by each. */
+/** Faults that lose the CPU device. Each of the faults loses a GPU. */
 const LOSING = ['no memory', 'no address', 'trap'];
 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
@@ -21,13 +21,13 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   }
 });
 
-test('traps of WebAssembly are still its own after kernels have run', async () => {
+test('WebAssembly still handles its own traps after kernels have run', async () => {
   const ending = await runProgram('handlers', ['wasm']);
   expect(ending).toMatchObject({ code: 0, signal: null });
   expect(linesOf(ending)).toEqual(['divided 5', '0', 'RuntimeError', 'closed']);
 });
 
-test('a handler that the program had before it opened a device is called for signals that are no kernel’s', async () => {
+test('a handler installed before the device was opened still gets signals that kernels did not cause', async () => {
   const ending = await runProgram('handlers', ['own handler']);
   expect(ending).toMatchObject({ code: 0, signal: null });
   expect(linesOf(ending)).toEqual(['divided 5', 'heard', 'closed']);

@@ -1,4 +1,4 @@
-// What a process holds while a device is open, and that it holds nothing after.
+// Resources of a process while a device is open, and that none remain afterwards.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
@@ -71,7 +71,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   }
 });
 
-test('a thread that ends while a compilation runs takes nothing down', async () => {
+test('a thread that ends while a compilation runs does not crash the process', async () => {
   const addon = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
   const ending = await runProgram('exit-while-compiling', [addon]);
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -1,4 +1,4 @@
-// Kernels with large variables on the CPU device, whatever stack the process gives its threads: they work, or they are refused.
+// Kernels with large variables on the CPU device, with any stack limit of the process: they work, or they are refused.
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
-/** Launches kernels whose threads have an array of so many KiB, or whose blocks have several, and prints what comes of each. */
+/** Launches kernels whose threads have an array of so many KiB, or whose blocks have several, and prints each result. */
 const PROGRAM = `
 import { cudaKernel, i32, inout, openDevice } from 'millrace';
 const device = await openDevice('cpu');
@@ -31,7 +31,7 @@ for (const text of [own(25600), own(153600), shared, own(2304000)]) {
 await device.close();
 `;
 
-test('variables of 600 KiB a thread work under a small limit of stacks, and 9000 KiB are refused', async () => {
+test('variables of 600 KiB per thread work under a small stack limit, and 9000 KiB are refused', async () => {
   const run = promisify(execFile)('sh', ['-c', 'ulimit -s 256 && exec "$0" --input-type=module --eval "$1"', process.execPath, PROGRAM], {
     cwd: ROOT,
   });

@@ -1,4 +1,4 @@
-// What is asked of the worker of a lost GPU, on the fake driver.
+// Calls that the worker of a lost GPU answers, on the fake driver.
 import { expect, test } from 'vitest';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { linesOf, runProgram } from './child.js';

@@ -1,14 +1,14 @@
-// Host memory that copies went through is given back: a program that moves many large buffers stays small.
+// Host memory of copies is freed: a program that moves many large buffers stays small.
 import { availableParallelism } from 'node:os';
 import { describe, expect } from 'vitest';
 import { deviceCases, runProgram, testOn } from './child.js';
 
-/** Of each buffer, in MiB. */
+/** The size of each buffer, in MiB. */
 const SIZE = 8;
 const COUNT = 40;
 /**
- * In MiB, beyond what one took. What is detached is freed at once. A SharedArrayBuffer cannot be detached: V8 lets about 64 MiB of them
- * gather in each thread before it collects. Where there are more cores, the allocator keeps more pages that are free.
+ * In MiB, beyond the use of one buffer. Detached memory is freed at once. A SharedArrayBuffer cannot be detached: V8 lets about 64 MiB of
+ * them accumulate in each thread before it collects. With more cores the allocator keeps more free pages.
  */
 const MOST = { transferred: 40 + 4 * availableParallelism(), read: 40, pinned: 40, shared: 160, pin: 160 } as const;
 
@@ -28,8 +28,8 @@ describe.each(deviceCases)('host memory of $spec', ({ spec, absent }) => {
     }, 70_000);
   }
 
-  // 1.5 GiB, were none collected.
-  test('of SharedArrayBuffers that the program drops is collected without being asked for', async () => {
+  // 1.5 GiB if none were collected.
+  test('of dropped SharedArrayBuffers is collected without an explicit collection', async () => {
     const most = await move('shared', 48, 32, 'as it comes');
     expect(most).toBeLessThan(700);
   }, 70_000);

@@ -1,9 +1,9 @@
-// Opening a device again that goes.
+// Opening a device that is being closed or destroyed.
 import { readdirSync } from 'node:fs';
 import { listDevices, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
 
-test('a device that several opened and one destroyed is opened anew, at once', async () => {
+test('a device that was opened several times and destroyed once can be opened again at once', async () => {
   const [device, same] = [await openDevice('cpu'), await openDevice('cpu')];
   expect(same.isSameDevice(device)).toBe(true);
   const destroyed = device.destroy();
@@ -12,7 +12,7 @@ test('a device that several opened and one destroyed is opened anew, at once', a
   await destroyed;
 });
 
-test('an open device is opened again, and listed, without a worker for it', async () => {
+test('opening an open device again, and listing devices, starts no worker', async () => {
   await using device = await openDevice();
   const threads = (): number => readdirSync('/proc/self/task').length;
   const before = threads();

@@ -1,4 +1,4 @@
-// Results of `overlap` belong to their receiver alone, behind any operators of RxJS, and a run leaves nothing on the device.
+// Results of `overlap` belong to their receiver alone, after any RxJS operators, and a run leaves no memory on the device.
 import { describe, expect } from 'vitest';
 import { deviceCases, runProgram, testOn } from './child.js';
 
@@ -6,7 +6,7 @@ import { deviceCases, runProgram, testOn } from './child.js';
 const CHAINS = Number(process.env['MILLRACE_OWNERSHIP_CHAINS'] ?? 150);
 const TIMEOUT_MS = 60_000 + 200 * CHAINS;
 
-/** Other chains each time. A failure names its seed, and MILLRACE_OWNERSHIP_SEED gives it back. */
+/** Other chains each time. A failure shows its seed, which MILLRACE_OWNERSHIP_SEED repeats. */
 const SEED = Number(process.env['MILLRACE_OWNERSHIP_SEED'] ?? Math.floor(Math.random() * 1e6));
 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {

@@ -1,4 +1,4 @@
-// What a stranger gets: the contents of the package, and the answer of the build where a tool is missing.
+// The contents of the package, and the message of the build if a tool is missing.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-test('the package holds what it needs at run time, and nothing of the workshop', (context) => {
+test('the package has its files for run time, and no development files', (context) => {
   const npm = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
   if ((npm.error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') context.skip('npm is not installed here');
   expect(npm.status, npm.stderr).toBe(0);
@@ -27,14 +27,14 @@ test('the package holds what it needs at run time, and nothing of the workshop',
   expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
 });
 
-test('names built kernels by all that it brings to them', async () => {
+test('the names of built kernels depend on all files of the package that affect them', async () => {
   const brings = ['native/cpu/shim', 'dist/toolchain', 'dist/compiler', 'dist/core/channel', 'dist/core/elements'].map((folder) =>
     join(root, folder),
   );
   expect(readFileSync(join(root, 'dist/package-identity'), 'utf8')).toBe(await identityOf(brings));
 });
 
-describe('the build, where something is missing', () => {
+describe('the build without a required tool', () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-tools-'));
@@ -49,7 +49,7 @@ describe('the build, where something is missing', () => {
     symlinkSync('/bin/true', join(folder, tool));
   };
 
-  test('says which tool, and the command that brings it, in one sentence', () => {
+  test('names the tool and the command that installs it, in one sentence', () => {
     const command = 'apt-get install -y cmake g++ make';
     for (const [missing, next] of [
       ['cmake is not installed', 'cmake'],
@@ -63,7 +63,7 @@ describe('the build, where something is missing', () => {
     }
   });
 
-  test('tries the compiler instead of trusting its name', () => {
+  test('tests the compiler and does not rely on its name', () => {
     symlinkSync('/bin/false', join(folder, 'g++'));
     const { status, stderr } = build();
     expect(status).toBe(1);

@@ -1,4 +1,4 @@
-// Every TypeScript block of README.md and docs/reactive.md is a whole program: it is compiled as a stranger would compile it and run. A
+// Every TypeScript block of README.md and docs/reactive.md is a whole program: it is compiled as users compile it, and run. A
 // comment "// prints: text" at the end of a line is compared with the output, in order. A block that begins with "// name.ts" is a module
 // of that name for the programs of its page. Shell blocks may only name scripts that exist.
 import { spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ interface Program {
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const compiler = join(root, 'node_modules/typescript/bin/tsc');
-// Inside the project, so that the programs find millrace by its own name.
+// Inside the project, so that the programs can import millrace by its name.
 const output = join(root, 'build/readme');
 const PAGES = ['README.md', 'docs/reactive.md'] as const;
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
@@ -62,7 +62,7 @@ beforeAll(() => {
   if (compiled.status !== 0) throw new Error(`The programs do not compile:\n${compiled.stdout}`);
 });
 
-test.for(PAGES)('%s has something to try', (page) => {
+test.for(PAGES)('%s has examples', (page) => {
   expect(programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule).length).toBeGreaterThan(0);
 });
 

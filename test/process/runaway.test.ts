@@ -1,4 +1,4 @@
-// Ends under kernels that never end or take minutes: each comes within a stated time, and names what runs.
+// Devices, threads and processes that end while a kernel runs forever or for minutes: each ends within a stated time and names the kernel.
 import { describe, expect, test } from 'vitest';
 import { linesOf, runProgram } from './child.js';
 
@@ -6,7 +6,7 @@ const FOUR = { env: { MILLRACE_CPU_DEVICES: '4' }, timeoutMs: 60_000 };
 const NAMED = /launch forever on stream lane has not ended within 5000 ms/;
 
 describe('a CPU device whose kernel never ends', () => {
-  test('destroyed, four of them: each rejects and names it, files are read, and the device opens anew', async () => {
+  test('four destroyed devices: each rejects and names the kernel, file reads still work, and the device opens again', async () => {
     const ending = await runProgram('runaway', ['destroy four'], FOUR);
     expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
     const [first, ...rest] = linesOf(ending);
@@ -19,7 +19,7 @@ describe('a CPU device whose kernel never ends', () => {
     expect(rest.slice(8)).toEqual(['lost lost lost lost 4', 'works']);
   }, 90_000);
 
-  test('closed with a limit, then opened: both name it; destroyed, it is opened anew at once', async () => {
+  test('close and openDevice time out and name the kernel; after destroy the device opens again at once', async () => {
     const ending = await runProgram('runaway', ['open again'], { timeoutMs: 60_000 });
     expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
     const [closing, opening, again, reason] = linesOf(ending);
@@ -45,7 +45,7 @@ describe('a CPU device whose kernel never ends', () => {
 });
 
 describe('a CPU device with minutes of work', () => {
-  test('destroyed, drops what has not begun and stops at the next block', async () => {
+  test('destroyed, drops operations that have not begun and stops at the next block', async () => {
     const ending = await runProgram('runaway', ['destroy a flood'], { timeoutMs: 60_000 });
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(linesOf(ending)).toEqual(['undefined true 1 true', 'undefined true 1 true']);

@@ -1,9 +1,9 @@
-// Pipelines that run for long: they pull no more than their lanes take, keep their busiest part busy, and stay small.
+// Long-running pipelines: they pull no more than their lanes take, keep their busiest part busy, and use little memory.
 import { describe, expect } from 'vitest';
 import { deviceCases, runProgram, testOn } from './child.js';
 
 const FRAMES = 1000;
-/** MiB of JavaScript's heap and array buffers. A frame that stays would be 64 KiB, 900 of them 56 MiB. */
+/** MiB of JavaScript's heap and array buffers. A leaked frame has 64 KiB, so 900 of them have 56 MiB. */
 const MOST_GROWN_MIB = 8;
 /** On a quiet machine it is below 2. */
 const MOST_DELAY_MS = 20;
@@ -21,7 +21,7 @@ interface Figures {
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   const test = testOn(absent);
 
-  test('no endless source is ever more than depth items ahead', async () => {
+  test('an endless source is never more than depth items ahead', async () => {
     const ending = await runProgram('endless-sources', [spec], { timeoutMs: 60_000 });
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '', stdout: 'done\n' });
   }, 70_000);

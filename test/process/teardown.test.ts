@@ -55,9 +55,9 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   }
 });
 
-// A GPU's driver keeps the pages that it copies; a CPU device reads and writes JavaScript's own memory.
+// A GPU's driver keeps the pages of its copies; a CPU device reads and writes JavaScript's memory directly.
 describe.each(['transfer', 'shared', 'transfer, on another device', 'shared, on another device'])('cpu, %s', (mode) => {
-  test('worker.terminate of an owner whose copies stand behind a long kernel', async () => {
+  test('worker.terminate of an owner whose copies wait for a long kernel', async () => {
     const ending = await runProgram('terminate-uploads', [mode, IS_LONG ? '3' : '1']);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(linesOf(ending)).toEqual(['works']);

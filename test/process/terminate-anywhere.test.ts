@@ -1,4 +1,4 @@
-// Workers that are terminated wherever they have come to leave nothing behind, and take nothing down.
+// Workers that are terminated at any point leak nothing and do not crash the process.
 import { describe, expect } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
@@ -24,7 +24,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
         const lines = linesOf(ending);
         expect(lines.slice(0, -1)).toEqual([]);
         const { before, after } = JSON.parse(lines.at(-1) as string) as { readonly before: Held; readonly after: Held };
-        // A device's worker is one file, which Node leaves open where it ends just while that is read. Of many files it left some each.
+        // A device's worker is one file, and Node leaks its descriptor only if the worker ends while it is read. With many files each termination leaked some.
         expect(after.descriptors).toBeLessThanOrEqual(before.descriptors + workers / 10);
         expect(after.threads).toBeLessThanOrEqual(before.threads);
         expect(after.children).toBe(0);

@@ -1,4 +1,4 @@
-// Those who watch a stream's operations, in processes that have nothing else to do.
+// Subscribers of a stream's operations, in processes that have nothing else to do.
 import { describe, expect } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
@@ -16,7 +16,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     'operations$ of the device',
     'activity$ of the stream',
     'activity$ of the device',
-  ])('watching the %s', (how) => {
+  ])('subscriptions to the %s', (how) => {
     run('keeps the process alive until the pending operations were given', async () => {
       for (const when of ['busy', 'before']) {
         const ending = await runProgram('watching', [spec, how, when]);
