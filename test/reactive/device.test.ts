@@ -1,4 +1,4 @@
-// The reactive layer on a real device and a real pool; what needs neither is in test/unit/reactive.
+// The reactive layer on a real device and a real pool. Tests that need neither are in test/unit/reactive.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ let streamsBefore: number;
 beforeAll(() => {
   streamsBefore = streamCount();
 });
-// Who unsubscribes does not hear of the end; it comes by itself.
+// A subscriber that unsubscribes is not told of the end of the run, so wait for it.
 afterEach(() => vi.waitFor(() => expect(streamCount()).toBe(streamsBefore)));
 
 function* chunks(count: number, length: number): Generator<Float32Array> {
@@ -78,7 +78,7 @@ describe('overlap on a device', () => {
     expect(run.report()).toMatchObject({ items: 20, skipped: 0, depth: 3 });
   });
 
-  it('keeps items in order where they share an array', async () => {
+  it('keeps items in order if they share an array', async () => {
     using sum = device.zeros(1);
     const run = overlap(device, chunks(30, 1), { depth: 3 }, async (chunk, lane) => {
       const x = lane.empty(1);
@@ -92,7 +92,7 @@ describe('overlap on a device', () => {
     expect([...(await sum.read())]).toEqual([expected]);
   });
 
-  it('gives the device back when it is left early', async () => {
+  it('frees all memory when the loop is left early', async () => {
     const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload(lane), download(lane)));
     let seen = 0;
     for await (const result of run) {
@@ -129,7 +129,7 @@ describe('overlap on a device', () => {
 });
 
 describe('a stream as an Observable', () => {
-  it('is understood by from()', async () => {
+  it('is accepted by from()', async () => {
     await using stream = device.createStream();
     const kinds = lastValueFrom(from(stream).pipe(take(3), toArray()));
     const x = stream.ones(4);

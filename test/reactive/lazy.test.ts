@@ -1,11 +1,11 @@
-// rxjs is a peer that takes long to load: who uses no Observable does not pay for it, nor needs to have it.
+// rxjs is a peer dependency that takes long to load: programs without Observables neither load nor need it.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs a module in a process of its own and returns what it printed, parsed. */
+/** Runs a module in a separate process and returns its parsed output. */
 function run(code: string): unknown {
   const prelude = `import { createRequire } from 'node:module';
     const cache = createRequire(import.meta.url).cache;

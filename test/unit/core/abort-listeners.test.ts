@@ -4,13 +4,13 @@ import { describe, expect, test, vi } from 'vitest';
 import { fixture, turn } from './fake-channel.js';
 
 const WAITS = 20_000;
-/** Of the thread's own time, on a slow machine; waits that each had a listener took several times as long. */
+/** A limit of the thread's CPU time, for a slow machine. With a listener per wait it took several times as long. */
 const GENEROUS_MS = 20_000;
 
 const listenersOf = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 
 describe('waits with one signal', { timeout: 4 * GENEROUS_MS }, () => {
-  test('have one listener, and none when they are over', async () => {
+  test('have one listener, and none after the waits', async () => {
     const { channel, device } = fixture();
     const { stream } = device;
     const operation = stream.fill(device.zeros(1), 1);
@@ -43,7 +43,7 @@ describe('waits with one signal', { timeout: 4 * GENEROUS_MS }, () => {
     expect(holds).toEqual([true, false]);
   });
 
-  test('of host functions share it too, and those that are waited for have no further one', async () => {
+  test('of host functions share it too, also if they are awaited', async () => {
     const { channel, progress, device } = fixture();
     const aborter = new AbortController();
     const { signal } = aborter;
@@ -60,7 +60,7 @@ describe('waits with one signal', { timeout: 4 * GENEROUS_MS }, () => {
     expect(listenersOf(signal)).toBe(0);
   });
 
-  test('hear it although a listener of the program stops its propagation', async () => {
+  test('end although another listener stops the propagation of the event', async () => {
     const { device } = fixture();
     const aborter = new AbortController();
     aborter.signal.addEventListener('abort', (event) => event.stopImmediatePropagation());
@@ -70,7 +70,7 @@ describe('waits with one signal', { timeout: 4 * GENEROUS_MS }, () => {
     await expect(wait).rejects.toMatchObject({ code: 'ABORT_ERR' });
   });
 
-  test('that begin while it tells of its abort are given up, and later ones at once', async () => {
+  test('that begin during the abort event are given up, and later ones at once', async () => {
     const { device } = fixture();
     device.zeros(1);
     const aborter = new AbortController();
@@ -85,7 +85,7 @@ describe('waits with one signal', { timeout: 4 * GENEROUS_MS }, () => {
   });
 });
 
-describe('what is no signal', () => {
+describe('a value that is not a signal', () => {
   test.each([null, 0, '', 'abort', {}, { aborted: false }, new EventTarget()])('%o is refused by name', async (signal) => {
     const { device } = fixture();
     const bad = { signal: signal as never };
@@ -94,7 +94,7 @@ describe('what is no signal', () => {
     expect(() => device.stream.hold(async () => undefined, { timeoutMs: 1, ...bad })).toThrow(/AbortSignal/);
   });
 
-  test('a signal of another implementation is taken', async () => {
+  test('a signal of another implementation is accepted', async () => {
     const { device } = fixture();
     device.zeros(1);
     const foreign = Object.assign(new EventTarget(), { aborted: false, reason: new Error('theirs') });

@@ -1,5 +1,5 @@
-// Byte intervals against a model that knows every byte: exactly the waits that it asks for, no more stretches than it can
-// tell apart, and frees behind every use.
+// Byte intervals against a byte-exact model: exactly the model's waits, no more intervals than the model distinguishes, and
+// frees after every use.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
@@ -10,7 +10,7 @@ import { FakeChannel, fixture } from './fake-channel.js';
 const BYTES = 12;
 const STREAMS = 4;
 
-/** Stream by ticket: of each stream the last. */
+/** The last ticket of each stream. */
 type Points = Map<number, number>;
 
 interface Byte {
@@ -90,7 +90,7 @@ function same(a: Byte, b: Byte): boolean {
   return text(a) === text(b);
 }
 
-/** What each record comes after, by replaying the waits. */
+/** The records that happen before each record, found by replaying the waits. */
 function closure(channel: FakeChannel): Map<string, Points> {
   const clocks = new Map<string, Points>();
   const now = new Map<number, Points>();
@@ -132,7 +132,7 @@ function runProgram(steps: readonly Step[], explicit: readonly boolean[]): void 
   for (const now of steps) {
     const by = streams[now.stream]!;
     if (now.kind === 'finish') {
-      // On a device it does not finish before what it waits for.
+      // On a device a record does not finish before the records that it waits for.
       for (const [slot, ticket] of closure(channel).get(`${by.timeline.slot}:${by.timeline.last}`)!) {
         const at = index.get(slot)!;
         if (model.finished[at]! >= ticket) continue;
@@ -225,13 +225,13 @@ test('one stream and whole arrays: order allocates nothing, and tracking costs a
   const [explicit, tracked] = [orderCost('explicit'), orderCost('tracked')];
   expect(tracked.bytes).toBeLessThan(4);
   expect(explicit.bytes).toBeLessThan(4);
-  // Other processes only ever add time, so the least of several differences is the one that counts.
+  // Other processes only add time, so take the least of several differences.
   const again = Array.from({ length: 6 }, () => orderCost('tracked').ns - orderCost('explicit').ns);
   expect(Math.min(tracked.ns - explicit.ns, ...again)).toBeLessThan(100);
 });
 
 describe('byte intervals', () => {
-  test('exactly the waits of a model that knows every byte, in any mix of tracked and explicit streams', () => {
+  test('inserts exactly the waits of a byte-exact model, in any mix of tracked and explicit streams', () => {
     const program = fc.array(step, { maxLength: 40, size: 'max' });
     const orderings = fc.oneof(
       fc.constant([false, false, false, false]),
@@ -243,7 +243,7 @@ describe('byte intervals', () => {
     );
   });
 
-  test('an array worked on in chunks by several streams stays parallel, and the reader of all waits for each once', () => {
+  test('work on chunks of an array by several streams stays parallel, and a reader of all chunks waits for each stream once', () => {
     const { channel, device } = fixture();
     const maker = device.createStream();
     const x = maker.zeros(64);
@@ -263,7 +263,7 @@ describe('byte intervals', () => {
     expect(sorted(waitsSince(channel, before + 84))).toEqual(ends);
   });
 
-  test('a program that moves on through a memory leaves no stretch a step, once its steps have finished', () => {
+  test('a program that advances through memory leaves no interval per step after the steps have finished', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream(), device.createStream()];
     const x = a.empty([100_000], 'u8');
@@ -275,7 +275,7 @@ describe('byte intervals', () => {
     expect(x.storage.history.size).toBeLessThan(300);
   });
 
-  test('the writes of another device, whose failures it has to note, are remembered, however many stretches there are', () => {
+  test('writes of another device, whose failures matter, are kept for any number of intervals', () => {
     const { channel, device, progress } = fixture();
     const away = fixture(new FakeChannel(2), progress, 'cpu:1');
     const [a, b] = [device.createStream(), away.device.createStream()];

@@ -1,4 +1,4 @@
-// What watchers of a stream's phases are told, and in what order, where the device is asked how long an operation took.
+// The phases of operations that subscribers get, and their order, on streams whose device reports the time of operations.
 import { describe, expect, test } from 'vitest';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type Hub, installObservableFactory } from '../../../src/core/base/observable.js';
@@ -9,7 +9,7 @@ import { finish, type Fixture, fixture, settle } from './fake-channel.js';
 
 installObservableFactory((source) => source as never);
 
-/** A stream with timing whose device says nothing of times until it is let, and what its watcher hears. */
+/** A stream with timing whose device reports times only when released, and the values that a subscriber gets. */
 function watched(): Fixture & { readonly stream: Stream; readonly heard: string[]; readonly answer: (deviceMs: number) => void } {
   const all = fixture();
   const questions: ((deviceMs: number) => void)[] = [];
@@ -25,7 +25,7 @@ function watched(): Fixture & { readonly stream: Stream; readonly heard: string[
 }
 
 describe('activity$ of a stream with timing', () => {
-  test('tells the end of an operation with its time, and of those behind it afterwards', async () => {
+  test('emits the end of an operation with its time, and then the ends of later operations', async () => {
     const all = watched();
     const { device, stream, heard, answer } = all;
     const x = device.zeros(4);
@@ -48,7 +48,7 @@ describe('activity$ of a stream with timing', () => {
     expect(heard).toEqual(['fill finished 1 ms']);
   });
 
-  test('tells a failure at once, without a time', async () => {
+  test('emits a failure at once, without a time', async () => {
     const all = watched();
     const { channel, device, stream, heard } = all;
     const array = device.zeros(4);
@@ -60,7 +60,7 @@ describe('activity$ of a stream with timing', () => {
     expect(heard).toEqual(['fill submitted', 'fill failed']);
   });
 
-  test('tells what it was still asking about when the stream ends', async () => {
+  test('emits operations whose times are pending when the stream ends', async () => {
     for (const isLost of [false, true]) {
       const all = watched();
       const { core, device, stream, heard } = all;
@@ -75,7 +75,7 @@ describe('activity$ of a stream with timing', () => {
   });
 });
 
-test('activity$ of other streams asks nothing and waits for nothing', async () => {
+test('activity$ of a stream without timing requests no times and waits for none', async () => {
   const all = fixture();
   const { device } = all;
   let asked = 0;

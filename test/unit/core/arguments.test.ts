@@ -67,7 +67,7 @@ describe('launch arguments', () => {
     expect(device.state).toBe('open');
   });
 
-  test('numbers that are not finite are floats like others, safe numbers are 64-bit integers', () => {
+  test('non-finite numbers are valid floats, safe integers are valid 64-bit integers', () => {
     const wide = kernelOf({ a: f32, n: i64 });
     stream.launch(wide, 1, { a: Number.POSITIVE_INFINITY, n: -1 });
     const { view } = channel.records.at(-1)!;
@@ -79,7 +79,7 @@ describe('launch arguments', () => {
     expect(refusal(() => stream.launch(wide, 1, { a: 0, n: 2 ** 60 })).limit).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test('a shaped kernel gets dimensions behind each array and the extents last, x first', () => {
+  test('a shaped kernel gets the dimensions after each array and the extents last, x first', () => {
     const shaped = kernelOf({ image: input(f32, 2), a: f32 }, { abi: 'shaped', indexRank: 2 });
     stream.launch(shaped, image.shape as [number, number], { image, a: 1 });
     const { view } = channel.records.at(-1)!;
@@ -90,7 +90,7 @@ describe('launch arguments', () => {
     expect(refusal(() => stream.launch(shaped, 4, { image, a: 1 }))).toMatchObject({ argument: 'threads', limit: 2 });
   });
 
-  test('an array with more elements than 32-bit indices reach is refused', () => {
+  test('an array with more elements than 32-bit indices can address is refused', () => {
     const roomy = new FakeChannel();
     Object.assign(roomy, { info: { ...INFO, totalMemoryBytes: 2 ** 40 } });
     const big = fixture(roomy).device;
@@ -110,7 +110,7 @@ describe('launch shapes', () => {
     return Array.from({ length: 6 }, (_, n) => view.getUint32(LaunchRecord.GRID_X + 4 * n, true));
   };
 
-  test('threads are covered by default blocks, x last in array order', () => {
+  test('default blocks cover the threads, which are in array order', () => {
     expect(grid(1)).toEqual([1, 1, 1, 256, 1, 1]);
     expect(grid(257)).toEqual([2, 1, 1, 256, 1, 1]);
     expect(grid([100, 65])).toEqual([3, 13, 1, 32, 8, 1]);
@@ -126,7 +126,7 @@ describe('launch shapes', () => {
     expect(refusal(() => grid({ grid: 1, block: 128 }, small))).toMatchObject({ argument: 'block', limit: 64 });
   });
 
-  test('no threads are an operation that does nothing', () => {
+  test('a launch of no threads is an operation that does nothing', () => {
     expect(stream.launch(kernel, 0, { x }).kind).toBe('launch');
     expect(channel.records.at(-1)!.opcode).toBe('NOP');
     stream.launch(kernel, [4, 0], { x });
@@ -159,7 +159,7 @@ describe('limits of a built kernel', () => {
     { threads: 64, sharedBytes: 1001 },
   ];
 
-  test("hold at the call once they are known, and are the device's before", async () => {
+  test("apply at the call once they are known; before that, the device's limits apply", async () => {
     const kernel = kernelOf({ x: inout(f32) });
     for (const shape of shapes) stream.launch(kernel, shape, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
@@ -195,7 +195,7 @@ describe('cooperative launches', () => {
     return made;
   }
 
-  test('are a flag of their record', async () => {
+  test('set a flag of the record', async () => {
     const kernel = await built(100, []);
     for (const [shape, flag] of [
       [together(100, 1), 1],
@@ -230,7 +230,7 @@ describe('cooperative launches', () => {
     stream.launch(kernel, { grid: 5000, block: 32 }, { x });
   });
 
-  test('are refused by a device that makes none', async () => {
+  test('are refused by a device without support', async () => {
     const kernel = await built(0, [4]);
     expect(refusal(() => stream.launch(kernel, together(1, 1), { x }))).toMatchObject({
       name: 'UnsupportedError',
@@ -239,7 +239,7 @@ describe('cooperative launches', () => {
     stream.launch(kernel, { grid: 1, block: 1 }, { x });
   });
 
-  test('are all that a kernel takes whose blocks wait for each other', async () => {
+  test('are required for a kernel whose blocks wait for each other', async () => {
     const kernel = await built(10, [], true);
     for (const shape of [64, [8, 8], { threads: 64 }, { grid: 1, block: 1 }, together(1, 1, false)]) {
       expect(facts(() => stream.launch(kernel, shape, { x }))).toEqual({ name: 'ArgumentError', argument: 'cooperative', limit: true });
@@ -248,7 +248,7 @@ describe('cooperative launches', () => {
   });
 });
 
-describe('the block of a launch that names none', () => {
+describe('the default block of a launch', () => {
   /** Of compute capability 9.0: 65536 registers and 2048 threads a multiprocessor, 32 blocks. */
   const atOnce = (registers: number): number[] =>
     Array.from({ length: 32 }, (_, at) => Math.min(32, Math.floor(64 / (at + 1)), Math.floor(65536 / (registers * 32 * (at + 1)))));
@@ -268,7 +268,7 @@ describe('the block of a launch that names none', () => {
     });
   }
 
-  test('is the smallest that fills a multiprocessor nearly as well as any', async () => {
+  test('is the smallest one whose occupancy is close to the best', async () => {
     expect(await blocksOf(false, atOnce(32))).toEqual([
       [256, 1, 1],
       [32, 8, 1],
@@ -292,7 +292,7 @@ describe('the block of a launch that names none', () => {
     ]);
   });
 
-  test('is 256 threads where the size decides nothing, and where threads work together', async () => {
+  test('has 256 threads if the size has no effect or if threads of a block work together', async () => {
     const usual = [
       [256, 1, 1],
       [32, 8, 1],
@@ -302,7 +302,7 @@ describe('the block of a launch that names none', () => {
     expect(await blocksOf(true, atOnce(110))).toEqual(usual);
   });
 
-  test('is within the limit of the kernel', async () => {
+  test('does not exceed the limit of the kernel', async () => {
     expect(await blocksOf(false, atOnce(32).slice(0, 2), 64)).toEqual([
       [64, 1, 1],
       [32, 2, 1],

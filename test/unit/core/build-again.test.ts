@@ -1,4 +1,4 @@
-// Kernels whose build failed, on a fake channel: which launches fail, and which kernels the next launch builds again.
+// Kernels whose build failed, on a fake channel: the launches that fail, and the kernels that the next launch builds again.
 import { expect, test } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
 import {
@@ -72,7 +72,7 @@ test.each<[name: string, error: MillraceError]>([
   expect(launches()).toEqual([handle, handle]);
 });
 
-test("launches submitted before fail with the first build's error, and its handle index is used again after them", async () => {
+test("launches submitted before fail with the first build's error, and its handle index is reused after them", async () => {
   const { channel, device, kernel, y, progress } = made();
   const launched = device.stream.launch(kernel, one, { y });
   const [handle] = [...channel.builds.keys()] as [number];

@@ -1,4 +1,4 @@
-// What clocks keep of streams and devices that are gone: nothing.
+// Clocks keep nothing of closed streams and devices.
 import { describe, expect, test } from 'vitest';
 import { StreamHazardError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
@@ -7,8 +7,8 @@ import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil } from '../../support/wait.js';
 import { closeStream, FakeChannel, fixture } from './fake-channel.js';
 
-describe('what is kept', () => {
-  test('clocks do not grow with the streams that came and went', async () => {
+describe('memory of clocks', () => {
+  test('clocks do not grow with the number of closed streams', async () => {
     const all = fixture();
     const { channel, device } = all;
     const a = device.createStream({ ordering: 'checked' });
@@ -20,18 +20,18 @@ describe('what is kept', () => {
       a.waitStream(s);
       a.fill(x, n);
       await closeStream(all, s);
-      // Slots come round.
+      // Slots are reused.
       (channel as unknown as { reserveStream: () => number }).reserveStream = () => s.timeline.slot;
     }
     expect(a.timeline.clockEntry.clock!.size).toBeLessThan(4);
   });
 
-  test('a device that was closed is not kept by clocks, events, or the arrays of another that it used', async () => {
+  test('clocks, events and arrays of another device do not keep a closed device in memory', async () => {
     const kept = fixture(new FakeChannel(1));
     const stream = kept.device.createStream({ ordering: 'checked' });
     const x = stream.ones(4);
     const event = stream.record();
-    /** In a scope of its own, so that only what is kept can still refer to what was closed. */
+    /** In a separate scope, so that only the library can still refer to the closed objects. */
     async function visitAndClose(): Promise<WeakRef<FakeChannel>> {
       const gone = fixture(new FakeChannel(2), kept.progress);
       const peer = gone.device.createStream({ ordering: 'checked' });
@@ -52,12 +52,12 @@ describe('what is kept', () => {
     await collectUntil(() => channel.deref() === undefined);
     expect(channel.deref()).toBeUndefined();
     expect([x.isDisposed, event.isComplete]).toEqual([false, false]);
-    // It is still known that somebody wrote there.
+    // The write is still recorded.
     expect(x.storage.lastWrites(0, 4)).toHaveLength(1);
   });
 });
 
-test('a device that is lost or destroyed tells nothing of what its streams waited for', async () => {
+test('clocks contain nothing of the waits of a lost or destroyed device', async () => {
   const kept = fixture(new FakeChannel(1));
   const gone = fixture(new FakeChannel(2), kept.progress);
   const [a, b] = ['a', 'b'].map((label) => kept.device.createStream({ label, ordering: 'checked' })) as [Stream, Stream];
@@ -75,7 +75,7 @@ test('a device that is lost or destroyed tells nothing of what its streams waite
   expect(y.isDisposed).toBe(false);
 });
 
-test('memory that a destroyed device still reads is freed after that', async () => {
+test('memory that a destroyed device still reads is freed after the read', async () => {
   const kept = fixture(new FakeChannel(1));
   const gone = fixture(new FakeChannel(2), kept.progress);
   const [a, b] = [kept.device.createStream({ ordering: 'checked' }), kept.device.createStream()];
@@ -90,7 +90,7 @@ test('memory that a destroyed device still reads is freed after that', async () 
   expect(y.isDisposed).toBe(false);
 });
 
-test('a copy on another device knows what its stream has waited for, with timing too', () => {
+test('a copy on another device has the clock of its stream, with timing too', () => {
   const home = fixture(new FakeChannel(1));
   const away = fixture(new FakeChannel(2, 'cuda'), home.progress, 'cuda:0');
   const maker = away.device.createStream({ ordering: 'checked' });

@@ -1,10 +1,10 @@
-// Order by way of a device that was lost before it came to that: who waits for it goes on at once, so it is none.
+// Order through a device that was lost before it established the order: waiting streams resume at once, so there is no order.
 import { describe, expect, test } from 'vitest';
 import { DeviceLostError, StreamHazardError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { FakeChannel, type Fixture, fixture } from './fake-channel.js';
 
-/** The writer's array is written, a stream of another device comes after that, and `follower` after it. */
+/** The writer's array is written, a stream of another device waits for that, and `follower` waits for that stream. */
 function chain() {
   const kept = fixture(new FakeChannel(1));
   const gone = fixture(new FakeChannel(2), kept.progress, 'cpu:1');
@@ -20,7 +20,7 @@ function chain() {
 }
 
 describe('when a device is lost, checked streams', () => {
-  test('have no order by way of it, whether they had it before or take it over later', () => {
+  test('lose their order through it, whether they had it before or merge it later', () => {
     const { early, late, follower, writer, x, lose } = chain();
     lose();
     late.waitStream(follower);
@@ -31,7 +31,7 @@ describe('when a device is lost, checked streams', () => {
     expect(() => early.fill(x, 1)).not.toThrow();
   });
 
-  test('have seen nothing by way of it', () => {
+  test('have observed nothing through it', () => {
     const { kept, late, follower, early, writer, x, lose } = chain();
     lose();
     for (const { timeline } of [follower, early]) kept.channel.complete(timeline.slot, timeline.last);
@@ -39,14 +39,14 @@ describe('when a device is lost, checked streams', () => {
     expect(() => late.fill(x, 1)).toThrow(StreamHazardError);
   });
 
-  test('keep what they waited for themselves', () => {
+  test('keep the order of their own waits', () => {
     const { early, writer, x, lose } = chain();
     early.waitStream(writer);
     lose();
     expect(() => early.fill(x, 1)).not.toThrow();
   });
 
-  test('keep the order that it had come to, and that of a device which was destroyed and runs to its end', async () => {
+  test('keep the order that it had established, and that of a destroyed device, which runs to its end', async () => {
     const reached = chain();
     reached.gone.channel.completeAll();
     reached.lose();

@@ -1,16 +1,16 @@
-// Copies between devices of two backends, which go through host memory: when they are refused, and what their failure poisons.
+// Copies between devices of two backends, which go through host memory: when they are refused, and the arrays that their failure poisons.
 import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
 import { CopyFlag, CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
 import { World } from './simulated.js';
 
 describe('a copy through host memory', () => {
-  test('is refused before its first record, and goes where the device holds fewer operations than it takes', () => {
+  test('is refused before its first record, and works if maxPending is smaller than its number of records', () => {
     const world = new World();
     const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
     const [x, y] = [one.device.empty([2, 40 * 2 ** 20], 'u8'), other.device.empty([40 * 2 ** 20, 2], 'u8')];
     const before = world.channels.map(({ records }) => records.length);
-    // Room for the arrangement, not for the pieces.
+    // Room for the gather, not for the pieces.
     world.channels[0]!.pendingRecords = 84;
     expect(() => one.device.stream.copy(y, x.transpose())).toThrow(LimitError);
     expect(world.channels[0]!.records).toHaveLength(before[0]!);
@@ -22,7 +22,7 @@ describe('a copy through host memory', () => {
   test.each([
     ['whole', 0, 3],
     ['in part', 1, 1],
-  ])('says that it is staged, and which piece begins to overwrite everything (%s)', (_, dstOffset, firstArrives) => {
+  ])('marks its records as staged, and the piece that begins to overwrite the whole destination (%s)', (_, dstOffset, firstArrives) => {
     const world = new World();
     const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
     const count = 70 * 2 ** 20;
@@ -45,7 +45,7 @@ describe('a copy through host memory', () => {
     const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
     const poisoning = [one, isThird ? third : other].map(({ channel }, at) => {
       const { stream, ticket } = channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
-      // As the devices do: what arrives fails of what could not leave.
+      // Like the devices: the second copy fails if the first copy failed.
       channel.fail(stream, { id: at + 1, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 9 });
       return ticket;
     });

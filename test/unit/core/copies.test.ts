@@ -1,5 +1,5 @@
 // Copies between arrays of several devices of two backends, on streams of any of them: executed in random orders, they leave
-// what a sequential program would, and every temporary is gone.
+// the same memory as a sequential program, and every temporary is freed.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
@@ -38,7 +38,7 @@ const LINES: readonly ((x: DeviceArray<'i16'>) => DeviceArray<'i16'>)[] = [
   (x) => x.reshape(LENGTH).view([undefined, undefined, 5]),
 ];
 
-/** Where the elements of an end are in its memory. */
+/** The offsets of an operand's elements in its memory. */
 function placesOf(end: End): number[] {
   if (!('storage' in end)) return Array.from(end, (_, n) => n);
   const first = end.byteOffset / 2;
@@ -70,7 +70,7 @@ const steps = fc.array(
 
 const pick = <T>(list: readonly T[], at: number): T => list[at % list.length]!;
 
-/** Numbers from a seed, the same each time. */
+/** Pseudo-random numbers from a seed. */
 function random(seed: number): (count: number) => number {
   let state = seed | 1;
   return (count) => {
@@ -86,7 +86,7 @@ class Program {
   readonly clones: DeviceArray<'i16'>[] = [];
   readonly choose: (count: number) => number;
   refused = 0;
-  /** The only stream used, which waits for nothing by itself: what it is given is in its order all the same. */
+  /** The only stream used, an explicit one: its operations are still in stream order. */
   readonly #only: Stream | undefined;
   #next = 100;
 
@@ -165,7 +165,7 @@ class Program {
         const into = new Int16Array(view.length);
         stream.copy(into, clone);
         this.hostCompleted.push([into, Int16Array.from(placesOf(view), (place) => own.expected[place]!)]);
-        // Its memory goes back when the copy above is done with it.
+        // Its memory is freed after the copy above.
         clone[Symbol.dispose]();
       }
     }
@@ -226,7 +226,7 @@ describe('copies of any kind between devices', () => {
     ['on tracked streams', false],
     ['on one stream that tracks nothing', true],
   ])(
-    '%s leave what a sequential program leaves',
+    '%s give the same memory as a sequential program',
     async (_, isAlone) => {
       let staged = 0;
       let refused = 0;
@@ -274,11 +274,11 @@ describe('a copy that takes several records', () => {
     expect(Buffer.compare(arrived!, new Uint8Array(values.buffer))).toBe(0);
   });
 
-  test('is refused whole where there is no room for it', () => {
+  test('is refused before its first record if there is no room', () => {
     const world = new World();
     const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cuda', 'cuda:1')];
     const [x, y] = [one.device.zeros(SHAPE, 'i16'), other.device.zeros(SHAPE, 'i16')];
-    // The streams of copies are there.
+    // The hidden streams of copies exist now.
     one.device.stream.copy(y.transpose(), x.transpose());
     const before = world.channels.map(({ records }) => records.length);
     world.channels[1]!.pendingRecords = 90;
@@ -286,9 +286,9 @@ describe('a copy that takes several records', () => {
     expect(world.channels.map(({ records }) => records.length)).toEqual(before);
   });
 
-  // Another thread may take the room that was there.
+  // Another thread may take the room after the check.
   test.each(Array.from({ length: 12 }, (_, accepts) => [accepts] as const))(
-    'and is refused after %i records leaves no memory behind',
+    'that is refused after %i records leaks no memory',
     async (accepts) => {
       const world = new World();
       let refusals = 0;
@@ -314,7 +314,7 @@ describe('a copy that takes several records', () => {
           }
           if (thrown !== undefined) expect(thrown).toBeInstanceOf(LimitError);
           refusing.accepts = -1;
-          // What was submitted uses them still.
+          // Submitted records still use them.
           for (const array of [x, y]) array[Symbol.dispose]();
           world.run(random(at));
           refusals += thrown === undefined ? 0 : 1;
@@ -331,7 +331,7 @@ describe('a copy that takes several records', () => {
     },
   );
 
-  test('fails with what one of its records failed of', async () => {
+  test('fails with the failure of one of its records', async () => {
     const world = new World();
     const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cuda', 'cuda:1')];
     const [x, y] = [one.device.zeros([6, 4], 'i16'), other.device.zeros(SHAPE, 'i16')];
@@ -355,7 +355,7 @@ describe('a copy that takes several records', () => {
     expect(told).toEqual([]);
   });
 
-  test('asks once for the route between two devices, and warns when it is not direct', async () => {
+  test('tests the route between two devices once, and warns if it is not direct', async () => {
     const warnings: Error[] = [];
     const hear = (warning: Error): void => void warnings.push(warning);
     process.on('warning', hear);

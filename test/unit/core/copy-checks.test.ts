@@ -1,4 +1,4 @@
-// What copies, fills and launches refuse before anything is submitted, and what they take: offsets, counts, shapes, dtypes.
+// Arguments that copies, fills and launches refuse before anything is submitted, and that they accept: offsets, counts, shapes, dtypes.
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { CopyOptions } from '../../../src/core/api/copy.js';
@@ -79,13 +79,13 @@ describe('a copy', () => {
     await closed;
   });
 
-  test('names both channels in one record where they are of one backend', () => {
+  test('names both channels in one record if they have the same backend', () => {
     const world = new World();
     const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cuda', 'cuda:1'), world.add('cuda', 'cuda:2')];
     const [a, b] = [one.device.zeros(4), other.device.zeros(4)];
     const before = third.channel.records.length;
     third.device.stream.copy(b, a);
-    // It comes after what made them.
+    // It waits for the operations that made them.
     expect(third.channel.opcodes().slice(before)).toEqual(['WAIT', 'WAIT', 'COPY']);
   });
 });
@@ -108,12 +108,12 @@ test.each(Object.keys(DTYPES) as DType[])('%s arrays are filled, copied and read
   expect([...copied]).toEqual(order.map(at));
   expect([...turned]).toEqual(order.map((n) => (n === 4 || n === 7 ? (is64 ? 0n : 0) : at(n))));
   expect(copied.constructor).toBe(values.constructor);
-  // Half bits so small are next to nothing.
+  // Such small half-precision bits are numbers near 0.
   expect(dtype === 'f16' ? Math.round(item * 2 ** 24) : Number(item as unknown)).toBe(Number(at(9)));
   expect([...column]).toEqual([at(11), is64 ? 0n : 0, at(3)]);
 });
 
-test('shapes with a 0 go everywhere that others go', async () => {
+test('shapes with a 0 are copied like other shapes', async () => {
   const world = new World();
   const { device } = world.add('cuda', 'cuda:0');
   const x = device.zeros([2, 0, 3]);
@@ -137,7 +137,7 @@ test('shapes with a 0 go everywhere that others go', async () => {
   await expect(x.item(0, 0, 0)).rejects.toMatchObject({ name: 'ArgumentError' });
 });
 
-test('a kernel refuses an array that is not contiguous, and says what to do', () => {
+test('a kernel refuses an array that is not contiguous, and the error names clone', () => {
   const { channel, device } = fixture();
   const kernel = shiftKernel(inout(f32));
   const x = device.zeros([4, 4]);

@@ -1,4 +1,4 @@
-// The current stream: what `run` and `setCurrentStream` change, for whom, and what is exactly as before afterwards.
+// The current stream: the effects of `run` and `setCurrentStream`, their scope, and the state afterwards.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defer, map, mergeMap, of, Subject } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
@@ -25,7 +25,7 @@ test('AsyncLocalStorage is loaded by the first run and not before', () => {
 });
 
 describe('run', () => {
-  test('makes the stream current for arrays of the device, and gives what fn gives', () => {
+  test('makes the stream current for arrays of the device, and returns the result of fn', () => {
     const { channel, device } = open();
     const stream = device.createStream();
     const array = stream.run(() => device.zeros(4));
@@ -35,7 +35,7 @@ describe('run', () => {
     expect(device.stream).toBe(device.defaultStream);
   });
 
-  test('a stream that is named wins', () => {
+  test('a given stream overrides the current one', () => {
     const { channel, device } = open();
     const [named, current] = [device.createStream(), device.createStream()];
     current.run(() => named.fill(named.empty(4), 1));
@@ -43,7 +43,7 @@ describe('run', () => {
     expect(channel.opcodes(current.timeline.slot)).toEqual(['STREAM_CREATE']);
   });
 
-  test('first waits for what was the current stream, unless told otherwise, and joins nothing at the end', () => {
+  test('first waits for the previous stream, unless syncEnter is false, and adds no wait at the end', () => {
     const { channel, device } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     device.zeros(4);
@@ -54,7 +54,7 @@ describe('run', () => {
     expect(waitsOf(channel, device.defaultStream)).toEqual([]);
   });
 
-  test('with syncExit the one before waits for what is current at the end', () => {
+  test('with syncExit the outer stream waits for the stream that is current at the end', () => {
     const { channel, device } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     for (const stream of [a, b]) stream.zeros(4);
@@ -77,7 +77,7 @@ describe('run', () => {
     expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
   });
 
-  test('of the same stream again is harmless', () => {
+  test('of the same stream again adds no wait', () => {
     const { channel, device } = open();
     const stream = device.createStream();
     stream.run(() => stream.run(() => expect(device.stream).toBe(stream), { syncExit: true }), { syncExit: true });
@@ -85,7 +85,7 @@ describe('run', () => {
     expect(device.stream).toBe(device.defaultStream);
   });
 
-  test('an exception passes on and everything is as before, also with syncExit', async () => {
+  test('passes an exception on and restores the previous state, also with syncExit', async () => {
     const { channel, device } = open();
     const stream = device.createStream();
     const fail = (): never => {
@@ -105,7 +105,7 @@ describe('run', () => {
     expect(waitsOf(channel, device.defaultStream)).toHaveLength(1);
     await expect(later).rejects.toThrow(RangeError);
     expect(waitsOf(channel, device.defaultStream)).toHaveLength(2);
-    // Of something whose `then` cannot be read.
+    // A result whose `then` cannot be read.
     expect(() => stream.run(() => Object.defineProperty({}, 'then', { get: fail }), { syncExit: true })).toThrow(RangeError);
     expect(waitsOf(channel, device.defaultStream)).toHaveLength(3);
   });
@@ -120,7 +120,7 @@ describe('run', () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  test('lasts through what fn awaits; two at once do not see each other', async () => {
+  test('lasts while fn awaits; two at once do not see each other', async () => {
     const { device } = open();
     const streams = [device.createStream(), device.createStream()];
     const seen = await Promise.all(
@@ -141,7 +141,7 @@ describe('run', () => {
     expect(device.stream).toBe(device.defaultStream);
   });
 
-  test('with syncExit an asynchronous one ends when its promise has settled', async () => {
+  test('with syncExit an asynchronous run ends when its promise has settled', async () => {
     const { channel, device } = open();
     const stream = device.createStream();
     const value = stream.run(
@@ -158,7 +158,7 @@ describe('run', () => {
     expect(waitsOf(channel, device.defaultStream)).toEqual([stream.timeline.slot]);
   });
 
-  test('a generator has the current stream of whoever asks it for the next value', () => {
+  test('a generator has the current stream of the code that requests the next value', () => {
     const { device } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     function* streams(): Generator<Stream> {
@@ -174,7 +174,7 @@ describe('run', () => {
     expect(generator.next().value).toBe(device.defaultStream);
   });
 
-  test('an asynchronous generator keeps that of the call that runs it', async () => {
+  test('an asynchronous generator has the current stream of the `next` call that runs it', async () => {
     const { device } = open();
     const a = device.createStream();
     async function* streams(): AsyncGenerator<Stream> {
@@ -192,7 +192,7 @@ describe('run', () => {
     expect(device.stream).toBe(device.defaultStream);
   });
 
-  test('callbacks of RxJS have that of the subscription where values come by awaiting, that of the caller where they are pushed', async () => {
+  test('callbacks of RxJS have the stream of the subscription for awaited values, that of the caller for pushed ones', async () => {
     const { device } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     const awaited: Stream[] = [];
@@ -214,7 +214,7 @@ describe('run', () => {
     expect(pushed).toEqual([b, device.defaultStream]);
   });
 
-  test('refuses what is no function, and a closed stream, before anything happens', async () => {
+  test('refuses a value that is not a function, and a closed stream, before anything happens', async () => {
     const { channel, device } = open();
     const stream = device.createStream();
     expect(() => stream.run(7 as never)).toThrow(ArgumentError);
@@ -228,7 +228,7 @@ describe('run', () => {
     expect(() => stream.run(fn)).toThrow(StateError);
   });
 
-  test('ends quietly when the stream before was closed or the device lost meanwhile', async () => {
+  test('ends without an error when the outer stream was closed or the device lost meanwhile', async () => {
     const { channel, device, progress } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     device.setCurrentStream(a);
@@ -255,7 +255,7 @@ describe('run', () => {
 });
 
 describe('several devices', () => {
-  test('each has its own; a run waits for the current stream of its own device', () => {
+  test('each has its own current stream; a run waits for that of its own device', () => {
     const [one, two] = [open(), open()];
     const [a, b] = [one.device.createStream(), two.device.createStream()];
     for (const { device } of [one, two]) device.zeros(4);
@@ -301,7 +301,7 @@ describe('setCurrentStream', () => {
     expect(await Promise.all([changed, kept])).toEqual([c, b]);
   });
 
-  test('waits for the one before with sync, and only then', () => {
+  test('waits for the previous stream only with sync', () => {
     const { channel, device } = open();
     const [a, b] = [device.createStream(), device.createStream()];
     device.zeros(4);
@@ -312,7 +312,7 @@ describe('setCurrentStream', () => {
     expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
   });
 
-  test('refuses streams of other devices, closed ones and what is none', () => {
+  test('refuses streams of other devices, closed ones and other values', () => {
     const [one, two] = [open(), open()];
     const other = two.device.createStream();
     const refusal = expect.objectContaining({ code: 'ERR_MILLRACE_DEVICE_MISMATCH', argument: 'stream' });
@@ -325,7 +325,7 @@ describe('setCurrentStream', () => {
     expect(one.device.stream).toBe(one.device.defaultStream);
   });
 
-  test('a current stream that is closed stays it: what is made on it throws and names it', async () => {
+  test('a closed current stream stays current: making an array throws and names the stream', async () => {
     const all = open();
     const { device } = all;
     const stream = device.createStream({ label: 'mine' });

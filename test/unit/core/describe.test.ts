@@ -1,4 +1,4 @@
-// What the library's objects look like in logs: one line each, and JSON that ends.
+// The library's objects in logs: one line each, and finite JSON.
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { ArgumentError } from '../../../src/core/base/errors.js';
@@ -15,7 +15,7 @@ function objects() {
   return { channel, device, stream, array, pinned, operation, event };
 }
 
-test('each is one line for util.inspect', () => {
+test('each object is one line for util.inspect', () => {
   const { channel, device, stream, array, pinned, operation, event } = objects();
   expect(inspect(device)).toBe('Device cpu:0, fake (open)');
   expect(inspect(stream)).toBe('Stream mine of cpu:0 (1 pending)');
@@ -27,7 +27,7 @@ test('each is one line for util.inspect', () => {
   expect(inspect([operation, event])).toMatch(/^\[\n.*\(complete\),\n.*\(complete\)\n\]$/);
 });
 
-test('each is a few facts for JSON.stringify', () => {
+test('each object is a few facts for JSON.stringify', () => {
   const { device, stream, array, pinned, operation, event } = objects();
   const plain: unknown = JSON.parse(JSON.stringify({ device, stream, array, pinned, operation, event }));
   expect(plain).toEqual({
@@ -40,7 +40,7 @@ test('each is a few facts for JSON.stringify', () => {
   });
 });
 
-test('what was disposed or closed is still described', async () => {
+test('disposed and closed objects are still described', async () => {
   const { device, array, pinned, event } = objects();
   for (const disposable of [array, pinned, event]) disposable[Symbol.dispose]();
   await device.destroy();

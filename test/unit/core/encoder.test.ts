@@ -1,4 +1,4 @@
-// Records as bytes: what the native side will read.
+// Records as the bytes that the native side reads.
 import { describe, expect, test } from 'vitest';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import {
@@ -26,14 +26,14 @@ function header(opcode: number, size: number, stream: number): void {
 }
 
 describe('encoder', () => {
-  test('a record begins with its opcode, size and stream, whatever stood there before', () => {
+  test('a record begins with its opcode, size and stream, whatever the block contained before', () => {
     encoder.block.fill(0xff);
     expect(encoder.nop(5)).toBe(16);
     header(Opcode.NOP, 16, 5);
     expect(view.getUint32(12, true)).toBe(0);
   });
 
-  test('64-bit fields keep numbers beyond 32 bits', () => {
+  test('64-bit fields hold numbers beyond 32 bits', () => {
     const ticket = 2 ** 52 + 12345;
     encoder.wait(1, 2, 3, ticket);
     header(Opcode.WAIT, WaitRecord.BYTE_SIZE, 1);
@@ -53,7 +53,7 @@ describe('encoder', () => {
     expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(0);
     encoder.copy(4, 5, MemorySpace.HOST, 11, 0, 6, MemorySpace.DEVICE, 12, 8, 16, CopyFlag.STAGED | CopyFlag.FIRST_PIECE);
     expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(3);
-    // The block still holds what the record before left.
+    // The block still has the bytes of the previous record.
     encoder.copy(4, 5, MemorySpace.HOST, 11, 0, 6, MemorySpace.DEVICE, 12, 8, 16);
     expect(view.getUint32(CopyRecord.FLAGS, true)).toBe(0);
   });

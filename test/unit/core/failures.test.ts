@@ -1,4 +1,4 @@
-// From numbers to errors: who is told, what the error says, and what a refused submission leaves behind.
+// Failure records as errors: how they are reported, their messages, and the effects of a refused submission.
 import { describe, expect, test, vi } from 'vitest';
 import {
   BoundsError,
@@ -20,7 +20,7 @@ import { fixture, shiftKernel, turn } from './fake-channel.js';
 const kernel = shiftKernel(inout(f32));
 
 describe('failures', () => {
-  test('an allocation that fails says how much was asked for and how much was free', async () => {
+  test('a failed allocation reports the requested and the free bytes', async () => {
     const { channel, device } = fixture();
     const x = device.empty(100);
     const { slot, last } = device.stream.timeline;
@@ -41,7 +41,7 @@ describe('failures', () => {
     expect(operation?.id).toBe(fill.id);
   });
 
-  test('a launch beyond the limits of its kernel says which, with both numbers', async () => {
+  test('a launch beyond a limit of its kernel names the limit, with both numbers', async () => {
     const { channel, device } = fixture();
     const y = device.zeros(4);
     const launch = device.stream.launch(kernel, { grid: 1, block: 1024 }, { y });
@@ -80,7 +80,7 @@ describe('failures', () => {
     );
   });
 
-  test('a launch of a kernel that does not build rejects with the build, however late that is heard of', async () => {
+  test('a launch of a kernel that does not build rejects with the error of the build, however late that arrives', async () => {
     const { channel, device } = fixture();
     const y = device.zeros(4);
     const launch = device.stream.launch(kernel, 4, { y });
@@ -98,7 +98,7 @@ describe('failures', () => {
     expect(rejected).toHaveBeenCalledWith(reason);
   });
 
-  test('an interval that grows covers the later tickets', async () => {
+  test('an interval that grows covers later tickets', async () => {
     const { channel, device } = fixture();
     const x = device.zeros(4);
     const first = device.stream.fill(x, 1);
@@ -112,7 +112,7 @@ describe('failures', () => {
     await expect(second.done).rejects.toMatchObject({ name: 'LaunchError' });
   });
 
-  test('what nobody awaits reaches errors$ once; what somebody awaits does not', async () => {
+  test('a failure that no code awaits reaches errors$ once; an awaited failure does not', async () => {
     const { channel, progress, core, device } = fixture();
     const seen: MillraceError[] = [];
     core.errors.add({ next: (error) => seen.push(error) });
@@ -132,7 +132,7 @@ describe('failures', () => {
     expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining('two')]);
   });
 
-  test('at the end of a process what nobody awaits is told, and a reason that is under way is held for', async () => {
+  test('at the end of a process unawaited failures are reported, and the process waits for a pending reason', async () => {
     const { channel, core, device } = fixture();
     const seen: MillraceError[] = [];
     core.errors.add({ next: (error) => seen.push(error) });
@@ -144,7 +144,7 @@ describe('failures', () => {
     device.stream.fill(y, 1);
     channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: handle });
     channel.fail(slot, { id: 2, first: last + 1, last: last + 1, status: Status.LAUNCH_FAILED, note: 'two' });
-    // The stream has more to do, which will not be waited for.
+    // The stream has more pending operations, and the test does not wait for them.
     channel.complete(slot, last + 1);
     device.stream.fill(y, 2);
     core.tellUnasked();
@@ -207,7 +207,7 @@ describe('limits', () => {
     a.fill(x, 1);
   });
 
-  test('a free that is refused is tried again', async () => {
+  test('a refused free is tried again', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { channel, device } = fixture();
@@ -225,7 +225,7 @@ describe('limits', () => {
 });
 
 describe('the end', () => {
-  test('a device that is lost rejects what is pending, then refuses', async () => {
+  test('a lost device rejects pending operations, then refuses calls', async () => {
     const { channel, device } = fixture();
     const x = device.zeros(4);
     const waits = [device.stream.fill(x, 1).done, device.synchronize(), x.read()];
@@ -258,7 +258,7 @@ describe('the end', () => {
     await expect(device.synchronize()).rejects.toBeInstanceOf(StateError);
   });
 
-  test('a stream that was closed gives its slot back after its last record', async () => {
+  test('a closed stream releases its slot after its last record', async () => {
     const { channel, device } = fixture();
     const stream = device.createStream();
     const x = stream.zeros(4);
@@ -269,13 +269,13 @@ describe('the end', () => {
     channel.completeAll();
     await closing;
     expect(() => stream.fill(x, 1)).toThrow(/Stream stream-1 of device cpu:0 is closed/);
-    // The array lives on, and is freed on another stream.
+    // The array stays usable, and is freed on another stream.
     x[Symbol.dispose]();
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: device.stream.timeline.slot });
   });
 });
 
-test('a failure that nobody waited for is told also when the device is destroyed before anybody looked', async () => {
+test('an unawaited failure is reported also if the device is destroyed before the library looked for failures', async () => {
   const { channel, core, device } = fixture();
   const seen: (MillraceError | string)[] = [];
   core.errors.add({ next: (error) => seen.push(error), complete: () => seen.push('complete') });

@@ -8,7 +8,7 @@ import { type FakeChannel, fixture } from './fake-channel.js';
 
 const frees = (channel: FakeChannel): number => channel.opcodes().filter((opcode) => opcode === 'FREE').length;
 
-test('memory goes back when the last of an array and its views is collected, with one warning', async () => {
+test('memory is freed when the last of an array and its views is collected, with one warning', async () => {
   const warnings: Error[] = [];
   const hear = (warning: Error): void => void warnings.push(warning);
   process.on('warning', hear);

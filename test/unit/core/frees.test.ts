@@ -8,7 +8,7 @@ describe('disposing inside of a hold, which keeps a full device full', () => {
   test.each([
     ['an event with timing', 'FREE_EVENT'],
     ['an array', 'FREE'],
-  ])('of %s is tried again now and then, not in every turn', async (what, opcode) => {
+  ])('of %s is tried again at intervals, not on every turn', async (what, opcode) => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();

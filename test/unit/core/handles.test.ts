@@ -56,7 +56,7 @@ describe('a table that is exhausted', () => {
     return seen;
   }
 
-  test('asks for no more indices, however often it is tried', () => {
+  test('requests no more indices, however often it is tried', () => {
     for (let n = 0; n < 5000; n++) expect(refusal().limit).toBe(MAX);
     expect(reservations).toBe(1);
   });
@@ -74,7 +74,7 @@ describe('a table that is exhausted', () => {
     expect(table.take() & (MAX - 1)).toBe(3);
   });
 
-  test('resolves retryAfter when something is freed later, and that has completed', async () => {
+  test('resolves retryAfter when a later free has completed', async () => {
     const seen = watch(refusal().retryAfter);
     await turn();
     table.giveBack(handleAt(3), timeline, 5);
@@ -86,7 +86,7 @@ describe('a table that is exhausted', () => {
     expect(seen.isResolved).toBe(true);
   });
 
-  test('does not wait for a free that is stuck when another handle comes back, and leaves no waiter there', async () => {
+  test('does not wait for a stuck free when another handle is released, and leaves no waiter there', async () => {
     table.giveBack(handleAt(3), timeline, 5);
     const seen = watch(refusal().retryAfter);
     await turn();
@@ -97,7 +97,7 @@ describe('a table that is exhausted', () => {
     expect(table.take() & (MAX - 1)).toBe(4);
   });
 
-  test('lets everybody go when the device is gone', async () => {
+  test('settles all waits when the device is gone', async () => {
     const seen = watch(refusal().retryAfter);
     table.end();
     await turn();
@@ -124,7 +124,7 @@ describe('a device without handles', () => {
     return { ...made, room: (error as LimitError).retryAfter, free: () => last[Symbol.dispose]() };
   }
 
-  test('has room again when an array was freed on the device', async () => {
+  test('has handles again when an array was freed on the device', async () => {
     const { channel, device, progress, room, free } = refused();
     free();
     channel.completeAll();
@@ -133,7 +133,7 @@ describe('a device without handles', () => {
     device.empty(4);
   });
 
-  test('keeps nobody waiting after it was closed', async () => {
+  test('leaves no wait pending after it was closed', async () => {
     const { device, room } = refused();
     await device.destroy();
     await room;

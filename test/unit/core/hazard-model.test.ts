@@ -252,7 +252,7 @@ function overlaps(a: Pick<Use, 'array' | 'start' | 'end'>, b: Pick<Use, 'array' 
   return a.array === b.array && a.start < b.end && b.start < a.end;
 }
 
-test('a call is refused exactly when the model finds a use before it that nothing orders', async () => {
+test('a call is refused exactly if the model finds an earlier unordered use', async () => {
   const orderings = fc.array(ordering, { minLength: STREAMS, maxLength: STREAMS }) as fc.Arbitrary<Ordering[]>;
   // Clocks are kept from the first checked stream on; what was before is another test's.
   fixture().device.createStream({ ordering: 'checked' });

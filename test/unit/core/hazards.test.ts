@@ -25,7 +25,7 @@ function line(): number {
 }
 
 // The first test of the file on purpose: in the others, clocks are kept already.
-test('what was before the first checked stream of the thread', async () => {
+test('uses before the first checked stream of the thread', async () => {
   const { channel, device, progress } = fixture();
   const [a, b, c] = [device.createStream({ label: 'a' }), device.createStream(), device.createStream({ ordering: 'explicit' })];
   const x = a.ones(4);
@@ -53,7 +53,7 @@ test('what was before the first checked stream of the thread', async () => {
 });
 
 describe('a refusal', () => {
-  test('says what, where and by whom, and nothing was submitted or changed', () => {
+  test('shows the array and both uses, and nothing was submitted or changed', () => {
     const { channel, device } = fixture();
     const a = device.createStream({ ordering: 'checked', label: 'a' });
     const b = device.createStream({ ordering: 'checked', label: 'b' });
@@ -89,7 +89,7 @@ describe('a refusal', () => {
     expect(channel.opcodes().slice(records)).toEqual(['ALLOC']);
   });
 
-  test('comes again until the two are ordered, and the refused use is none', () => {
+  test('is repeated until the two uses are ordered, and the refused use does not count', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
     const x = a.ones(4);
@@ -125,7 +125,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('the classic', () => {
+describe('a typical hazard', () => {
   test('an array made on the current stream, used on a new one without a wait', () => {
     const { device } = fixture();
     const x = device.zeros(4);
@@ -135,7 +135,7 @@ describe('the classic', () => {
     s.launch(kernel, 4, { y: x });
   });
 
-  test('each pair of accesses: only reads go together', () => {
+  test('each pair of accesses: only two reads are no hazard', () => {
     const { device } = fixture();
     const pairs = [
       ['write', 'write', true],
@@ -155,7 +155,7 @@ describe('the classic', () => {
     }
   });
 
-  test('disjoint parts never race', () => {
+  test('disjoint parts are no hazard', () => {
     const { device } = fixture();
     const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
     const x = a.zeros(8);
@@ -174,7 +174,7 @@ describe('what orders', () => {
     device.createStream({ ordering: 'checked' }),
   ];
 
-  test('not that it happens to have finished, until the program has seen it', async () => {
+  test('not an operation that has finished, until the host has observed it', async () => {
     const { channel, device, progress } = fixture();
     const [a, b] = pair(device);
     const x = a.ones(4);
@@ -207,7 +207,7 @@ describe('what orders', () => {
     }
   });
 
-  test('a stream waited for again, which has waited meanwhile and been given nothing', () => {
+  test('a second wait for a stream that has waited meanwhile without other work', () => {
     const { channel, device } = fixture();
     const [a, b] = pair(device);
     const between = device.createStream({ ordering: 'checked' });
@@ -240,7 +240,7 @@ describe('what orders', () => {
     expect(isCalled).toBe(true);
   });
 
-  test('a failure that was heard of: it is over', async () => {
+  test('a failure that the host has observed', async () => {
     const { channel, device, progress } = fixture();
     const [a, b] = pair(device);
     const x = a.ones(4);
@@ -264,7 +264,7 @@ describe('what orders', () => {
     expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
   });
 
-  test('an event, by the place it had when it was recorded', () => {
+  test('an event, at the point where it was recorded', () => {
     const { device } = fixture();
     const [a, b] = pair(device);
     const c = device.createStream({ ordering: 'checked' });
@@ -280,7 +280,7 @@ describe('what orders', () => {
     b.fill(y, 1);
   });
 
-  test('the waits of tracked streams, also those that were not needed; a free gives none', () => {
+  test('the waits of tracked streams, also unnecessary ones; a free orders nothing', () => {
     const { channel, device } = fixture();
     const [a, b] = pair(device);
     const tracked = device.createStream();
@@ -302,7 +302,7 @@ describe('what orders', () => {
     expect(() => c.fill(late, 1)).toThrow(StreamHazardError);
   });
 
-  test('`read` waits by itself and is waited for, by every stream, wherever it runs', () => {
+  test('`read` waits by itself, and later writes of every stream wait for it, wherever it runs', () => {
     const { channel, device } = fixture();
     for (const ordering of ['checked', 'explicit', 'tracked'] as const) {
       const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering })];
@@ -320,7 +320,7 @@ describe('what orders', () => {
     }
   });
 
-  test('mixed streams: the second decides', () => {
+  test('mixed streams: the stream of the second use decides', () => {
     const { channel, device } = fixture();
     const streams = (['checked', 'tracked', 'explicit'] as const).map((ordering) => device.createStream({ ordering }));
     for (const first of streams) {

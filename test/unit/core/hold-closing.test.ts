@@ -6,7 +6,7 @@ import { rejectionOf } from '../../support/wait.js';
 import { closeStream, FakeChannel, fixture, reach, settle } from './fake-channel.js';
 
 describe('a wait inside of a hold', () => {
-  test('for a device whose streams wait for it unseen, or which it keeps memory of, is refused and closes nothing', async () => {
+  test('for the close of a device whose streams or memory need the held stream is refused and closes nothing', async () => {
     const home = fixture(new FakeChannel(1));
     const away = fixture(new FakeChannel(2, 'cuda'), home.progress, 'cuda:0');
     const { stream } = home.device;
@@ -24,7 +24,7 @@ describe('a wait inside of a hold', () => {
     expect([away.device.state, helper.isComplete]).toEqual(['open', false]);
   });
 
-  test('for a device whose memory a held stream is to use is refused', async () => {
+  test('for the close of a device whose memory a held stream will use is refused', async () => {
     const home = fixture(new FakeChannel(1));
     const away = fixture(new FakeChannel(2), home.progress, 'cpu:1');
     const { stream } = home.device;
@@ -39,7 +39,7 @@ describe('a wait inside of a hold', () => {
     expect(away.device.state).toBe('open');
   });
 
-  test('for the end of another stream, where only what is held would make room for it, is refused and closes nothing', async () => {
+  test('for the close of another stream that gets room only from the held stream is refused and closes nothing', async () => {
     const all = fixture();
     const { channel, device } = all;
     const [held, other] = [device.createStream(), device.createStream({ label: 'other' })];

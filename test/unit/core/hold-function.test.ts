@@ -1,4 +1,4 @@
-// Functions that a stream stands still for: when it goes on, and who must not wait for it meanwhile.
+// Holds: when the stream continues, and the waits that are refused meanwhile.
 import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, type MillraceError, StateError, WaitTimeoutError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
@@ -7,7 +7,7 @@ import { rejectionOf } from '../../support/wait.js';
 import { type Fixture, fixture, reach, settle, turn } from './fake-channel.js';
 
 describe('hold', () => {
-  test('is a record; fn is called when what is before it has finished, and the stream let go when its promise settles', async () => {
+  test('is a record; fn is called when earlier operations have finished, and the stream continues when its promise settles', async () => {
     const all = fixture();
     const { channel, device, holds } = all;
     const { stream } = device;
@@ -40,7 +40,7 @@ describe('hold', () => {
     expect(holds).toEqual([true, false]);
   });
 
-  test('lets the stream go when fn throws or rejects, and rejects with its error', async () => {
+  test('continues the stream when fn throws or rejects, and rejects with its error', async () => {
     for (const fn of [
       () => {
         throw new RangeError('mine');
@@ -66,7 +66,7 @@ describe('hold', () => {
     }
   });
 
-  test('that takes too long: its signal aborts, the stream goes on, done rejects', async () => {
+  test('that takes too long: its signal aborts, the stream continues, done rejects', async () => {
     const all = fixture();
     const { channel, device } = all;
     const { stream } = device;
@@ -99,7 +99,7 @@ describe('hold', () => {
     expect(channel.released).toHaveLength(1);
   });
 
-  test('given up before it was called, the stream is let go at once; while it runs its signal aborts', async () => {
+  test('aborted before its call, it continues the stream at once; aborted later, its signal aborts', async () => {
     const all = fixture();
     const { channel, device } = all;
     const { stream } = device;
@@ -130,7 +130,7 @@ describe('hold', () => {
     expect(await done[1]).toBe(reason);
   });
 
-  test('of a device that is destroyed: the signal aborts, and what the device still runs is not held', async () => {
+  test("of a destroyed device: the signal aborts, and the device's remaining operations are not held", async () => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();
@@ -195,7 +195,7 @@ describe('a wait inside of a hold', () => {
     channel.completeAll();
     const operation = held.hold(() => body({ ...all, held, other }), { timeoutMs: 3000 });
     const { done } = operation;
-    // What fails in the body is thrown below.
+    // An error of the body is thrown below.
     done.catch(() => undefined);
     await settle(progress);
     while (channel.released.length === 0) {
@@ -211,7 +211,7 @@ describe('a wait inside of a hold', () => {
     await inside(async ({ channel, device, held }) => {
       const x = held.zeros(4);
       const fill = held.fill(x, 1);
-      // Taken outside of any hold by the library itself.
+      // The library itself reads the promise outside of any hold.
       const waits: (() => Promise<unknown>)[] = [
         () => held.synchronize(),
         () => held.ready({ below: 1 }),
@@ -254,7 +254,7 @@ describe('a wait inside of a hold', () => {
     await later.done;
   });
 
-  test('for earlier work of the held stream and for other streams is fine', async () => {
+  test('for earlier work of the held stream and for other streams is allowed', async () => {
     const all = fixture();
     const { channel, device, progress } = all;
     const [held, other] = [device.createStream(), device.createStream()];
@@ -279,7 +279,7 @@ describe('a wait inside of a hold', () => {
     await operation.done;
   });
 
-  test('for a stream that waits for it is refused, however far', async () => {
+  test('for a stream that waits for it is refused, through any number of streams', async () => {
     await inside(async ({ device, held, other }) => {
       const third = device.createStream({ label: 'third' });
       const early = third.fill(third.zeros(1), 1);
@@ -289,7 +289,7 @@ describe('a wait inside of a hold', () => {
       expect(refused).toBeInstanceOf(StateError);
       expect(String(refused)).toMatch(/Stream third waits for stream other, which waits for stream held, which is held by the function/);
       expect(await rejectionOf(other.record().done)).toBeInstanceOf(StateError);
-      // What is before the wait comes without it.
+      // Operations before the wait finish without it.
       const done = early.done;
       expect(await Promise.race([done.then(() => 'done'), turn().then(() => 'pending')])).toBe('pending');
       const x = held.zeros(1);
@@ -298,7 +298,7 @@ describe('a wait inside of a hold', () => {
     });
   });
 
-  test('goes with what fn calls and awaits, also with a hold inside of it, and ends with the hold', async () => {
+  test('is detected in everything that fn calls and awaits, also in a nested hold, until the hold ends', async () => {
     const all = fixture();
     const { channel, device, progress } = all;
     const [outer, inner] = [device.createStream(), device.createStream()];
@@ -338,7 +338,7 @@ describe('a wait inside of a hold', () => {
     for (const error of seen) expect(error).toBeInstanceOf(StateError);
   });
 
-  test('retryAfter of a full device is refused where nothing but what is held moves', async () => {
+  test('for retryAfter of a full device is refused if only held streams have operations', async () => {
     await inside(async ({ channel, held }) => {
       held.fill(held.zeros(1), 1);
       channel.refusal = Status.LIMIT;

@@ -1,4 +1,4 @@
-// What host memory costs when something that it needs is refused: nothing is lost, and nothing counts as handed out.
+// Refused allocations of host memory: nothing leaks, and nothing counts as allocated.
 import { describe, expect, test, vi } from 'vitest';
 import { LimitError, OutOfMemoryError } from '../../../src/core/base/errors.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
@@ -10,7 +10,7 @@ import { World } from './simulated.js';
 const MIB = 2 ** 20;
 const FIRST_CHUNK = 16 * MIB;
 
-/** An arena whose handles run out when the test says so, and which counts those that it has. */
+/** An arena whose handles the test can exhaust, and which counts its handles. */
 function open(channel = new FakeChannel()) {
   let isRefusing = false;
   class Handles extends HandleTable {
@@ -37,7 +37,7 @@ function open(channel = new FakeChannel()) {
 }
 
 describe('a block that is refused', () => {
-  test.each([100, MIB, 100 * MIB])('counts for nothing, and the arena has not grown (%i bytes)', (byteLength) => {
+  test.each([100, MIB, 100 * MIB])('is not counted, and the arena has not grown (%i bytes)', (byteLength) => {
     const { channel, arena, handles, refuse } = open();
     const before = channel.arena.byteLength;
     refuse(true);
@@ -50,27 +50,27 @@ describe('a block that is refused', () => {
     expect(arena.liveBytes).toBe(0);
   });
 
-  test('leaves the chunks that come after it as they would have been', () => {
+  test('does not affect later chunks', () => {
     const { channel, arena, refuse } = open();
     refuse(true);
     thrownBy(() => arena.take(MIB));
     refuse(false);
-    // All of the first chunk is there for it.
+    // The whole first chunk is available for it.
     for (let n = 0; n < FIRST_CHUNK / MIB; n++) arena.take(MIB);
     expect(channel.registered).toEqual([expect.objectContaining({ byteOffset: 0, byteLength: FIRST_CHUNK })]);
   });
 
-  test('has given its handle back where the system has no memory for the arena', () => {
+  test('releases its handle if the system has no memory for the arena', () => {
     const { channel, arena, handles } = open();
     channel.arena.grow = () => {
       throw new RangeError('SharedArrayBuffer.prototype.grow: Invalid length parameter');
     };
-    // It gets a buffer of its own instead.
+    // It gets a separate buffer instead.
     const block = arena.take(MIB);
     expect([block.buffer === channel.arena, block.buffer.byteLength, handles.taken]).toEqual([false, MIB, 1]);
   });
 
-  test('is an OutOfMemoryError where there is none for a buffer of its own', () => {
+  test('is an OutOfMemoryError if there is no memory for a separate buffer', () => {
     const { arena, handles } = open();
     // No growable buffer can have so many.
     const error = thrownBy(() => arena.take(2 ** 53 - 1));
@@ -79,7 +79,7 @@ describe('a block that is refused', () => {
     expect([arena.liveBytes, handles.taken]).toEqual([0, 0]);
   });
 
-  test.each(['adopt', 'lend'] as const)('has given its handle back where the worker cannot be told (%s)', (way) => {
+  test.each(['adopt', 'lend'] as const)('releases its handle if the message to the worker cannot be posted (%s)', (way) => {
     const { channel, arena, handles } = open();
     const refuse = (): never => {
       throw new Error('it cannot be posted');
@@ -91,7 +91,7 @@ describe('a block that is refused', () => {
   });
 });
 
-test('a copy between backends whose second stage is refused gives the first one back', async () => {
+test('a copy between backends whose second stage is refused frees the first one', async () => {
   const world = new World();
   const [one, other] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0')];
   const [x, y] = [one.device.empty(70 * MIB, 'u8'), other.device.empty(70 * MIB, 'u8')];
@@ -107,7 +107,7 @@ test('a copy between backends whose second stage is refused gives the first one 
   expect(arena.liveBytes).toBe(0);
 });
 
-test('an upload whose snapshot fails gives its memory back', () => {
+test('an upload whose snapshot fails frees its memory', () => {
   const { core, device } = fixture();
   const x = device.empty(4 * MIB);
   const data = new Float32Array(4 * MIB);

@@ -1,4 +1,4 @@
-// Functions in a stream: when they are called, in what order with everything else, and what becomes of what they throw.
+// Host functions: when they are called, their order with other promises, and how their errors are reported.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/base/errors.js';
@@ -20,7 +20,7 @@ describe('host', () => {
     await reach(all, stream, last - 1);
     expect(calls).toEqual([]);
     channel.complete(slot, last);
-    // The device has done its part; the function has not been called.
+    // The device has finished its part; the function has not been called.
     expect(operation.isComplete).toBe(false);
     expect(stream.isComplete).toBe(true);
     await settle(all.progress);
@@ -30,7 +30,7 @@ describe('host', () => {
     expect(all.holds).toEqual([true, false]);
   });
 
-  test('comes in stream order with every other promise, whatever is reached at once', async () => {
+  test('runs in stream order with every other promise, also if several are reached at once', async () => {
     const all = fixture();
     const { device } = all;
     const { stream } = device;
@@ -49,7 +49,7 @@ describe('host', () => {
     expect(order).toEqual([...[0, 1, 2, 3, 4].flatMap((n) => [`fill ${n}`, `fn ${n}`, `host ${n}`]), 'end']);
   });
 
-  test('100 of them between 100 copies into ordinary arrays arrive 0 to 99 and see the bytes', async () => {
+  test('100 of them between 100 copies into ordinary arrays run in order and see the bytes', async () => {
     const all = fixture();
     const { channel, device } = all;
     const { stream } = device;
@@ -89,7 +89,7 @@ describe('host', () => {
     await reach(all, stream);
   });
 
-  test('rejects with the very error, tells nobody else, and the stream goes on', async () => {
+  test('rejects with the same error, reports it nowhere else, and the stream continues', async () => {
     const all = fixture();
     const { core, device } = all;
     const { stream } = device;
@@ -108,7 +108,7 @@ describe('host', () => {
     expect(seen).toEqual([]);
   });
 
-  test('an error that nobody asks for reaches errors$ once, at the latest when the device is closed', async () => {
+  test('an unawaited error reaches errors$ once, at the latest when the device is closed', async () => {
     for (const isClosed of [false, true]) {
       const all = fixture();
       const { core, device } = all;
@@ -131,7 +131,7 @@ describe('host', () => {
     }
   });
 
-  test('an error reaches errors$ also when the device is destroyed right behind it, unless its promise was read', async () => {
+  test('an error reaches errors$ also if the device is destroyed right after it, unless its promise was read', async () => {
     for (const isAwaited of [false, true]) {
       const all = fixture();
       const { core, device } = all;
@@ -152,7 +152,7 @@ describe('host', () => {
     }
   });
 
-  test('what is thrown need not be an error, and an async function that fails is told too', async () => {
+  test('thrown values that are not errors, and rejections of async functions, are reported too', async () => {
     const all = fixture();
     const { core, device } = all;
     const { stream } = device;
@@ -175,7 +175,7 @@ describe('host', () => {
     expect(seen.map(({ message }) => message)).toEqual(['The host function on stream default of device cpu:0 failed: late']);
   });
 
-  test('given up before it was called it never is, and rejects at once; afterwards the signal means nothing', async () => {
+  test('aborted before its call, it is not called and rejects at once; a later abort has no effect', async () => {
     const all = fixture();
     const { device, holds } = all;
     const { stream } = device;
@@ -202,7 +202,7 @@ describe('host', () => {
     expect(holds.at(-1)).toBe(false);
   });
 
-  test('of an aborted call holds neither the process nor the promises of later work', async () => {
+  test('an aborted call delays neither the process nor the promises of later work', async () => {
     const all = fixture();
     const { device, holds } = all;
     const controller = new AbortController();
@@ -215,7 +215,7 @@ describe('host', () => {
     await fill.done;
   });
 
-  test('of a lost device is not called, whether or not the device had come to it', async () => {
+  test('of a lost device is not called, whether or not the device had reached it', async () => {
     const all = fixture();
     const { channel, device, progress } = all;
     const { stream } = device;
@@ -231,7 +231,7 @@ describe('host', () => {
     expect(all.holds.at(-1)).toBe(false);
   });
 
-  test('is not called when the device fails it, and called when only earlier work failed', async () => {
+  test('is not called if its own record fails, and is called if only earlier work failed', async () => {
     const all = fixture();
     const { channel, device } = all;
     const { stream } = device;
@@ -271,7 +271,7 @@ describe('host', () => {
     }
   });
 
-  test('is shown to watchers when it has been called, failed if it threw', async () => {
+  test('is emitted to subscribers when it has been called, as failed if it threw', async () => {
     const all = fixture();
     const { device } = all;
     const { stream } = device;
@@ -305,7 +305,7 @@ describe('host', () => {
     expect(seen).toEqual(['a', undefined]);
   });
 
-  test('has seen that what is before it finished, which orders what it submits on checked streams', async () => {
+  test('has observed earlier operations as finished, which orders its own submissions on checked streams', async () => {
     for (const isHeld of [false, true]) {
       const all = fixture();
       const { device } = all;
@@ -320,7 +320,7 @@ describe('host', () => {
     }
   });
 
-  test('may submit, and give up its device', async () => {
+  test('may submit operations and destroy its device', async () => {
     const all = fixture();
     const { device } = all;
     const { stream } = device;
@@ -343,7 +343,7 @@ describe('host', () => {
     expect(calls).toEqual(['outer', 'inner']);
   });
 
-  test('10,000 that are reached at once are all called in the time of a test', async () => {
+  test('10,000 that are reached at once are all called within the time limit of a test', async () => {
     const all = fixture();
     const { channel, device } = all;
     (channel as { maxPending: number }).maxPending = 2 ** 20;

@@ -1,4 +1,4 @@
-// Memory of the user's and of the worker's in copies: what is detached, borrowed, lent and page-locked, from when to when.
+// Memory of the caller and of the worker in copies: how long it is detached, borrowed, lent and page-locked.
 import { describe, expect, test } from 'vitest';
 import { ArgumentError, DeviceLostError, LimitError, OutOfMemoryError, StateError } from '../../../src/core/base/errors.js';
 import { CopyRecord, Status } from '../../../src/protocol/protocol.gen.js';
@@ -7,7 +7,7 @@ import { fixture, turn } from './fake-channel.js';
 import { type SimulatedChannel, World } from './simulated.js';
 
 const MIB = 2 ** 20;
-/** The types of this project are Node's without those of the web. */
+/** This project's types of Node lack those of the web. */
 const wasm = (globalThis as unknown as { WebAssembly: { Memory: new (opts: { initial: number }) => { buffer: ArrayBuffer } } }).WebAssembly;
 
 function simulated(): { readonly world: World; readonly channel: SimulatedChannel } & ReturnType<World['add']> {
@@ -37,7 +37,7 @@ describe('an upload that transfers', () => {
     expect(core.arena.liveBytes).toBe(0);
   });
 
-  test('takes no time however large it is', () => {
+  test('takes no time per byte', () => {
     const { device } = simulated();
     const data = new Uint8Array(512 * MIB);
     const x = device.empty(data.length, 'u8');
@@ -48,7 +48,7 @@ describe('an upload that transfers', () => {
     expect(data.length).toBe(0);
   });
 
-  test('makes an array, of another arrangement too', async () => {
+  test('makes an array, also with another order of axes', async () => {
     const { world, device } = simulated();
     const x = device.from(new Int16Array([1, 2, 3, 4, 5, 6]), { shape: [2, 3], transfer: true });
     const y = device.zeros([3, 2], 'i16');
@@ -87,7 +87,7 @@ describe('an upload that transfers', () => {
     expect(data.length).toBe(0);
   });
 
-  test('of what cannot be detached is refused and nothing happens', () => {
+  test('of a buffer that cannot be detached is refused and nothing happens', () => {
     const { channel, device } = simulated();
     const x = device.zeros(4, 'u8');
     const pinned = device.pinned(4, 'u8');
@@ -129,7 +129,7 @@ describe('a view of a SharedArrayBuffer', () => {
     const read = x.read();
     await world.settle();
     const bytes = await read;
-    // The caller's duty: it was changed while it was lent.
+    // The caller must not change borrowed memory; this shows that it is borrowed.
     expect([bytes[5], bytes[99], bytes[100], bytes[1099], bytes[1100]]).toEqual([9, 7, 3, 3, 7]);
     core.arena.reclaim();
     expect(channel.unregistered).toHaveLength(1);
@@ -137,7 +137,7 @@ describe('a view of a SharedArrayBuffer', () => {
 });
 
 describe('a large read', () => {
-  test('is written into a buffer of the worker, which comes as it is', async () => {
+  test('is written into a buffer of the worker, which is transferred', async () => {
     const { world, channel, core, device } = simulated();
     const x = device.full(3 * MIB, 2.5);
     const read = x.read();
@@ -169,7 +169,7 @@ describe('a large read', () => {
     expect([channel.mostStaging, channel.liveStaging]).toEqual([8 * rows * columns, 0]);
   }, 30_000);
 
-  test('that is given up takes its memory back when the device is done', async () => {
+  test('that is given up frees its memory when the device has finished', async () => {
     const { world, core, device } = simulated();
     const x = device.zeros(3 * MIB);
     await expect(x.read({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
@@ -178,7 +178,7 @@ describe('a large read', () => {
     expect(core.arena.liveBytes).toBe(0);
   });
 
-  test('rejects with OutOfMemoryError where the worker has no memory', async () => {
+  test('rejects with OutOfMemoryError if the worker cannot allocate the buffer', async () => {
     const { channel, progress, device } = fixture();
     channel.collect = () => Promise.reject(new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'no memory', 0, 0));
     const read = device.zeros(3 * MIB).read();
@@ -197,7 +197,7 @@ describe('a large read', () => {
   });
 });
 
-describe('memory that is page-locked where it is', () => {
+describe('memory that is page-locked in place', () => {
   test('is the same array, named by copies, until it is disposed and unused', async () => {
     const { world, channel, core, device } = simulated();
     const data = new Float64Array(new SharedArrayBuffer(800), 80, 10).fill(1.5);
@@ -215,11 +215,11 @@ describe('memory that is page-locked where it is', () => {
     await world.settle();
     core.arena.reclaim();
     expect(channel.unregistered).toEqual([channel.registered.at(-1)!.handle]);
-    // The memory is the user's again.
+    // The memory belongs to the caller again.
     expect(device.pin(data).data).toBe(data);
   });
 
-  test('is locked once: what overlaps it, and what the device locked itself, is refused', () => {
+  test('is locked once: memory that overlaps it or that the device has locked is refused', () => {
     const { device } = simulated();
     const buffer = new SharedArrayBuffer(1000);
     device.pin(new Uint8Array(buffer, 100, 100));
@@ -253,7 +253,7 @@ describe('memory that is page-locked where it is', () => {
   });
 });
 
-test('page-locked memory that an unfinished copy needs is not used again, whatever stream and order that copy has', () => {
+test('page-locked memory that an unfinished copy needs is not reused, for any stream and order of copies', () => {
   const { channel, core, device } = fixture();
   const copying = device.createStream({ ordering: 'explicit' });
   const x = device.zeros(MIB, 'u8');
@@ -272,7 +272,7 @@ test('page-locked memory that an unfinished copy needs is not used again, whatev
   expect(device.pinned(MIB, 'u8').data.buffer).toBe(buffer);
 });
 
-test('small blocks are used again where the arena is full too, and keep the memory that they share', () => {
+test('small blocks are reused also if the arena is full, and keep the memory that they share', () => {
   const { channel, core } = fixture();
   const { arena } = core;
   const large = Array.from({ length: 16 }, () => arena.take(4 * MIB));
@@ -291,7 +291,7 @@ test('small blocks are used again where the arena is full too, and keep the memo
 });
 
 describe('the data of a disposed pinned array', () => {
-  test('is a StateError, of the array and of its views', () => {
+  test('throws a StateError, for the array and its views', () => {
     const { device } = fixture();
     const whole = device.pinned([2, 3], 'i16');
     const [view, gone] = [whole.subarray(1, 3), whole.subarray(2)];
@@ -304,11 +304,11 @@ describe('the data of a disposed pinned array', () => {
       expect(error).toBeInstanceOf(StateError);
       expect(error.message).toBe('A pinned array of device cpu:0 was disposed.');
     }
-    // What the array is stays known.
+    // The array's shape and dtype stay readable.
     expect([whole.byteLength, view.byteLength, whole.shape, view.isDisposed]).toEqual([12, 4, [2, 3], true]);
   });
 
-  test('is one too where the program gave the memory, which it keeps', () => {
+  test('throws one too for memory of the caller, which stays allocated', () => {
     const { device } = simulated();
     const data = new Float64Array(new SharedArrayBuffer(80)).fill(2.5);
     const pinned = device.pin(data);

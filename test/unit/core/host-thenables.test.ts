@@ -1,4 +1,4 @@
-// What a function in a stream gives back, where that is something with a `then` which nobody meant well.
+// Host functions that return objects with a broken `then`.
 import { expect, test } from 'vitest';
 import type { MillraceError } from '../../../src/core/base/errors.js';
 import { rejectionOf } from '../../support/wait.js';
@@ -27,7 +27,7 @@ const results: readonly (readonly [string, () => unknown])[] = [
   ],
 ];
 
-test.each(results)('%s fails the hold that gives it, and the stream goes on', async (_, give) => {
+test.each(results)('%s fails the hold that returns it, and the stream continues', async (_, give) => {
   const all = fixture();
   const { channel, device } = all;
   const { stream } = device;
@@ -44,7 +44,7 @@ test.each(results)('%s fails the hold that gives it, and the stream goes on', as
   expect(calls).toEqual(['later']);
 });
 
-test.each(results)('%s fails the host function that gives it, and nothing else', async (_, give) => {
+test.each(results)('%s fails the host function that returns it, and nothing else', async (_, give) => {
   const all = fixture();
   const { core, device } = all;
   const { stream } = device;
@@ -57,6 +57,6 @@ test.each(results)('%s fails the host function that gives it, and nothing else',
   await settle(all.progress);
   await later.done;
   expect(calls).toEqual(['later']);
-  // Told once: by the promise, or where the function had returned before it was known.
+  // Reported once: by the promise, or to errors$ if the function had already returned.
   expect([await done, ...seen.map(({ cause }) => cause)].filter((error) => error === mine)).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-// What is seen of streams that do not move: their operation, whatever is behind it, and what it waits for.
+// The report of streams that do not advance: their current operation, and what it waits for.
 import { waitForDevices } from '../../../src/core/device/wait-for-devices.js';
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
@@ -10,8 +10,8 @@ import { type FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js'
 
 const kernel = shiftKernel(inout(f32));
 
-describe('the operation that a stream stands at', () => {
-  test('is the first that has not finished, with its kind, label and id', () => {
+describe('the current operation of a stream', () => {
+  test('is the first unfinished one, with its kind, label and id', () => {
     const { channel, device } = fixture();
     const { stream } = device;
     const seen: Operation[] = [];
@@ -29,7 +29,7 @@ describe('the operation that a stream stands at', () => {
     expect(device.inspect().streams[0]).toEqual({ stream: 'default', device: 'cpu:0', pending: 0 });
   });
 
-  test('of a record that no operation names is its kind', () => {
+  test('is the kind of a record without an Operation', () => {
     const { device } = fixture();
     const { stream } = device;
     device.empty(4);
@@ -37,7 +37,7 @@ describe('the operation that a stream stands at', () => {
     expect(stream.fill(device.empty(4), 1).id).toBeGreaterThan(device.inspect().streams[0]?.current?.id as number);
   });
 
-  test('is exact at any depth, and what has finished is forgotten', () => {
+  test('is exact at any depth, and finished operations are dropped', () => {
     const { channel, device } = fixture();
     const stream = device.createStream();
     const y = device.zeros(1);
@@ -59,7 +59,7 @@ describe('the operation that a stream stands at', () => {
     expect(log.at(last)).toMatchObject({ id: ids.at(-1) });
   });
 
-  test('has the label that was given for it, when every one differs', () => {
+  test('has its own label if all labels differ', () => {
     const { channel, device } = fixture();
     const { stream } = device;
     const y = device.zeros(1);
@@ -71,7 +71,7 @@ describe('the operation that a stream stands at', () => {
     }
   });
 
-  test('a wait that needed no record leaves the name of the one before', () => {
+  test('is not changed by a wait that needed no record', () => {
     const { device } = fixture();
     const { stream } = device;
     const fill = stream.fill(device.zeros(4), 1);
@@ -123,7 +123,7 @@ describe('what a stream waits for', () => {
     expect(fill.isComplete).toBe(false);
   });
 
-  test('what the device says it is parked for, if that is the operation it stands at', () => {
+  test("the device's reason for parking, if it is about the current operation", () => {
     const { channel, a, of } = pair();
     const { slot, last } = a.timeline;
     for (const [reason, kind] of [
@@ -147,7 +147,7 @@ describe('what a stream waits for', () => {
     expect(of('A').waitingFor).toBeUndefined();
   });
 
-  test('is told by a wait that takes too long, on all levels', async () => {
+  test('is shown by a timeout of every kind of wait', async () => {
     const { a, b, c, device } = pair();
     b.waitEvent(a.record());
     c.waitStream(b);
@@ -175,7 +175,7 @@ describe('what a stream waits for', () => {
     expect(others.at(-1)?.message).toMatch(/^The wait for devices cpu:0, cpu:0 took .*: stream A is at launch shift\.$/);
   });
 
-  test('two streams of a device, and what the other one stands at', async () => {
+  test('two streams of a device, and the current operation of the other one', async () => {
     const { a, b, y } = pair();
     const later = a.fill(y, 1);
     b.waitStream(a);
@@ -184,14 +184,14 @@ describe('what a stream waits for', () => {
     expect(error.waitingFor[0]?.waitingFor?.operation?.id).toBe(later.id);
   });
 
-  test('read of an array that nothing finishes tells it too', async () => {
+  test('is shown by a timeout of read, too', async () => {
     const { a, y } = pair();
     const error = (await rejectionOf(y.read({ timeoutMs: 1 }))) as WaitTimeoutError;
     expect(error.waitingFor.at(-1)).toMatchObject({ stream: a.label, current: { kind: 'launch', label: 'shift' } });
   });
 });
 
-test('10,000 waits for events at once: one waiter each, one wake armed a stream, and no poll goes on', async () => {
+test('10,000 waits for events at once: one waiter each, one armed wake per stream, and no endless poll', async () => {
   const { channel, device, progress, holds } = fixture();
   const [a, b] = [device.createStream(), device.createStream()];
   const y = a.zeros(1);
@@ -217,7 +217,7 @@ test('10,000 waits for events at once: one waiter each, one wake armed a stream,
     turns.push(immediates);
     for (let n = 0; n < 100; n++) await new Promise((resolve) => original(resolve));
     turns.push(immediates);
-    // Polling ended by itself, with one wake asked for on each stream.
+    // Polling has ended, with one armed wake on each stream.
     expect(turns[1]).toBe(turns[0]);
     expect(channel.armed.map(({ stream }) => stream).toSorted((first, second) => first - second)).toEqual([
       a.timeline.slot,

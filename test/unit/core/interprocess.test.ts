@@ -1,4 +1,4 @@
-// Events and memory of other processes: the records and questions they become, and their refusal where there is none of it.
+// Events and memory of other processes: their records and worker calls, and their refusal on devices without support.
 import { describe, expect, test } from 'vitest';
 import {
   ArgumentError,
@@ -22,7 +22,7 @@ import { FakeChannel, type Fixture, fixture, turn } from './fake-channel.js';
 
 const HANDLE = Uint8Array.from({ length: 64 }, (_, n) => n);
 
-/** A CUDA device that exports one handle and opens what it is given. */
+/** A CUDA device that exports one handle and opens every handle. */
 function cuda(): Fixture & { readonly asked: unknown[][] } {
   const channel = new FakeChannel();
   channel.backend = 'cuda';
@@ -58,7 +58,7 @@ describe('on a CPU device', () => {
 });
 
 describe('an event of this process', () => {
-  test('is one event, recorded again and again, and a point to this process', () => {
+  test('is one driver event for all records, and a point in this process', () => {
     const { channel, device } = cuda();
     const [a, b] = [device.createStream(), device.createStream()];
     const event = device.createEvent({ interprocess: true });
@@ -81,7 +81,7 @@ describe('an event of this process', () => {
     await expect(elapsed(event, event)).rejects.toMatchObject({ reason: 'timing-off' });
   });
 
-  test('is freed behind all streams that recorded it; never used, it needs no record', () => {
+  test('is freed after its uses on all streams; an unused one needs no record', () => {
     const { channel, device } = cuda();
     const [a, b] = [device.createStream(), device.createStream()];
     device.createEvent({ interprocess: true })[Symbol.dispose]();
@@ -89,7 +89,7 @@ describe('an event of this process', () => {
     const event = a.record({ interprocess: true });
     b.record(event);
     event[Symbol.dispose]();
-    // On none of them: what they are given later does not wait for that.
+    // On none of these streams, so their later work does not wait for it.
     const { stream } = channel.records.at(-1)!;
     expect(channel.opcodes(stream)).toEqual(['STREAM_CREATE', 'WAIT', 'WAIT', 'FREE_EVENT']);
     const waits = channel.records.filter(({ opcode }) => opcode === 'WAIT').map(({ view }) => view.getUint32(WaitRecord.TARGET, true));
@@ -97,7 +97,7 @@ describe('an event of this process', () => {
     expect(named(channel, 'FREE_EVENT')).toEqual([named(channel, 'RECORD_EVENT')[0]]);
   });
 
-  test('gives the handle the device exports, also before its first record', async () => {
+  test('gives the handle that the device exports, also before its first record', async () => {
     const { channel, device, asked } = cuda();
     const event = device.createEvent({ interprocess: true });
     expect(await event.ipcHandle()).toEqual(HANDLE);
@@ -108,7 +108,7 @@ describe('an event of this process', () => {
     await expect(event.ipcHandle()).rejects.toBeInstanceOf(StateError);
   });
 
-  test('disposed while its handle is asked for, it is freed afterwards', async () => {
+  test('disposed while its handle is requested, it is freed afterwards', async () => {
     const { channel, device } = cuda();
     const event = device.createEvent({ interprocess: true });
     const handle = event.ipcHandle();
@@ -118,7 +118,7 @@ describe('an event of this process', () => {
     expect(channel.opcodes()).toContain('FREE_EVENT');
   });
 
-  test('once another process may record it, waits go by point and event', async () => {
+  test('once another process may record it, waits are for its point and its driver event', async () => {
     const opened = cuda();
     const { channel, device } = opened;
     const [a, b] = [device.createStream(), device.createStream()];
@@ -138,7 +138,7 @@ describe('isComplete of an event that another process may record', () => {
     return { ...opened, event, waits: () => opened.channel.opcodes().filter((opcode) => opcode === 'WAIT_EVENT').length };
   }
 
-  test('asks once after each record, and turns true without an await', async () => {
+  test('submits one wait after each record, and becomes true without an await', async () => {
     const { channel, device, event, waits } = await shared();
     for (const record of [1, 2]) {
       device.stream.record(event);
@@ -150,7 +150,7 @@ describe('isComplete of an event that another process may record', () => {
     }
   });
 
-  test('is asked after what another process may have recorded before the first record here', async () => {
+  test('submits a wait also before the first record of this process', async () => {
     const { channel, event, waits } = await shared();
     expect(event.isComplete).toBe(false);
     expect(waits()).toBe(1);
@@ -158,7 +158,7 @@ describe('isComplete of an event that another process may record', () => {
     expect(event.isComplete).toBe(true);
   });
 
-  test('is false, and asks again, while the device takes no more records', async () => {
+  test('is false while the device is full, and tries again', async () => {
     const { channel, device, event, waits } = await shared();
     device.stream.record(event);
     channel.refusal = Status.LIMIT;
@@ -170,7 +170,7 @@ describe('isComplete of an event that another process may record', () => {
     expect(event.isComplete).toBe(true);
   });
 
-  test('asks nothing once the event was disposed', async () => {
+  test('submits nothing after the event was disposed', async () => {
     const { channel, device, event } = await shared();
     device.stream.record(event);
     event[Symbol.dispose]();
@@ -181,7 +181,7 @@ describe('isComplete of an event that another process may record', () => {
 });
 
 describe('an event of another process', () => {
-  test('is waited for on the stream, by its event', async () => {
+  test('is waited for on the stream, by its driver event', async () => {
     const { channel, device, asked } = cuda();
     const given = new Uint8Array(HANDLE);
     const opening = device.openIpcEvent(given);
@@ -198,7 +198,7 @@ describe('an event of another process', () => {
     expect(operation.isComplete).toBe(false);
   });
 
-  test('is waited for by streams of other devices through a stream of its own', async () => {
+  test('is waited for by streams of other devices through a hidden stream', async () => {
     const [one, other] = [cuda(), fixture()];
     const event = await one.device.openIpcEvent(HANDLE);
     const stream = other.device.createStream();
@@ -207,7 +207,7 @@ describe('an event of another process', () => {
     expect(one.channel.opcodes(one.channel.records.at(-1)!.stream)).toEqual(['STREAM_CREATE', 'WAIT_EVENT']);
   });
 
-  test('is waited for by the host on a stream that nobody sees, each time anew', async () => {
+  test('is waited for by the host through a hidden stream, with a new wait each time', async () => {
     const opened = cuda();
     const { channel, device, progress } = opened;
     const event = await device.openIpcEvent(HANDLE);
@@ -216,7 +216,7 @@ describe('an event of another process', () => {
     expect(device.stream.pending).toBe(0);
     await expect(event.synchronize({ timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
     expect(named(channel, 'WAIT_EVENT')).toHaveLength(2);
-    // The second does not stand behind the first.
+    // The second one does not wait for the first.
     expect(new Set(channel.records.filter(({ opcode }) => opcode === 'WAIT_EVENT').map(({ stream }) => stream)).size).toBe(2);
     channel.completeAll();
     progress.wake();
@@ -224,11 +224,11 @@ describe('an event of another process', () => {
     expect(event.isComplete).toBe(true);
     void event.done;
     expect(event.isComplete).toBe(false);
-    // An idle one serves again.
+    // An idle one is reused.
     expect(channel.opcodes().filter((opcode) => opcode === 'STREAM_CREATE')).toHaveLength(3);
   });
 
-  test('may be recorded; then the host waits for that as well, and asks again', async () => {
+  test('may be recorded; then the host waits for that record too', async () => {
     const { channel, device, progress } = cuda();
     const event = await device.openIpcEvent(HANDLE);
     void event.done;
@@ -242,7 +242,7 @@ describe('an event of another process', () => {
     expect(channel.records.slice(-2).map(({ opcode }) => opcode)).toEqual(['WAIT', 'WAIT_EVENT']);
   });
 
-  test('at most eight such waits have a stream each', async () => {
+  test('at most eight such waits have separate streams', async () => {
     const { channel, device } = cuda();
     const event = await device.openIpcEvent(HANDLE);
     for (let n = 0; n < 12; n++) void event.done.catch(() => undefined);
@@ -251,7 +251,7 @@ describe('an event of another process', () => {
     await device.destroy();
   });
 
-  test('has no handle of its own, and is closed by its disposal', async () => {
+  test('has no handle here, and is closed by its disposal', async () => {
     const { channel, device } = cuda();
     const event = await device.openIpcEvent(HANDLE);
     await expect(event.ipcHandle()).rejects.toThrow(/another process/);
@@ -261,7 +261,7 @@ describe('an event of another process', () => {
     expect(() => device.stream.waitEvent(event)).toThrow(StateError);
   });
 
-  test('a handle that is none, one the driver refuses, and a device without room change nothing', async () => {
+  test('an invalid handle, a handle that the driver refuses, and a full device change nothing', async () => {
     const { channel, device, core } = cuda();
     for (const wrong of [new Uint8Array(63), 'handle', new ArrayBuffer(64), undefined]) {
       await expect(device.openIpcEvent(wrong as never)).rejects.toBeInstanceOf(ArgumentError);
@@ -274,7 +274,7 @@ describe('an event of another process', () => {
     channel.answers.set('openMemory', refuse);
     await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(UnavailableError);
     await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(UnavailableError);
-    // The handles serve again, with another generation.
+    // The handles are reused, with another generation.
     expect(core.eventHandles.take() >>> 22).toBe(2);
     expect(core.memory.take() >>> 22).toBe(2);
     expect(channel.opcodes()).toEqual(['STREAM_CREATE']);
@@ -287,7 +287,7 @@ describe('an event of another process', () => {
 });
 
 describe('arrays', () => {
-  test('of this process are allocations of their own, whose handle is asked for when they are made', async () => {
+  test('of this process are separate allocations, whose handle is requested when they are made', async () => {
     const { channel, device, progress, asked } = cuda();
     const stream = device.createStream();
     const array = stream.run(() => device.interprocess([2, 2], 'i32'));
@@ -307,7 +307,7 @@ describe('arrays', () => {
     await expect(array.ipcHandle()).rejects.toBeInstanceOf(StateError);
   });
 
-  test('of another process have no past here, and are let go of by a free', async () => {
+  test('of another process have no earlier uses here, and a free closes them', async () => {
     const { channel, device, asked } = cuda();
     const array = await device.openIpcArray(HANDLE, [2, 3], 'f64');
     expect([array.shape, array.dtype, array.device]).toEqual([[2, 3], 'f64', device]);
@@ -325,7 +325,7 @@ describe('arrays', () => {
     await expect(device.openIpcArray(HANDLE, 2 ** 40, 'u8')).rejects.toBeInstanceOf(ArgumentError);
   });
 
-  test('a device that is closed refuses', async () => {
+  test('a closed device refuses', async () => {
     const { device } = cuda();
     const event = device.createEvent({ interprocess: true });
     await device.destroy();

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { operationsOf } from '../../../src/core/operations/operation-iterator.js';
 import { fixture, turn } from './fake-channel.js';
 
-test('a batch is what has finished since the last one, at most so many', async () => {
+test('a batch has the operations that finished since the last one, up to the limit', async () => {
   const { channel, device, progress } = fixture();
   const { stream } = device;
   const x = device.zeros(1);
@@ -30,7 +30,7 @@ test('a batch is what has finished since the last one, at most so many', async (
   expect(await rest).toEqual({ done: true, value: undefined });
 });
 
-test('more than a batch that nobody has read is an error, or the oldest are lost', async () => {
+test('more unread operations than a batch are an error, or the oldest are lost', async () => {
   const { channel, device, progress } = fixture();
   const { stream } = device;
   const x = device.zeros(1);

@@ -1,4 +1,4 @@
-// What is kept of failures: as long as somebody can ask, and then nothing, at a cost that does not grow with their number.
+// Failures are kept while they can be read, and then freed, at a cost that does not grow with their number.
 import { describe, expect, test } from 'vitest';
 import type { MillraceError } from '../../../src/core/base/errors.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
@@ -8,7 +8,7 @@ import type { FailureRecord } from '../../../src/protocol/reports.js';
 import { collectUntil } from '../../support/wait.js';
 import { FakeChannel, type Fixture, fixture, settle, turn } from './fake-channel.js';
 
-/** As the native side keeps them: what the owner has seen is forgotten, but for the newest. */
+/** Like the native side: drops the failures that the owner has read, except the newest. */
 class ForgettingChannel extends FakeChannel {
   #list: FailureRecord[] = [];
   #dropped = 0;
@@ -42,7 +42,7 @@ const record = (id: number, first: number, last = first): FailureRecord => ({
 });
 
 describe('tickets that failed', () => {
-  test('are found on the pages of those who asked when they were submitted', () => {
+  test('are found on the pages of operations that existed at the time', () => {
     const failed = new FailedTickets(0);
     const pages = [1, 63, 64, 200].map((ticket) => failed.pageOf(ticket)!);
     expect(pages[0]).toBe(pages[1]);
@@ -50,7 +50,7 @@ describe('tickets that failed', () => {
     failed.add([record(1, 63), record(2, 2, 70)], 0);
     expect([63, 2, 61, 1].map((ticket) => pages[0]!.at(ticket)?.id)).toEqual([2, 2, 2, undefined]);
     expect([64, 70, 71].map((ticket) => pages[2]!.at(ticket)?.id)).toEqual([2, 2, undefined]);
-    // The newest one grows, also onto a page that was asked for meanwhile.
+    // The newest interval grows, also onto a page that was requested meanwhile.
     const later = failed.pageOf(130)!;
     expect(failed.add([record(2, 2, 200)], 0)).toHaveLength(1);
     expect([later.at(130), pages[2]!.at(127), pages[3]!.at(200)].map((found) => found?.id)).toEqual([2, 2, 2]);
@@ -58,7 +58,7 @@ describe('tickets that failed', () => {
     expect(failed.from).toBe(1);
   });
 
-  test('are let go when their page has finished, and live on with it', () => {
+  test('are freed with their finished page, which operations keep alive', () => {
     const failed = new FailedTickets(0);
     const page = failed.pageOf(5)!;
     failed.add([record(1, 5)], 0);
@@ -70,7 +70,7 @@ describe('tickets that failed', () => {
     expect(failed.pageOf(64)).not.toBe(undefined);
   });
 
-  test('of the streams that had the slot before are not those of this one', () => {
+  test('of earlier streams in the slot are not those of this one', () => {
     const failed = new FailedTickets(100);
     const page = failed.pageOf(101)!;
     expect(failed.add([record(1, 90, 100), record(2, 101)], 100).map(({ id }) => id)).toEqual([2]);
@@ -106,7 +106,7 @@ test('an operation whose done is read much later rejects with its own failure', 
   await fail(all, 10_000, (operation) => operation.id % 1000 === 0 && kept.push(operation));
   expect(kept.length).toBeGreaterThan(5);
   for (const operation of kept) await expect(operation.done).rejects.toThrow(`number ${operation.id}.`);
-  // Also when the stream is gone.
+  // Also after the stream was closed.
   const stream = all.device.createStream();
   const last = stream.fill(all.device.zeros(1), 1);
   const { slot, last: ticket } = stream.timeline;
@@ -120,7 +120,7 @@ test('an operation whose done is read much later rejects with its own failure', 
   await expect(last.done).rejects.toThrow('the last');
 });
 
-test('what nobody holds any more is collected', async () => {
+test('failures without references are collected', async () => {
   const all = fixture(new ForgettingChannel());
   all.core.errors.add({ next: () => undefined });
   const { timeline } = all.device.stream;
@@ -130,13 +130,13 @@ test('what nobody holds any more is collected', async () => {
     if (pages.at(-1)?.deref() !== page) pages.push(new WeakRef(page));
   });
   expect(pages.length).toBeGreaterThan(10);
-  // The newest may still be asked for.
+  // The newest may still be read.
   const areGone = (): boolean => pages.slice(0, -1).every((page) => page.deref() === undefined);
   await collectUntil(areGone);
   expect(areGone()).toBe(true);
 });
 
-test('failures are told in the order of their stream, and a cause that is asked for again outlives later ones', async () => {
+test('failures are reported in stream order, and a cause that was used again outlives later ones', async () => {
   const all = fixture();
   const { channel, core, device, progress } = all;
   const told: MillraceError[] = [];

@@ -1,4 +1,4 @@
-// Those who begin to watch a stream or device while operations are pending: they are told each of them, as if they had watched before.
+// Subscriptions that begin while operations are pending: they get each of them, as if they had begun earlier.
 import { describe, expect, test, vi } from 'vitest';
 import { DeviceLostError, UpstreamError } from '../../../src/core/base/errors.js';
 import { installObservableFactory } from '../../../src/core/base/observable.js';
@@ -28,8 +28,8 @@ function watch({ hub }: Pick<Fixture['device'], 'hub'>): Seen {
   return { operations, ids: () => operations.map(({ id }) => id), end: () => end, stop };
 }
 
-describe('an operation that was pending when somebody subscribed', () => {
-  test.each(['stream', 'device'] as const)('to the %s is told with its kind, label and bytes', async (of) => {
+describe('an operation that was pending at the start of a subscription', () => {
+  test.each(['stream', 'device'] as const)('to the %s is emitted with its kind, label and bytes', async (of) => {
     const all = fixture();
     const { device } = all;
     const stream = device.createStream({ ordering: 'explicit' });
@@ -57,7 +57,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     }
   });
 
-  test('is told although the first records of the log are used again', async () => {
+  test('is emitted although the first entries of the log are reused', async () => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();
@@ -70,7 +70,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     const called: string[] = [];
     const host = stream.host(() => void called.push('host'));
     const behind: number[] = [];
-    // The device has finished them, their promises wait for the function.
+    // The device has finished them; their promises wait for the function.
     for (let n = 0; n < 9000; n++) {
       behind.push(stream.fill(x, n).id);
       channel.completeAll();
@@ -82,7 +82,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     expect(seen.ids()).toEqual([host.id, ...behind]);
   });
 
-  test('is told once, however many subscribe, leave and come back', async () => {
+  test('is emitted once, however many subscribe, unsubscribe and subscribe again', async () => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();
@@ -112,7 +112,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     expect(fourth.ids()).toEqual(ids.slice(3));
   });
 
-  test('is told when the stream is closed meanwhile', async () => {
+  test('is emitted if the stream is closed meanwhile', async () => {
     const all = fixture();
     const { device } = all;
     const stream = device.createStream();
@@ -129,7 +129,7 @@ describe('an operation that was pending when somebody subscribed', () => {
     expect(seen.end()).toBe('complete');
   });
 
-  test('is told when it has finished by the time the device is lost, and else activity$ tells that it failed of that', () => {
+  test('is emitted if it finished before the device was lost; otherwise activity$ emits it as failed', () => {
     const all = fixture();
     const { channel, core, device } = all;
     const stream = device.createStream();
@@ -150,14 +150,14 @@ describe('an operation that was pending when somebody subscribed', () => {
     ]);
     expect(issued.map(({ status }) => status)).toEqual(['finished', 'finished', 'failed']);
     expect(issued[2]!.error).toBe(lost);
-    // The device may end it all the same: nobody is told otherwise.
+    // The device may still finish it, but no report changes.
     channel.completeAll();
     expect(issued[2]).toMatchObject({ isComplete: false, status: 'failed' });
   });
 });
 
 describe('status and error of an operation', () => {
-  test('are what its promise settles with', async () => {
+  test('match the result of its promise', async () => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();
@@ -189,7 +189,7 @@ describe('status and error of an operation', () => {
     }
   });
 
-  test('of one that nobody watched, and of a late subscriber, are the failure as well', async () => {
+  test('show the failure also without subscribers, and to a late one', async () => {
     const all = fixture();
     const { channel, device } = all;
     const stream = device.createStream();
@@ -243,7 +243,7 @@ describe('a listener', () => {
     }
   });
 
-  test('that was removed by one before it is not called any more', () => {
+  test('that an earlier listener removed is not called any more', () => {
     const all = fixture();
     const { channel, device, progress } = all;
     const stream = device.createStream();
@@ -259,7 +259,7 @@ describe('a listener', () => {
     expect([...removed.ids(), ...iterated]).toEqual([]);
   });
 
-  test('that loses the device hides nothing from those behind it, nor changes their order', async () => {
+  test('that destroys the device hides no value from later listeners and keeps their order', async () => {
     const all = fixture();
     const { channel, core, device, progress } = all;
     const stream = device.createStream();
@@ -278,7 +278,7 @@ describe('a listener', () => {
   });
 });
 
-test('a launch that nobody watches adds nothing but its entry in the log', () => {
+test('a launch without subscribers adds only its entry in the log', () => {
   const all = fixture();
   const { device } = all;
   const stream = device.createStream({ ordering: 'explicit' });

@@ -1,4 +1,4 @@
-// A launch whose shape or arguments have getters that make other calls: both become the records that they would have been alone.
+// A launch whose shape or arguments have getters that make other calls: both submit the same records as separate calls.
 import { afterEach, describe, expect, test } from 'vitest';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
@@ -29,7 +29,7 @@ function rig(): Rig {
   return { ...all, stream, x: stream.empty(100), y: stream.empty(100), z: stream.empty(100) };
 }
 
-/** The bytes of the launches, but for those that a scalar leaves as they are. */
+/** The bytes of the launches, except the bytes that a scalar does not write. */
 const launches = ({ channel }: Fixture): number[][] =>
   channel.records
     .filter(({ opcode }) => opcode === 'LAUNCH')
@@ -41,7 +41,7 @@ const launches = ({ channel }: Fixture): number[][] =>
 
 const shape = { threads: 10, block: 5, sharedBytes: 0, label: 'mine' };
 const argsOf = ({ x, y }: Rig) => ({ n: -7, x, y, m: 9 });
-/** With everything that a launch leaves behind. */
+/** After a launch that uses every field. */
 const inner = ({ stream, z }: Rig) =>
   stream.launch(other, { threads: [3, 4], block: [2, 2], sharedBytes: 64, cooperative: true, label: 'theirs' }, { y: z } as never);
 
@@ -59,7 +59,7 @@ function calling<T extends object>(of: T, name: keyof T, call: () => void): T {
 
 let expected: { readonly outer: number[]; readonly inner: number[] } | undefined;
 
-/** What the two are when nothing stands in between. */
+/** The records of the two as separate calls. */
 function alone(): NonNullable<typeof expected> {
   if (expected !== undefined) return expected;
   const one = rig();
@@ -104,7 +104,7 @@ describe.each<[string, (all: Rig) => void]>([
 });
 
 describe('a launch from a getter', () => {
-  test('is what it would be alone, and its operation has its own label', () => {
+  test('equals a separate launch, and its operation has its own label', () => {
     const all = rig();
     all.device.core.kernelRegistry.of(kernel);
     let label: string | undefined;
@@ -113,7 +113,7 @@ describe('a launch from a getter', () => {
     expect(label).toBe('theirs');
   });
 
-  test('of a launch by a list is taken too', () => {
+  test('of a launch by a list works too', () => {
     const all = rig();
     const list: number[] = calling([10] as never, 0, () => inner(all)) as never;
     const threads = Object.setPrototypeOf(Object.assign(list, { length: 1 }), Array.prototype) as number[];
@@ -123,7 +123,7 @@ describe('a launch from a getter', () => {
     expect(launches(all).at(-1)).toEqual(alone().outer);
   });
 
-  test('may be made inside of another one, which each leaves no flags behind', () => {
+  test('may be nested, and leaves no flags behind', () => {
     const all = rig();
     all.device.core.kernelRegistry.of(kernel);
     const deep = calling(argsOf(all), 'x', () => inner(all));
@@ -138,7 +138,7 @@ describe('a launch from a getter', () => {
     expect(launches(all)[2]).toEqual(alone().outer);
   });
 
-  test('that throws takes the outer one along, and nothing of either is kept', () => {
+  test('that throws makes the outer launch throw, and nothing of either is kept', () => {
     const all = rig();
     const before = all.channel.records.length;
     const thrower = calling(argsOf(all), 'y', () => all.stream.launch(other, 0.5, { y: all.z } as never));
@@ -149,7 +149,7 @@ describe('a launch from a getter', () => {
   });
 });
 
-test('what a getter of an argument submits to another stream is waited for', () => {
+test('the launch waits for work that a getter of an argument submits to another stream', () => {
   const all = rig();
   const { device, channel, stream } = all;
   const side = device.createStream();

@@ -1,4 +1,4 @@
-// Streams and devices that come and go: what is refused changes nothing, what is gone holds nothing.
+// Opening and closing of streams and devices: a refused call changes nothing, a closed object keeps nothing.
 import { describe, expect, test } from 'vitest';
 import { DeviceLostError, LimitError } from '../../../src/core/base/errors.js';
 import { MADE } from '../../../src/core/kernels/kernel.js';
@@ -8,7 +8,7 @@ import { FakeChannel, fixture, turn } from './fake-channel.js';
 const STREAMS = 16;
 
 describe('stream slots', () => {
-  test('a creation that is refused keeps its slot for the next', () => {
+  test('a refused creation leaves its slot for the next one', () => {
     const { channel, device } = fixture();
     channel.refusal = Status.LIMIT;
     for (let n = 0; n < 2 * STREAMS; n++) expect(() => device.createStream()).toThrow(LimitError);
@@ -17,7 +17,7 @@ describe('stream slots', () => {
     expect(device.inspect().streams).toHaveLength(2);
   });
 
-  test('when all are taken, retryAfter resolves when a stream was closed and not before', async () => {
+  test('when all are taken, retryAfter resolves exactly when a stream was closed', async () => {
     const { channel, device, progress } = fixture();
     const streams = Array.from({ length: STREAMS - 1 }, () => device.createStream());
     let refused: unknown;
@@ -43,7 +43,7 @@ describe('stream slots', () => {
   });
 });
 
-test('retryAfter of a full device leaves no waiter behind on streams that do not move', async () => {
+test('retryAfter of a full device leaves no waiter on streams that do not advance', async () => {
   const { channel, device, holds, progress } = fixture();
   const [stuck, moving] = [device.createStream(), device.createStream()];
   for (const stream of [stuck, moving]) stream.empty(4);
@@ -81,7 +81,7 @@ test('an array disposed while its stream closes is freed on the default stream',
 });
 
 describe('losing a device', () => {
-  test('a worker that ended is told as such, whoever notices it first', async () => {
+  test('a worker that ended is reported as such, whether the port or the worker notices it first', async () => {
     class Ended extends FakeChannel {
       override lostStatus(): number {
         return Status.STATE;
@@ -92,7 +92,7 @@ describe('losing a device', () => {
     expect(await device.lost).toMatchObject({ reason: 'worker-exit', restartNeeds: 'reopen' });
   });
 
-  test('leaves nothing of it with what serves the other devices of the thread', async () => {
+  test('leaves nothing of it in objects that serve other devices of the thread', async () => {
     const { device, progress } = fixture();
     const { timeline } = device.createStream();
     const pending = device.stream.fill(device.zeros(4), 1).done;
@@ -106,7 +106,7 @@ describe('losing a device', () => {
     expect(isUnknown).toBe(true);
   });
 
-  test('closing its streams does not finish what it left unfinished', async () => {
+  test('closing its streams does not finish its unfinished operations', async () => {
     const { device } = fixture();
     const stream = device.createStream();
     const fill = stream.fill(stream.zeros(4), 1);
@@ -116,7 +116,7 @@ describe('losing a device', () => {
     await expect(fill.done).rejects.toBeInstanceOf(DeviceLostError);
   });
 
-  test('destroy ends a close that waits', async () => {
+  test('destroy ends a pending close', async () => {
     const { channel, device } = fixture();
     const pending = device.stream.fill(device.zeros(4), 1).done;
     const closing = device.close();
@@ -129,7 +129,7 @@ describe('losing a device', () => {
   });
 });
 
-test('a first launch of nothing, or over nothing, is refused in words', () => {
+test('a first launch with bad arguments is refused with a message', () => {
   const { channel, device } = fixture();
   const records = channel.records.length;
   expect(() => device.stream.launch(undefined as never, 1, {} as never)).toThrow(/The kernel \(undefined\) was not made by kernel/);

@@ -1,4 +1,4 @@
-// Pinned memory from the arena: what is shared, what is reused and when.
+// Pinned memory from the arena: how it is divided, and when it is reused.
 import { CopyRecord } from '../../../src/protocol/protocol.gen.js';
 import { describe, expect, test } from 'vitest';
 import { HandleTable } from '../../../src/core/device/handles.js';
@@ -29,7 +29,7 @@ describe('host arena', () => {
     for (const block of blocks) expect(block.handleOffset).toBe(block.byteOffset);
   });
 
-  test('a block that an operation uses is cut again only after that operation', () => {
+  test('a block that an operation uses is reused only after that operation', () => {
     const channel = new FakeChannel();
     const arena = arenaOf(channel);
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
@@ -43,7 +43,7 @@ describe('host arena', () => {
     expect(arena.isSettling).toBe(false);
   });
 
-  test('neighbours that come back are one range again', () => {
+  test('adjacent freed blocks merge', () => {
     const channel = new FakeChannel();
     const arena = arenaOf(channel);
     const blocks = Array.from({ length: 16 }, () => arena.take(MIB));
@@ -52,7 +52,7 @@ describe('host arena', () => {
     expect(channel.registered).toHaveLength(1);
   });
 
-  test('what does not fit the arena has a buffer and a registration of its own, which ends with it', async () => {
+  test('memory that does not fit the arena has a separate buffer and registration', async () => {
     const channel = new FakeChannel();
     const arena = arenaOf(channel);
     const large = arena.take(100 * MIB);
@@ -65,7 +65,7 @@ describe('host arena', () => {
 });
 
 describe('copies of ordinary arrays', () => {
-  test('are snapshots, and arrive when the device has finished', async () => {
+  test('are snapshots, and results arrive when the device has finished', async () => {
     const { channel, progress, device } = fixture();
     const { stream } = device;
     const x = device.empty(4);
@@ -80,14 +80,14 @@ describe('copies of ordinary arrays', () => {
     new Float32Array(channel.arena, Number(view.getBigUint64(CopyRecord.DST_OFFSET, true)), 3).set([5, 6, 7]);
     expect(operation.isComplete).toBe(false);
     channel.completeAll();
-    // Complete on the device is not yet here.
+    // Complete on the device does not mean that the bytes have arrived.
     expect([operation.isComplete, [...host]]).toEqual([false, [0, 0, 0, 0]]);
     progress.wake();
     await operation.done;
     expect([operation.isComplete, [...host]]).toEqual([true, [0, 5, 6, 7]]);
   });
 
-  test('synchronize waits for large ones that nobody awaits', async () => {
+  test('synchronize waits for large copies that no code awaits', async () => {
     const { channel, device } = fixture();
     const x = device.empty(3 * MIB);
     const host = new Float32Array(3 * MIB);
@@ -111,7 +111,7 @@ describe('copies of ordinary arrays', () => {
   });
 });
 
-test('half precision rounds to nearest even and back', () => {
+test('half precision rounds to nearest even, and converts back', () => {
   for (let bits = 0; bits < 0x7c00; bits += 7) expect(halfFromNumber(numberFromHalf(bits))).toBe(bits);
   expect([0, -0, 1, -2, 65504, 65520, 2 ** -24, 2 ** -25, 1 + 2 ** -11, 1 + 3 * 2 ** -11].map(halfFromNumber)).toEqual([
     0, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 1, 0, 0x3c00, 0x3c02,

@@ -1,4 +1,4 @@
-// Modules on a device without one: what is asked of the channel, what launches name, and who is told of what cannot be had.
+// Modules on a fake channel: the requests to the channel, the entries of launches, and the reports of variables that cannot be bound.
 import { describe, expect, test, vi } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
 import {
@@ -42,8 +42,8 @@ function entriesOf({ view }: Submitted): readonly (readonly [number, number, num
 
 const badSize = (): CompileError => new CompileError('ERR_MILLRACE_COMPILE', 'K705: another size', '', []);
 
-describe('what a module asks of its device', () => {
-  test('is one load, however many kernels and variables', () => {
+describe('requests of a module to its device', () => {
+  test('one load for any number of kernels and variables', () => {
     const { channel, device, module, add, get, x } = made();
     device.stream.launch(add as Kernel<typeof PARAMS>, one, { x });
     device.stream.launch(get as Kernel<typeof PARAMS>, one, { x });
@@ -55,7 +55,7 @@ describe('what a module asks of its device', () => {
     expect([...channel.modules.keys()]).toEqual([1, 2]);
   });
 
-  test('is one binding a variable, however often it is asked for', () => {
+  test('one binding per variable, however often it is requested', () => {
     const { channel, device, module } = made();
     const [first, second] = [module.global(device, 'count', i32, 1), module.global(device, 'count', 'i32', [])];
     expect(second.storage).toBe(first.storage);
@@ -67,7 +67,7 @@ describe('what a module asks of its device', () => {
     expect([first.isDisposed, second.isDisposed]).toEqual([true, false]);
   });
 
-  test('is refused on a closed device, and on what is none', async () => {
+  test('none on a closed device, or on a value that is not a device', async () => {
     const { channel, device, module } = made();
     expect(thrownBy(() => module.global({} as never, 'count', i32, 1))).toBeInstanceOf(ArgumentError);
     channel.completeAll();
@@ -78,7 +78,7 @@ describe('what a module asks of its device', () => {
   });
 });
 
-test('what waits for a variable waits for a build', () => {
+test('a stream that waits for a variable is shown to wait for a build', () => {
   const { channel, device, module } = made();
   channel.completeAll();
   device.stream.fill(module.global(device, 'count', i32, 1), 1);
@@ -88,7 +88,7 @@ test('what waits for a variable waits for a build', () => {
 });
 
 describe('launches', () => {
-  test('name the variables that were asked for, behind their arguments', () => {
+  test('name the requested variables after their arguments', () => {
     const { channel, device, module, add, x } = made();
     device.stream.launch(add, one, { x });
     const limits = module.global(device, 'limits', i32, 2);
@@ -102,7 +102,7 @@ describe('launches', () => {
     ]);
   });
 
-  test('are refused when they name more than a record has room for, and nothing was submitted', () => {
+  test('are refused when their entries exceed a record, and nothing was submitted', () => {
     const { channel, device } = fixture();
     const names = Array.from({ length: MAX_LAUNCH_ARGS }, (_, n) => `v${n}`);
     const module = cudaModule(
@@ -120,8 +120,8 @@ describe('launches', () => {
   });
 });
 
-describe('a variable that cannot be had', () => {
-  test('is the cause of what uses it, whichever is known first', async () => {
+describe('a variable that cannot be bound', () => {
+  test('is the cause of failures of its uses, whichever is known first', async () => {
     const { channel, device, module, x } = made();
     const told: MillraceError[] = [];
     device.core.errors.add({ next: (error) => told.push(error) });
@@ -143,7 +143,7 @@ describe('a variable that cannot be had', () => {
     device.stream.fill(x, 1);
   });
 
-  test('because the device ended is no failure of its own', async () => {
+  test('because the device ended is not a separate failure', async () => {
     const { channel, device, module } = made();
     const told: MillraceError[] = [];
     device.core.errors.add({ next: (error) => told.push(error) });
@@ -154,7 +154,7 @@ describe('a variable that cannot be had', () => {
     expect(told).toEqual([]);
   });
 
-  test('that nobody used is told once, and asked for again it is looked for again', async () => {
+  test('that was not used is reported once, and a new request looks for it again', async () => {
     const { channel, device, module, add, x } = made();
     const told: MillraceError[] = [];
     device.core.errors.add({ next: (error) => told.push(error) });

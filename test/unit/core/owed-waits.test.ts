@@ -1,5 +1,5 @@
-// The wait at the end of a run, where the device has no room for it: what the function gave or threw is not lost, and neither
-// is the order.
+// The wait at the end of a run when the device is full: neither the result or error of the function is lost, nor
+// the order.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { LimitError } from '../../../src/core/base/errors.js';
@@ -31,8 +31,8 @@ const fail = (): never => {
   throw mine;
 };
 
-describe('a wait at the end of a run that finds no room', () => {
-  test('leaves what the function gave or threw as it is', async () => {
+describe('a wait at the end of a run that was refused for lack of room', () => {
+  test('does not change the result or the error of the function', async () => {
     expect(owing().given()).toBe(7);
     expect(owing(fail).given).toThrow(mine);
     expect(await owing(async () => nextTurn(8)).given()).toBe(8);
@@ -44,18 +44,18 @@ describe('a wait at the end of a run that finds no room', () => {
     ).rejects.toBe(mine);
   });
 
-  test.each([['gave'], ['threw']])('stands before whatever is submitted next, when the function %s something', (what) => {
+  test.each([['gave'], ['threw']])('precedes the next submission, if the function %s something', (what) => {
     const { channel, device, stream, given } = owing(what === 'threw' ? fail : undefined);
     const { defaultStream } = device;
     try {
       given();
     } catch {}
     const { last } = stream.timeline;
-    // Refused as anything is, and nothing stands before the wait.
+    // Refused like any call, and nothing precedes the wait.
     expect(() => defaultStream.empty(4)).toThrow(LimitError);
     expect(() => defaultStream.record()).toThrow(LimitError);
     channel.refusal = Status.OK;
-    // Not what came later to the stream that is waited for.
+    // Not later operations of the awaited stream.
     stream.zeros(4);
     defaultStream.record();
     defaultStream.empty(4);
@@ -65,7 +65,7 @@ describe('a wait at the end of a run that finds no room', () => {
     expect(entryOf(defaultStream.timeline).hasWaited(entryOf(stream.timeline), last + 1)).toBe(false);
   });
 
-  test('is waited for by those who wait for the stream that owes it', async () => {
+  test('is included in waits for the outer stream', async () => {
     const all = owing();
     const { channel, device, stream, given } = all;
     const [other, { defaultStream }] = [device.createStream(), device];
@@ -99,7 +99,7 @@ describe('a wait at the end of a run that finds no room', () => {
     expect(() => before.fill(x, 2)).not.toThrow();
   });
 
-  test('of runs inside of each other is owed by each', () => {
+  test('of nested runs is kept for each outer stream', () => {
     const { channel, device } = open();
     const [outer, inner] = [device.createStream(), device.createStream()];
     const seen = outer.run(

@@ -1,5 +1,5 @@
-// Memory that streams of another device use: frees come after them, on a stream of the memory's own device, and the device
-// is not closed under them.
+// Memory that streams of another device use: frees wait for these uses, on a stream of the memory's own device, and the
+// device does not close before they end.
 import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Stream } from '../../../src/core/api/stream.js';
@@ -12,7 +12,7 @@ function pair(): { readonly home: Fixture; readonly away: Fixture } {
   return { home, away: fixture(new FakeChannel(2), home.progress) };
 }
 
-/** A copy between devices, as far as order goes: a record of one device that names memory of another. */
+/** A stand-in for a copy between devices: a record of one device that names memory of another. */
 function visit(stream: Stream, array: DeviceArray, writes = false): number {
   const { core, timeline } = stream;
   const record = core.tracker.begin(stream);
@@ -35,7 +35,7 @@ function waits(channel: FakeChannel): readonly (readonly [number, number, number
 }
 
 describe('freed right after a copy to another device', () => {
-  test('memory waits for the copy, on a stream of its own device that no program made', () => {
+  test('memory waits for the copy, on a hidden stream of its own device', () => {
     const { home, away } = pair();
     const x = home.device.stream.ones(4);
     const written = home.device.stream.timeline.last;
@@ -54,7 +54,7 @@ describe('freed right after a copy to another device', () => {
     expect(streams).not.toContain(home.device.stream.timeline.slot);
   });
 
-  test('waits there also when no stream of its device that used it is left', async () => {
+  test('waits there also if no stream of its device that used it is open', async () => {
     const { home, away } = pair();
     const maker = home.device.createStream();
     const x = maker.empty(4);
@@ -85,7 +85,7 @@ describe('freed right after a copy to another device', () => {
     expect(index(home.device.empty(4).storage.handle)).toBe(index(handle));
   });
 
-  test('pinned memory is not used again before the other device has finished', () => {
+  test('pinned memory is not reused before the other device has finished', () => {
     const { home, away } = pair();
     const pinned = home.device.pinned(2 ** 18);
     const { buffer } = pinned.data;
@@ -98,7 +98,7 @@ describe('freed right after a copy to another device', () => {
   });
 });
 
-test('an array that another device wrote is read after that, on a stream of its own device', async () => {
+test('an array that another device wrote is read after the write, on a stream of its own device', async () => {
   const { home, away } = pair();
   const x = home.device.empty(4);
   home.channel.completeAll();
@@ -111,7 +111,7 @@ test('an array that another device wrote is read after that, on a stream of its 
   expect(await read).toHaveLength(4);
 });
 
-test('a copy of what a kernel of another device poisoned rejects with that failure, not with one of its own device', async () => {
+test("a copy of an array that a kernel of another device poisoned rejects with the kernel's failure", async () => {
   for (const isNoticedByCopy of [true, false]) {
     const { home, away } = pair();
     const told: unknown[] = [];
@@ -150,7 +150,7 @@ describe('closing a device', () => {
     return isOver;
   }
 
-  test('waits for what streams of other devices do with its memory, freed or not', async () => {
+  test('waits for uses of its memory by streams of other devices, freed or not', async () => {
     const { home, away } = pair();
     const [x, y] = [home.device.empty(4), home.device.empty(4)];
     const [a, b] = [away.device.createStream(), away.device.createStream()];
@@ -162,13 +162,13 @@ describe('closing a device', () => {
     away.channel.complete(a.timeline.slot, a.timeline.last);
     expect(await isClosed(closing, home)).toBe(false);
     expect(home.channel.isClosed).toBe(false);
-    // Not for what came after.
+    // Not for later operations.
     away.channel.complete(b.timeline.slot, ticket);
     expect(await isClosed(closing, home)).toBe(true);
     expect(away.device.state).toBe('open');
   });
 
-  test('goes on when the other device is lost, and when it is destroyed itself', async () => {
+  test('continues when the other device is lost, and when it is destroyed itself', async () => {
     for (const end of ['lost', 'destroyed'] as const) {
       const { home, away } = pair();
       visit(away.device.stream, home.device.empty(4));
@@ -181,7 +181,7 @@ describe('closing a device', () => {
     }
   });
 
-  test('does not wait for peer users that have left', async () => {
+  test('does not wait for peer users that have finished', async () => {
     const { home, away } = pair();
     const x = home.device.empty(4);
     for (let n = 0; n < 20; n++) visit(away.device.stream, x);

@@ -1,4 +1,4 @@
-// Buffers of pinned arrays: which pages of the arena they have, how long freed ones are kept, and what becomes of the others.
+// Buffers of pinned arrays: their pages of the arena, how long freed buffers are kept, and how the others are unmapped.
 import { describe, expect, test } from 'vitest';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
@@ -12,7 +12,7 @@ const MIB = 2 ** 20;
 const MOST_KEPT = 1024;
 const MOST_MAPPED = 16_384;
 
-/** One that maps pages as far as anybody can tell, and notes what it was asked. */
+/** A channel that pretends to map pages, and records the calls. */
 class MappingChannel extends FakeChannel {
   override readonly arena = growableSharedBuffer(0, 1024 * MIB);
   readonly mapped: Map<SharedArrayBuffer, number> = new Map();
@@ -45,7 +45,7 @@ function open(channel = new MappingChannel()): { readonly channel: MappingChanne
 }
 
 describe('the buffer of a pinned array', () => {
-  test('has pages of the arena that no other buffer and no staging has', () => {
+  test('has pages of the arena that neither other buffers nor staging memory have', () => {
     const { channel, arena } = open();
     const blocks = [1, 0, PAGE, PAGE + 1, MIB, 17].map((bytes) => [arena.takePinned(bytes), arena.take(bytes)] as const);
     for (const [pinned, staging] of blocks) {
@@ -61,7 +61,7 @@ describe('the buffer of a pinned array', () => {
     expect(channel.registered).toHaveLength(1);
   });
 
-  test('is kept for the next array of as many pages, which finds 0 behind its data', () => {
+  test('is kept for the next array of as many pages, with zeros behind its data', () => {
     const { channel, arena } = open();
     const first = arena.takePinned(PAGE + 100);
     new Uint8Array(first.buffer).fill(7);
@@ -89,18 +89,18 @@ describe('the buffer of a pinned array', () => {
     expect(arena.takePinned(100).buffer).toBe(first.buffer);
   });
 
-  test('is cut off from the arena when too many are kept, oldest first, before its pages serve anybody else', () => {
+  test('is unmapped from the arena when too many are kept, oldest first, before its pages are reused', () => {
     const { channel, arena } = open();
     const blocks = Array.from({ length: MOST_KEPT + 3 }, () => arena.takePinned(1));
     for (const block of blocks) arena.giveBack(block, []);
     expect(channel.unmapped).toEqual(blocks.slice(0, 3).map(({ buffer }) => buffer));
     expect(channel.mapped.size).toBe(MOST_KEPT);
     expect(arena.isLocked(blocks[3]!.buffer, 0, 1)).toBe(true);
-    // An ordinary buffer that somebody may still have: the program may pin it.
+    // An ordinary buffer to which code may still refer; the caller may pin it.
     expect(arena.isLocked(blocks[0]!.buffer, 0, 1)).toBe(false);
   });
 
-  test('is cut off when too many bytes are kept, and at once when it alone has too many', () => {
+  test('is unmapped when too many bytes are kept, and at once when it alone has too many', () => {
     const { channel, arena } = open();
     const [large, small] = [arena.takePinned(65 * MIB), arena.takePinned(MIB)];
     const rest = Array.from({ length: 32 }, () => arena.takePinned(2 * MIB));
@@ -113,17 +113,17 @@ describe('the buffer of a pinned array', () => {
     expect(channel.unmapped).toEqual([large.buffer, small.buffer]);
   });
 
-  test('whose pages cannot be cut off keeps them for ever', () => {
+  test('whose pages cannot be unmapped keeps them permanently', () => {
     const { channel, arena } = open();
     const blocks = Array.from({ length: MOST_KEPT + 1 }, () => arena.takePinned(1));
     channel.refusesToUnmap = true;
     for (const block of blocks) arena.giveBack(block, []);
-    // What comes next has other pages: mapHost throws for one page in two buffers.
+    // The next buffer has other pages: mapHost throws for one page in two buffers.
     for (let n = 0; n < MOST_KEPT + 10; n++) expect(arena.takePinned(1).buffer).not.toBe(blocks[0]!.buffer);
     expect(channel.mapped.has(blocks[0]!.buffer as SharedArrayBuffer)).toBe(true);
   });
 
-  test('has a registration of its own beyond the number that is mapped, which ends with it', () => {
+  test('has a separate registration beyond the limit of mapped buffers, which ends with it', () => {
     const channel = new MappingChannel();
     channel.mapHost = (buffer, offset) => channel.mapped.set(buffer, offset) !== undefined;
     const { arena } = open(channel);
@@ -137,13 +137,13 @@ describe('the buffer of a pinned array', () => {
     expect(channel.unregistered).toEqual([beyond.handle]);
   });
 
-  test('has a registration of its own where nothing can be mapped', () => {
+  test('has a separate registration if it cannot be mapped', () => {
     const channel = new MappingChannel();
     channel.mapHost = () => false;
     const { arena } = open(channel);
     const block = arena.takePinned(10);
     expect(channel.registered.at(-1)).toEqual({ handle: block.handle, byteOffset: 0, byteLength: PAGE, isLocked: true });
-    // The part of the arena that was meant for it is free.
+    // The part of the arena that was reserved for it is free.
     expect(arena.take(MIB).byteOffset).toBe(0);
     arena.giveBack(block, []);
     expect(arena.takePinned(20).buffer).toBe(block.buffer);

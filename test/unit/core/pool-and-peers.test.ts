@@ -1,4 +1,4 @@
-// The pool's figures and switches, and who may reach whose memory: what is asked of the worker, and what is refused here.
+// The pool's statistics and settings, and peer access: the calls of the worker, and the calls that are refused here.
 import { describe, expect, test } from 'vitest';
 import { ArgumentError, DeviceLostError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
 import { PeerWhat } from '../../../src/protocol/protocol.gen.js';
@@ -31,7 +31,7 @@ function asking(backend: BackendName = 'cpu', ordinal: number = 0): Asked {
 }
 
 describe('pool', () => {
-  test('stats are those of the pool, and what the channel counts', async () => {
+  test("stats combine those of the pool with the channel's counts", async () => {
     const { device } = asking();
     expect(await device.pool.stats()).toEqual({
       totalBytes: 100,
@@ -67,7 +67,7 @@ describe('pool', () => {
     },
   );
 
-  test('trims to nothing, or to what is named', async () => {
+  test('trims to 0, or to the given bytes', async () => {
     const { device, asked } = asking();
     await device.pool.trim();
     await device.pool.trim(4096);
@@ -76,7 +76,7 @@ describe('pool', () => {
     expect(asked).toEqual([['trimPool', 0], ['trimPool', 4096], ['resetHighWater']]);
   });
 
-  test('a device that is closed or lost refuses', async () => {
+  test('a closed or lost device refuses', async () => {
     const [closed, lost] = [asking(), asking()];
     await closed.device.destroy();
     lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
@@ -91,7 +91,7 @@ describe('pool', () => {
 });
 
 describe('peers', () => {
-  test('a device reaches its own memory, and granting or revoking that does nothing', async () => {
+  test('a device can access its own memory, and granting or revoking that does nothing', async () => {
     for (const backend of ['cpu', 'cuda'] as const) {
       const { device, asked } = asking(backend);
       for (const what of ['memory', 'pool'] as const) {
@@ -114,7 +114,7 @@ describe('peers', () => {
     }
   });
 
-  test('between GPUs the device whose memory it is sets the two switches, apart', async () => {
+  test('between GPUs the device that owns the memory sets the two independent switches', async () => {
     const [one, two] = [asking('cuda'), asking('cuda', 1)];
     const { peers } = one.device;
     expect([await peers.canGrant(two.device), await peers.isGranted(two.device, 'pool')]).toEqual([true, false]);
@@ -135,7 +135,7 @@ describe('peers', () => {
     expect(two.asked).toEqual([]);
   });
 
-  test('strangers, bad words and closed devices are refused', async () => {
+  test('values that are not devices, bad names and closed devices are refused', async () => {
     const [one, two] = [asking('cuda'), asking('cuda', 1)];
     const { peers } = one.device;
     for (const stranger of [undefined, {}, 'cuda:1', two.core]) {

@@ -35,22 +35,22 @@ function explore(once: (choose: Choose) => void): number {
 interface Scenario {
   /** The tickets that are waited for, in the order of the waits, of each stream. */
   readonly waits: readonly { readonly stream: number; readonly ticket: number }[];
-  /** How often the device may complete a ticket inside a call of Progress. */
+  /** The number of times that the device may complete a ticket inside a call of Progress. */
   readonly inside: number;
   /** How long a turn of the loop takes: with short turns Progress polls before it arms, with long ones it soon does not. */
   readonly turnMs: number;
   /** A channel that forgets what was armed for a stream when a reached ticket of it is armed. */
   readonly isForgetful?: boolean;
-  /** One of the waits is given up at some time. */
+  /** One of the waits is given up at any point. */
   readonly withdraws?: number;
-  /** The device is lost at some time. */
+  /** The device is lost at any point. */
   readonly loses?: boolean;
 }
 
 /** A device with a few tickets a stream, which the choices complete, and a channel that rings as the native one does. */
 class Device {
   readonly completed: number[];
-  /** Tickets that a ring was asked for, of each stream. */
+  /** The armed tickets of each stream. */
   readonly armed: Set<number>[];
   readonly timelines: readonly Timeline[];
   isRung = false;
@@ -69,7 +69,7 @@ class Device {
     this.#last = streams.map((stream) => Math.max(...waits.map((wait) => (wait.stream === stream ? wait.ticket : 0))));
     this.completed = streams.map(() => 0);
     this.armed = streams.map(() => new Set());
-    // What Progress asks of a timeline.
+    // The members of a timeline that Progress uses.
     const look = (stream: number): number => this.#look(stream);
     this.timelines = streams.map((slot) => {
       const timeline: Pick<Timeline, 'slot' | 'completed' | 'hasReached'> & { channel: Pick<Channel, 'arm'> } = {
@@ -105,7 +105,7 @@ class Device {
     return false;
   }
 
-  /** Progress looks at a stream, which may have moved just now. */
+  /** Progress looks at a stream, which may have advanced just now. */
   #look(stream: number): number {
     if (this.#insideLeft > 0 && this.isBusy(stream) && this.#choose(2) === 1) {
       this.#insideLeft--;
@@ -162,7 +162,7 @@ function run(scenario: Scenario, choose: Choose): void {
     for (const timeline of timelines) progress.lose(timeline, LOST);
   };
 
-  // What can happen next, one of them at a time, until the program has done its part.
+  // Choose the next event, one at a time, until the scenario's calls are made.
   while (withdrawals.length < scenario.waits.length || !given.up || (scenario.loses === true && !device.isLost)) {
     const next: (() => void)[] = [];
     if (withdrawals.length < scenario.waits.length) next.push(add);
@@ -173,7 +173,7 @@ function run(scenario: Scenario, choose: Choose): void {
     for (const { slot } of timelines) if (device.isBusy(slot)) next.push(() => device.advance(slot));
     next[choose(next.length)]!();
   }
-  // Then the device finishes, at first still at any moment, and everything is heard.
+  // Then the device finishes, first still at any point, and every wait settles.
   for (let steps = 0; ; steps++) {
     if (steps === 1000) throw new Error('It never ends.');
     if (device.isRung) ring();
@@ -207,7 +207,7 @@ const TWO_STREAMS = permutations([
 const SHORT = 0.03;
 const LONG = 1;
 
-/** As many calls as a few seconds allow; `inside` costs most of them. */
+/** The number of calls that take a few seconds; `inside` multiplies the orders most. */
 const CASES: readonly (readonly [string, readonly Scenario['waits'][], Omit<Scenario, 'waits'>])[] = [
   ['one stream, short turns', ONE_STREAM, { inside: 1, turnMs: SHORT }],
   ['one stream, long turns', ONE_STREAM, { inside: 2, turnMs: LONG }],

@@ -1,4 +1,4 @@
-// Who is settled when: order, interior tickets, 2^32, the poll and the wake, and what holds the loop.
+// When waiters are settled: order, earlier tickets, 2^32, the poll and the wake, and what keeps the process alive.
 import { describe, expect, test } from 'vitest';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
@@ -20,7 +20,7 @@ describe('timeline', () => {
     expect([timeline.hasReached(12), timeline.hasReached(13)]).toEqual([true, false]);
   });
 
-  test('tickets beyond 32 bits compare right, also while one word stands far behind', () => {
+  test('tickets beyond 32 bits compare correctly, also while one word is far behind', () => {
     const channel = new FakeChannel();
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = TWO_32 - 1;
@@ -37,7 +37,7 @@ describe('timeline', () => {
     expect(timeline.isComplete).toBe(true);
   });
 
-  test('a slot that goes on counting keeps the points of the stream before reached', () => {
+  test('a slot continues its count, so points of the previous stream stay reached', () => {
     const channel = new FakeChannel();
     channel.firstTicket = 100;
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
@@ -48,7 +48,7 @@ describe('timeline', () => {
 });
 
 describe('progress', () => {
-  test('an operation is done although slower work was queued before its promise was read', async () => {
+  test('an operation is done while slower work, queued before its promise was read, still runs', async () => {
     const { channel, progress, device } = fixture();
     const stream = device.createStream();
     const x = stream.zeros(4);
@@ -69,7 +69,7 @@ describe('progress', () => {
     expect(settled).toEqual(['early', 'late']);
   });
 
-  test('waiters settle in ticket order whatever order they came in', async () => {
+  test('waiters settle in ticket order, in whatever order they were added', async () => {
     const { channel, device } = fixture();
     const { stream } = device;
     const x = stream.zeros(1);
@@ -82,7 +82,7 @@ describe('progress', () => {
     expect(settled).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('after the poll one wake is asked for, at the lowest ticket somebody waits for, and asked again after it', async () => {
+  test('after the poll one wake is requested at the lowest ticket with a waiter, and another one after it', async () => {
     const { channel, progress, device } = fixture();
     const { stream } = device;
     const x = stream.zeros(1);
@@ -103,7 +103,7 @@ describe('progress', () => {
     expect(channel.armed).toHaveLength(2);
   });
 
-  test('a later waiter for an earlier ticket moves the wake forward', async () => {
+  test('a later waiter for an earlier ticket arms an earlier wake', async () => {
     const { channel, device } = fixture();
     const { stream } = device;
     const x = stream.zeros(1);
@@ -118,7 +118,7 @@ describe('progress', () => {
     channel.completeAll();
   });
 
-  test('a wake that comes after the poll saw its ticket leaves later waiters armed', async () => {
+  test('a wake that arrives after the poll saw its ticket leaves later waiters armed', async () => {
     const { channel, progress, device } = fixture();
     const [a, b] = [device.createStream(), device.createStream()];
     const x = a.zeros(1);
@@ -141,7 +141,7 @@ describe('progress', () => {
     await Promise.all([other, next]);
   });
 
-  test('a listener that withdraws the first waiter when the stream moves leaves the second its turn', () => {
+  test('if a listener withdraws the first waiter when the stream advances, the second one is still settled', () => {
     const channel = new FakeChannel();
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 2;
@@ -161,7 +161,7 @@ describe('progress', () => {
     expect(heard).toEqual(['second']);
   });
 
-  test('promises hold the loop from the first to the last, watchers do not', async () => {
+  test('promises keep the process alive from the first to the last, observers do not', async () => {
     const { channel, device, holds } = fixture();
     const { stream } = device;
     const x = stream.zeros(1);
@@ -176,7 +176,7 @@ describe('progress', () => {
     expect(holds).toEqual([true, false]);
   });
 
-  test('an aborted wait lets the loop go and leaves the operation', async () => {
+  test('an aborted wait no longer keeps the process alive and does not affect the operation', async () => {
     const { channel, device, holds } = fixture();
     const x = device.zeros(1);
     const operation = device.stream.fill(x, 1);
@@ -189,7 +189,7 @@ describe('progress', () => {
     await operation.done;
   });
 
-  test('a wait that takes too long says for how long and for what', async () => {
+  test('a wait that takes too long names its timeout and its object', async () => {
     const { device } = fixture();
     device.zeros(1);
     await expect(device.stream.synchronize({ timeoutMs: 1 })).rejects.toMatchObject({ name: 'WaitTimeoutError', timeoutMs: 1 });

@@ -1,4 +1,4 @@
-// Arrays as web streams over a device that goes on when the test says so.
+// Arrays as web streams over a device that advances when the test says so.
 import { describe, expect, test } from 'vitest';
 import { boxesOf } from '../../../src/core/elements/boxes.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
@@ -7,7 +7,7 @@ import { finish, fixture, settle, turn } from './fake-channel.js';
 const copies = (opcodes: readonly string[]): number => opcodes.filter((opcode) => opcode.startsWith('COPY')).length;
 
 describe('a stream of an array', () => {
-  test('reads nothing beyond one chunk while nobody takes it', async () => {
+  test('reads nothing beyond one chunk until a reader takes it', async () => {
     const all = fixture();
     const stream = all.device.zeros(1000, 'u8').toReadable({ chunkBytes: 100 });
     for (let n = 0; n < 10; n++) {
@@ -45,7 +45,7 @@ describe('a stream of an array', () => {
     expect(all.channel.records.length).toBe(before);
   });
 
-  test('waits for room where the device takes no more operations', async () => {
+  test('waits for room while the device is full', async () => {
     const all = fixture();
     const { channel, device } = all;
     const x = device.zeros(10, 'u8');
@@ -85,7 +85,7 @@ describe('a stream of an array', () => {
   });
 });
 
-test('boxes of a range have its elements in order, and are few', () => {
+test('the boxes of a range have its elements in order, and their number is small', () => {
   for (const shape of [[7], [2, 3], [3, 1, 4], [2, 3, 2, 5]]) {
     const length = shape.reduce((product, extent) => product * extent, 1);
     for (let from = 0; from < length; from++) {

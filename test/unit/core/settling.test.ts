@@ -1,4 +1,4 @@
-// What a promise of an operation rejects with: its own failure and nobody else's, also when that is heard of late or on
+// A promise of an operation rejects with the operation's own failure, also if that is reported late or on
 // another stream.
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
@@ -10,7 +10,7 @@ import { type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
 const kernel = shiftKernel(output(f32));
 
-describe('a fault that is reported after the copies behind it were issued', () => {
+describe('a fault that is reported after later copies were issued', () => {
   function launched() {
     const { channel, device, progress } = fixture();
     const y = device.zeros(4);
@@ -21,7 +21,7 @@ describe('a fault that is reported after the copies behind it were issued', () =
     return { channel, device, progress, y, report };
   }
 
-  test('rejects the read, which took what the kernel left', async () => {
+  test("rejects the read of the kernel's output", async () => {
     const { channel, y, report } = launched();
     const read = rejectionOf(y.read());
     report();
@@ -44,7 +44,7 @@ describe('a fault that is reported after the copies behind it were issued', () =
     }
   });
 
-  test('says nothing of an array that was overwritten in between', async () => {
+  test('does not affect an array that was overwritten in between', async () => {
     const { channel, device, y, report } = launched();
     device.stream.fill(y, 1);
     const read = y.read();
@@ -54,7 +54,7 @@ describe('a fault that is reported after the copies behind it were issued', () =
   });
 });
 
-test('an upstream failure has the first cause although nobody has looked at the stream that had it', async () => {
+test("an upstream failure has the first cause, although its stream's failures were not read", async () => {
   const { channel, device } = fixture();
   const [a, b] = [device.createStream(), device.createStream()];
   const x = a.zeros(4);
@@ -69,13 +69,13 @@ test('an upstream failure has the first cause although nobody has looked at the 
   const error = await rejectionOf(read.done);
   expect(error).toBeInstanceOf(UpstreamError);
   expect(error?.cause).toBeInstanceOf(LaunchError);
-  // Told with it, and not once more.
+  // Reported with it, and not again.
   await turn();
   await turn();
   expect(seen).toEqual([]);
 });
 
-test('a wait that needed no record does not fail of the operation before it', async () => {
+test('a wait that needed no record does not fail with the operation before it', async () => {
   const { channel, device } = fixture();
   const { stream } = device;
   const x = device.zeros(4);
@@ -90,7 +90,7 @@ test('a wait that needed no record does not fail of the operation before it', as
 });
 
 describe('waits with options', () => {
-  test('bad ones are refused before anything waits', async () => {
+  test('bad options are refused before anything waits', async () => {
     const { channel, device, holds }: Fixture = fixture();
     const fill = device.stream.fill(device.zeros(4), 1);
     const event = device.stream.record();
@@ -109,7 +109,7 @@ describe('waits with options', () => {
 });
 
 describe('read({ into })', () => {
-  test('of an array that is detached meanwhile rejects, and its staging memory serves again', async () => {
+  test('of an array that is detached meanwhile rejects, and its staging memory is reused', async () => {
     const { channel, core, device } = fixture();
     const x = device.zeros(4);
     const live = core.arena.liveBytes;

@@ -1,4 +1,4 @@
-// Values as messages show them, whatever they are; and memory of other realms, which is what it is in its own.
+// Values as messages show them; and memory of other realms, which is accepted like that of this realm.
 import vm from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { show } from '../../../src/core/base/arguments.js';
@@ -50,7 +50,7 @@ describe.each(HOSTILE)('%s', (name, value, shown) => {
   });
 
   // `instanceof` itself throws for a revoked proxy.
-  test.skipIf(name.startsWith('a revoked'))('is refused with a typed error wherever an argument stands', () => {
+  test.skipIf(name.startsWith('a revoked'))('is refused with a typed error in every argument position', () => {
     const { device, channel } = fixture();
     const { stream } = device;
     const y = device.zeros(4);
@@ -88,7 +88,7 @@ describe.each(HOSTILE)('%s', (name, value, shown) => {
 describe('memory of another realm', () => {
   const theirs = (text: string): never => vm.runInNewContext(text) as never;
 
-  test('is of the same kinds', () => {
+  test('has the same types', () => {
     for (const [name, dtype] of [
       ['Float32Array', 'f32'],
       ['Float64Array', 'f64'],
@@ -108,11 +108,11 @@ describe('memory of another realm', () => {
       '({ [Symbol.toStringTag]: "Float32Array" })',
     ])
       expect(dtypeOfHost(theirs(none))).toBe(undefined);
-    // What only inherits from a typed array has no memory.
+    // An object that only inherits from a typed array has no memory.
     expect(dtypeOfHost(Object.create(Float32Array.prototype))).toBe(undefined);
   });
 
-  test('is copied, borrowed, pinned and handed over', async () => {
+  test('is copied, borrowed, pinned and transferred', async () => {
     const { device, channel } = fixture();
     const x = device.zeros(40_000);
     device.stream.copy(x, theirs('new Float32Array(40000)'));
@@ -143,7 +143,7 @@ test('detached memory is refused at the call', async () => {
   const empty = device.zeros(0);
   await expect(empty.read({ into: gone })).rejects.toMatchObject({ name: 'ArgumentError', argument: 'into' });
   expect(channel.records.slice(before).filter(({ opcode }) => opcode === 'COPY')).toEqual([]);
-  // Empty memory that is there is taken.
+  // Empty memory that is not detached is accepted.
   device.stream.copy(empty, new Float32Array(0));
   const read = empty.read({ into: new Float32Array(0) });
   channel.completeAll();

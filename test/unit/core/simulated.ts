@@ -1,5 +1,5 @@
-// Devices that execute their records, on plain bytes and in any order that the records leave free: which stream goes next
-// is the caller's choice. A missing wait shows as wrong bytes, memory used outside its life as an error.
+// Devices that execute their records on plain bytes, in any order that the records allow: the caller chooses which stream
+// runs next. A missing wait shows as wrong bytes, a use of unallocated or freed memory as an error.
 import type { DeviceName } from '../../../src/core/api/device-info.js';
 import type { Fixture } from './fake-channel.js';
 import {
@@ -17,7 +17,7 @@ import {
 import type { BackendName, ChannelStats } from '../../../src/protocol/reports.js';
 import { FakeChannel, fixture, type Submitted } from './fake-channel.js';
 
-/** Bytes that nobody wrote. */
+/** Bytes that were never written. */
 const GARBAGE = 0xa5;
 
 /** One that keeps the host memory it is told of, and gives it back. */
@@ -26,7 +26,7 @@ export class SimulatedChannel extends FakeChannel {
   readonly host: Map<number, Uint8Array> = new Map();
   /** Called when memory is to be bound later than the call that says so. */
   readonly later: (() => void)[] = [];
-  /** Records that are taken before one is refused; negative: none is. */
+  /** The number of records that are accepted before one is refused; negative: no limit. */
   accepts = -1;
   pendingRecords = 0;
   liveStaging = 0;
@@ -131,7 +131,7 @@ export class World {
     return false;
   }
 
-  /** Runs everything, and lets those who wait hear of it. */
+  /** Runs everything, and settles the waits. */
   async settle(choose: (count: number) => number = () => 0): Promise<void> {
     for (let round = 0; round < 4; round++) {
       this.run(choose);

@@ -1,4 +1,4 @@
-// What `tracked` ordering inserts, what `explicit` leaves out, and what frees wait for: seen as the records submitted.
+// The waits that `tracked` ordering inserts, that `explicit` omits, and that frees need, seen as submitted records.
 import { describe, expect, test } from 'vitest';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
@@ -22,7 +22,7 @@ const point = (stream: Stream): { readonly target: number; readonly ticket: numb
 });
 
 describe('tracked', () => {
-  test('one stream inserts nothing', () => {
+  test('one stream needs no waits', () => {
     const { channel, device } = fixture();
     const a = device.createStream();
     const x = a.zeros(4);
@@ -58,7 +58,7 @@ describe('tracked', () => {
     expect(waits(channel, a)).toEqual(readers);
   });
 
-  test('a point that is reached needs no wait', () => {
+  test('a reached point needs no wait', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream(), device.createStream()];
     const x = a.ones(4);
@@ -67,7 +67,7 @@ describe('tracked', () => {
     expect(waits(channel, b)).toEqual([]);
   });
 
-  test('a read asks for its writer only, on a stream of its own when the writer has gone on', () => {
+  test('a read waits for its writer only, on a separate stream if the writer has later work', () => {
     const { channel, device } = fixture();
     const a = device.createStream();
     const x = a.ones(4);
@@ -105,12 +105,12 @@ describe('tracked', () => {
     a.empty(1);
     const b = device.createStream();
     b.fill(x.subarray(0, 1), 3);
-    // By two: neither's.
+    // Written by two streams, so on neither of them.
     void x.read().catch(() => undefined);
     expect(device.inspect().streams.map(({ stream }) => stream)).toContain('readback');
   });
 
-  test('a read does not wait behind another that waits', () => {
+  test('a read does not wait for another waiting read', () => {
     const { channel, device } = fixture();
     const [slow, quick] = [device.createStream(), device.createStream()];
     const [x, y] = [slow.ones(4), quick.ones(4)];
@@ -139,7 +139,7 @@ describe('tracked', () => {
 });
 
 describe('explicit', () => {
-  test('inserts nothing between streams, and a free waits all the same, on neither of them', () => {
+  test('inserts no waits between streams, and a free waits on a third stream', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
     const x = a.ones(4);
@@ -152,7 +152,7 @@ describe('explicit', () => {
     expect(free.opcode).toBe('FREE');
     expect([...waits(channel, a), ...waits(channel, b)]).toEqual([]);
     expect(new Set(waitsOn(channel, free.stream))).toEqual(new Set([last, other]));
-    // The next one that has to wait takes another stream, and one that need not stays on its own.
+    // The next read that must wait takes another stream; one that need not wait stays on its own.
     const y = a.ones(4);
     b.fill(y, 2);
     y[Symbol.dispose]();
@@ -163,8 +163,8 @@ describe('explicit', () => {
   });
 });
 
-describe('a read on a stream of its own', () => {
-  test('comes before later writes, also of explicit streams, which know nothing of it', () => {
+describe('a read on a separate stream', () => {
+  test('comes before later writes, also of explicit streams', () => {
     const { channel, device } = fixture();
     const a = device.createStream({ ordering: 'explicit' });
     const x = a.ones(4);
@@ -178,7 +178,7 @@ describe('a read on a stream of its own', () => {
 });
 
 describe('events', () => {
-  test('an event costs no record, and a wait for it is one', () => {
+  test('an event submits no record, and a wait for it submits one', () => {
     const { channel, device } = fixture();
     const [a, b] = [device.createStream(), device.createStream()];
     a.zeros(4);
@@ -189,7 +189,7 @@ describe('events', () => {
     expect(waits(channel, b)).toEqual([point(a)]);
   });
 
-  test('an event that was never recorded, or is its own stream, needs no wait', () => {
+  test('an event that was never recorded, or was recorded on the same stream, needs no wait', () => {
     const { channel, device } = fixture();
     const a = device.createStream();
     a.zeros(4);
@@ -198,7 +198,7 @@ describe('events', () => {
     expect(waits(channel, a)).toEqual([]);
   });
 
-  test('recording again moves later waits, not those taken', async () => {
+  test('recording again moves later waits, not earlier ones', async () => {
     const { channel, progress, device } = fixture();
     const a = device.createStream();
     const x = a.zeros(4);
@@ -215,7 +215,7 @@ describe('events', () => {
 });
 
 describe('frees', () => {
-  test('a handle serves again, with another generation, only after its free finished', () => {
+  test('a handle index is reused, with another generation, only after its free has finished', () => {
     const { channel, device } = fixture();
     const handleOf = (): number => channel.records.at(-1)!.view.getUint32(16, true);
     const x = device.empty(4);
@@ -245,9 +245,9 @@ describe('frees', () => {
   });
 });
 
-test('a device that was closed is not kept by a stream that has waited for it', async () => {
+test('a stream that has waited for a closed device does not keep it in memory', async () => {
   const kept = fixture();
-  /** In a scope of its own, so that only the stream can still refer to what was closed. */
+  /** In a separate scope, so that only the stream can still refer to the closed objects. */
   async function waitAndClose(): Promise<WeakRef<FakeChannel>> {
     const gone = fixture();
     const x = gone.device.zeros(4);

@@ -1,4 +1,4 @@
-// How streams are made: their urgency, and those that somebody else made.
+// How streams are made: their priority, and wrapped streams.
 import { describe, expect, test } from 'vitest';
 import { ArgumentError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
 import { StreamCreateRecord } from '../../../src/protocol/protocol.gen.js';
@@ -35,7 +35,7 @@ describe('priority', () => {
     expect(device.info.priorityRange).toEqual([0, -5]);
   });
 
-  test('is 0 for all on a device without priorities', () => {
+  test('is always 0 on a device without priorities', () => {
     const channel = new FakeChannel();
     channel.info = { ...INFO, priorityRange: [0, 0] };
     const { device } = fixture(channel);
@@ -51,8 +51,8 @@ describe('priority', () => {
   });
 });
 
-describe('a stream of somebody else', () => {
-  test('is made of its handle, 64 bits of it', () => {
+describe('a wrapped stream', () => {
+  test('is made from its 64-bit handle', () => {
     const { channel, device } = cuda();
     const handle = 0xfedc_ba98_7654_3210n;
     const stream = device.wrapStream(handle, { label: 'theirs' });
@@ -65,7 +65,7 @@ describe('a stream of somebody else', () => {
     expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL']);
   });
 
-  test('the same handle gives the same Stream, also before the device made it; after close, a new one', async () => {
+  test('the same handle gives the same Stream, also before the device has created it; after close, a new one', async () => {
     const opened = cuda();
     const { channel, device } = opened;
     const stream = device.wrapStream(16n);
@@ -90,7 +90,7 @@ describe('a stream of somebody else', () => {
     expect(channel.records).toHaveLength(before);
   });
 
-  test('its owners are kept while it is open, and no longer', async () => {
+  test('its owners are kept alive exactly while it is open', async () => {
     const opened = cuda();
     const { device } = opened;
     const owners = (): WeakRef<object>[] => {
@@ -108,7 +108,7 @@ describe('a stream of somebody else', () => {
     expect(stream.label).toBe('foreign-1');
   });
 
-  test('is refused on a CPU device, and where the handle is none', () => {
+  test('is refused on a CPU device, and for an invalid handle', () => {
     const [cpu, gpu] = [fixture(), cuda()];
     expect(() => cpu.device.wrapStream(1n)).toThrow(UnsupportedError);
     for (const wrong of [1, -1n, 2n ** 64n, '1', undefined]) expect(() => gpu.device.wrapStream(wrong as never)).toThrow(ArgumentError);

@@ -1,4 +1,4 @@
-// Views against a model that lists the place of every element.
+// Views against a model that lists the offset of every element.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AxisIndex } from '../../../src/core/elements/strides.js';
@@ -15,7 +15,7 @@ import {
 import { fixture } from './fake-channel.js';
 import { offsetsOf } from './simulated.js';
 
-/** An array as nested order sees it: its shape, and where each element is. */
+/** An array of the model: its shape, and the offset of each element. */
 interface Model {
   readonly shape: readonly number[];
   readonly places: readonly number[];
@@ -75,7 +75,7 @@ function turned({ shape, places }: Model, axes: readonly number[]): Model {
   return { shape: turnedShape, places: [...indices(turnedShape)].map((index) => places[flat(shape, back(index))]!) };
 }
 
-/** Do some strides give these places, in this order? */
+/** Whether some strides give these offsets, in this order. */
 function isRegular({ shape, places }: Model): boolean {
   const first = places[0]!;
   const strides = shape.map((extent, axis) => {
@@ -98,7 +98,7 @@ const seeds = fc.array(fc.nat(1_000_000), { minLength: 12, maxLength: 12 });
 const shapes = fc.array(fc.nat(5), { maxLength: 4 });
 
 describe('views', () => {
-  test('any chain of index lists, permutations and reshapes names the elements that it names in NumPy', () => {
+  test('any chain of index lists, permutations and reshapes selects the same elements as NumPy', () => {
     let reshapes = 0;
     let refused = 0;
     fc.assert(
@@ -148,11 +148,11 @@ describe('views', () => {
       ),
       { numRuns: 3000, seed: 20 },
     );
-    // Both ends of it were seen.
+    // Both results occurred.
     expect([reshapes > 500, refused > 50]).toEqual([true, true]);
   });
 
-  test('two views are apart exactly when they have no element in common', () => {
+  test('two views are apart exactly if they have no element in common', () => {
     const coarse = fc.tuple(
       fc.option(fc.nat(3), { nil: undefined }),
       fc.option(fc.integer({ min: 3, max: 8 }), { nil: undefined }),
@@ -178,7 +178,7 @@ describe('views', () => {
     expect(interleaved).toBeGreaterThan(50);
   });
 
-  test('what the search cannot settle counts as overlapping, and soon', () => {
+  test('undecided searches count as overlapping, and end soon', () => {
     // Many axes of strides that divide each other badly.
     const strides = [1009, 1013, 1019, 1021, 1031, 1033];
     const shape = strides.map(() => 50);
@@ -189,7 +189,7 @@ describe('views', () => {
 });
 
 describe('arrays', () => {
-  test('tell their strides, and whether they are contiguous', () => {
+  test('have strides and isContiguous', () => {
     const { device } = fixture();
     const x = device.zeros([3, 4, 5], 'i16');
     expect([x.strides, x.isContiguous]).toEqual([[20, 5, 1], true]);
@@ -208,7 +208,7 @@ describe('arrays', () => {
     expect([device.zeros([2, 0, 3]).transpose().reshape([0, 7]).shape, device.zeros([]).view().shape]).toEqual([[0, 7], []]);
   });
 
-  test('share one life with their views', () => {
+  test('are disposed with their views', () => {
     const { channel, device } = fixture();
     const x = device.zeros([4, 4]);
     const view = x.transpose();
@@ -221,7 +221,7 @@ describe('arrays', () => {
     expect(() => other.view()).toThrow('disposed');
   });
 
-  test('have an address once the device has made them', () => {
+  test('have an address once the device has allocated them', () => {
     const { channel, device } = fixture();
     const x = device.zeros([4, 4], 'f64');
     expect(x.view(1, [undefined, undefined, -1]).nativePointer - x.nativePointer).toBe(56n);
@@ -231,7 +231,7 @@ describe('arrays', () => {
     expect(() => x.nativePointer).toThrow('disposed');
   });
 
-  test('of another order are gathered by clone and not by kernels or reshape', () => {
+  test('of another order are gathered by clone, and refused by kernels and reshape', () => {
     const { device } = fixture();
     const x = device.zeros([3, 4]);
     expect(() => x.transpose().reshape(12)).toThrow(/clone\(\) it first/);

@@ -1,4 +1,4 @@
-// The calls that name no device or stream: which one they mean, and that nothing is kept for them.
+// Calls that name no device or stream: which one they use, and that they keep no device in memory.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { elapsed } from '../../../src/core/api/elapsed.js';
@@ -16,7 +16,7 @@ import { collectUntil } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
 import { open, waitsOf } from './opened.js';
 
-test('the default is the first device that was opened and is open', async () => {
+test('the default device is the first opened one that is still open', async () => {
   expect(() => getDefaultDevice()).toThrow(StateError);
   expect(() => recordEvent()).toThrow(StateError);
   const [one, two, three] = [open(), open(), open()];
@@ -87,7 +87,7 @@ test('synchronize waits for all open devices, and takes a signal and a timeout',
   await synchronize();
 });
 
-test('a timeout of synchronize names the devices and what keeps their streams', async () => {
+test('a timeout of synchronize names the devices and what their streams wait for', async () => {
   const [one, two] = [open(), open()];
   two.device.createStream({ label: 'slow' }).zeros(4);
   const error: unknown = await synchronize({ timeoutMs: 1 }).catch((thrown: unknown) => thrown);
@@ -96,7 +96,7 @@ test('a timeout of synchronize names the devices and what keeps their streams', 
   expect((error as WaitTimeoutError).message).toContain(`${one.core.name}, ${two.core.name}`);
 });
 
-test('what synchronize and elapsed were awaited for is known to checked streams', async () => {
+test('awaited calls of synchronize and elapsed order later uses on checked streams', async () => {
   const { channel, device, progress } = open();
   channel.answers.set('elapsed', () => 1);
   const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
@@ -117,7 +117,7 @@ test('what synchronize and elapsed were awaited for is known to checked streams'
   a.fill(array, 2);
 });
 
-test('a closed device is kept by nothing here', async () => {
+test('nothing keeps a closed device in memory', async () => {
   async function openAndClose(): Promise<WeakRef<Device>> {
     const { channel, device, progress } = fixture();
     setDefaultDevice(device);

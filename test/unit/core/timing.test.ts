@@ -1,4 +1,4 @@
-// Timing events, the time between them, and streams that time their operations: events made, asked about and given back.
+// Timing events, the time between them, and streams with timing: the events that are created, queried and freed.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { elapsed } from '../../../src/core/api/elapsed.js';
@@ -19,11 +19,11 @@ import { collectUntil, eventually } from '../../support/wait.js';
 import { closeStream, type FakeChannel, finish, type Fixture, fixture, shiftKernel, turn } from './fake-channel.js';
 
 interface Clocked extends Fixture {
-  /** Handles asked about, in pairs. */
+  /** Queried handles, in pairs. */
   readonly asked: [number, number][];
 }
 
-/** A device whose clock says how many events lie between two handles' records, in milliseconds. */
+/** A device whose clock counts the events between two handles' records as milliseconds. */
 function clocked(channel?: FakeChannel): Clocked {
   const made = fixture(channel);
   const asked: [number, number][] = [];
@@ -41,7 +41,7 @@ const handles = (channel: FakeChannel, opcode: string): number[] =>
   channel.records.filter((record) => record.opcode === opcode).map(({ view }) => view.getUint32(RecordEventRecord.HANDLE, true));
 
 describe('timing events', () => {
-  test('each record is a new event, and the one before is given back behind it', () => {
+  test('each record takes a new driver event, and the previous one is freed after it', () => {
     const { channel, device } = clocked();
     const stream = device.createStream();
     const event = device.createEvent({ timing: true });
@@ -59,7 +59,7 @@ describe('timing events', () => {
     expect(handles(channel, 'FREE_EVENT')).toEqual([first, second]);
   });
 
-  test('its point is the event: waits and done do not go by what is freed behind it', async () => {
+  test('waits and done use its point, not the records that free driver events', async () => {
     const device = clocked();
     const { channel } = device;
     const [a, b] = [device.device.createStream(), device.device.createStream()];
@@ -75,7 +75,7 @@ describe('timing events', () => {
     expect([event.isComplete, a.isComplete]).toEqual([true, false]);
   });
 
-  test('one recorded on another stream is freed there, after its place here', () => {
+  test('an event recorded on another stream is freed there', () => {
     const { channel, device } = clocked();
     const [a, b] = [device.createStream(), device.createStream()];
     const event = a.record({ timing: true });
@@ -84,7 +84,7 @@ describe('timing events', () => {
     expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'RECORD_EVENT']);
   });
 
-  test('whose stream is closed is freed on the default stream', async () => {
+  test('an event whose stream is closed is freed on the default stream', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream();
@@ -94,7 +94,7 @@ describe('timing events', () => {
     expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE_EVENT', stream: device.defaultStream.timeline.slot });
   });
 
-  test('a record that is refused leaves the event where it was, and no event', () => {
+  test('a refused record does not move the event, and leaks no driver event', () => {
     const { channel, device, core } = clocked();
     const stream = device.createStream();
     const event = stream.record({ timing: true });
@@ -109,7 +109,7 @@ describe('timing events', () => {
     expect(handles(channel, 'FREE_EVENT')).toEqual([]);
   });
 
-  test('an event that finds no room to be freed is freed when there is some', async () => {
+  test('an event whose free is refused is freed when there is room', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream();
@@ -131,7 +131,7 @@ describe('timing events', () => {
     expect(channel.opcodes()).not.toContain('FREE_EVENT');
   });
 
-  test('options that exclude each other, and what are none, are refused before anything is submitted', () => {
+  test('options that exclude each other, and bad options, are refused before anything is submitted', () => {
     const { channel, device } = clocked();
     const { stream } = device;
     const before = channel.records.length;
@@ -149,7 +149,7 @@ describe('timing events', () => {
     expect(channel.records).toHaveLength(before);
   });
 
-  test('is an operation to those who watch, where an event without a driver event is none', async () => {
+  test('is an operation for subscribers, unlike an event without a driver event', async () => {
     const opened = clocked();
     const { stream } = opened.device;
     const seen: Operation[] = [];
@@ -166,7 +166,7 @@ describe('timing events', () => {
     ]);
   });
 
-  test('a hundred thousand that nobody disposes stay flat', async () => {
+  test('100,000 events without a dispose do not accumulate', async () => {
     const { channel, device } = clocked();
     const { stream } = device;
     const [ROUNDS, EACH] = [20, 5000];
@@ -185,14 +185,14 @@ describe('timing events', () => {
     }
     expect(stream.timeline.last).toBeGreaterThan(ROUNDS * EACH);
     expect(largest).toBeLessThan(2 * EACH);
-    // Handles serve again, too.
+    // Handles are reused, too.
     channel.completeAll();
     expect(device.core.eventHandles.take() & 0x3fffff).toBeLessThan(4 * EACH);
   });
 });
 
 describe('elapsed', () => {
-  test('waits for both points, asks the device, and takes what it says', async () => {
+  test("waits for both points and returns the device's answer", async () => {
     const opened = clocked();
     const { channel, device, asked } = opened;
     const [a, b] = [device.createStream(), device.createStream()];
@@ -209,7 +209,7 @@ describe('elapsed', () => {
     expect(await elapsed(start, start)).toBe(0);
   });
 
-  test('is of the points of the call: recording again and disposing meanwhile change nothing', async () => {
+  test('uses the points of the call: recording again and disposing meanwhile change nothing', async () => {
     const opened = clocked();
     const { channel, device, asked } = opened;
     const { stream } = device;
@@ -223,11 +223,11 @@ describe('elapsed', () => {
     finish(opened);
     expect(await time).toBe(1);
     expect(asked).toEqual([eventHandles]);
-    // Now nobody asks about them any more.
+    // No query of them is pending any more.
     expect(new Set(handles(channel, 'FREE_EVENT'))).toEqual(new Set(handles(channel, 'RECORD_EVENT').slice(0, 3)));
   });
 
-  test('says at once why there is no time', async () => {
+  test('rejects at once with the reason if there is no time', async () => {
     const [one, two] = [clocked(), clocked()];
     const { stream } = one.device;
     const timed = stream.record({ timing: true });
@@ -249,7 +249,7 @@ describe('elapsed', () => {
     expect(one.asked).toEqual([]);
   });
 
-  test('is given up by a signal or a timeout, while it waits and while it asks', async () => {
+  test('ends by a signal or a timeout, while it waits for the points and for the answer', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const { stream } = device;
@@ -260,12 +260,12 @@ describe('elapsed', () => {
     finish(opened);
     channel.answers.delete('elapsed');
     await expect(elapsed(start, end, { timeoutMs: 1 })).rejects.toBeInstanceOf(WaitTimeoutError);
-    // The question is still open: its events are not given back under it.
+    // The query is still pending, so its events are not freed.
     for (const event of [start, end]) event[Symbol.dispose]();
     expect(handles(channel, 'FREE_EVENT')).toEqual([]);
   });
 
-  test('rejects when the device is lost, closed, or says no', async () => {
+  test('rejects if the device is lost, closed, or refuses', async () => {
     const opened = clocked();
     const { channel, device, core } = opened;
     const { stream } = device;
@@ -286,7 +286,7 @@ describe('elapsed', () => {
 });
 
 describe('a stream with timing', () => {
-  test('stamps launches, copies and fills before and behind, after the waits they need', () => {
+  test('records timestamps before and after launches, copies and fills, after the waits that they need', () => {
     const { channel, device } = clocked();
     const [plain, timed] = [device.createStream(), device.createStream({ timing: true })];
     const x = plain.ones(4);
@@ -306,7 +306,7 @@ describe('a stream with timing', () => {
     expect(channel.opcodes(plain.timeline.slot)).not.toContain('RECORD_EVENT');
   });
 
-  test('the done of an operation tells its deviceMs, and the events go back', async () => {
+  test('the done of an operation has its deviceMs, and the driver events are freed', async () => {
     const opened = clocked();
     const { channel, device, asked } = opened;
     const stream = device.createStream({ timing: true });
@@ -323,7 +323,7 @@ describe('a stream with timing', () => {
     expect(await wait.done).not.toHaveProperty('deviceMs');
   });
 
-  test('an operation whose done nobody reads gives its events back when it is collected', async () => {
+  test('an operation whose done is not read frees its driver events when it is collected', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream({ timing: true });
@@ -334,21 +334,21 @@ describe('a stream with timing', () => {
     expect(handles(channel, 'FREE_EVENT').length).toBeGreaterThanOrEqual(198);
   });
 
-  test('an operation that is refused leaves no stamp to the next', () => {
+  test('a refused operation leaves no timestamp to the next one', () => {
     const { channel, device } = clocked();
     const stream = device.createStream({ timing: true });
     const array = stream.empty(4);
     const { submit } = channel;
     let left = 1;
     channel.submit = (bytes) => (left-- > 0 ? submit.call(channel, bytes) : -Status.LIMIT);
-    // The stamp has room, the fill has not.
+    // There is room for the timestamp, not for the fill.
     expect(() => stream.fill(array, 1)).toThrow(LimitError);
     channel.submit = submit;
     stream.fill(array, 2);
     expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['RECORD_EVENT', 'FREE_EVENT', 'RECORD_EVENT', 'FILL', 'RECORD_EVENT']);
   });
 
-  test('an operation that is refused leaves no stamp to the end of its stream', async () => {
+  test('a refused operation leaves no timestamp at the end of its stream', async () => {
     const all = clocked();
     const { channel, device } = all;
     const stream = device.createStream({ timing: true });
@@ -362,7 +362,7 @@ describe('a stream with timing', () => {
     expect(channel.opcodes(stream.timeline.slot).slice(2)).toEqual(['RECORD_EVENT', 'FREE_EVENT', 'STREAM_DESTROY']);
   });
 
-  test('an operation behind which there is no room has no deviceMs, and none is thrown', async () => {
+  test('an operation without room for its second timestamp has no deviceMs, and does not throw', async () => {
     const opened = clocked();
     const { channel, device } = opened;
     const stream = device.createStream({ timing: true });
@@ -378,7 +378,7 @@ describe('a stream with timing', () => {
     expect(handles(channel, 'FREE_EVENT')).toEqual(handles(channel, 'RECORD_EVENT'));
   });
 
-  test('a failed operation rejects with its failure, and a device that is gone costs only the time', async () => {
+  test('a failed operation rejects with its failure; if the device is gone, only deviceMs is missing', async () => {
     const opened = clocked();
     const { channel, device, asked } = opened;
     const stream = device.createStream({ timing: true });

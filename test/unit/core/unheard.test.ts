@@ -1,4 +1,4 @@
-// Failures whose promise somebody has, while the loop has not come to settle it: they are not told to the rest of the world.
+// Failures whose promise is awaited while the event loop has not settled it yet: they do not reach errors$ or a warning.
 import { describe, expect, test, vi } from 'vitest';
 import type { MillraceError } from '../../../src/core/base/errors.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
@@ -6,16 +6,16 @@ import { Status } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 
 interface Failing extends Fixture {
-  /** Awaited by somebody. */
+  /** Awaited by the test. */
   readonly caught: Operation;
   readonly told: MillraceError[];
-  /** How often the promise was heard to reject. */
+  /** The number of rejections of the promise. */
   readonly heard: () => number;
-  /** The operation fails, and the device goes on. */
+  /** The operation fails, and the device continues. */
   fail(): void;
 }
 
-/** An operation that somebody awaits and whose wake is under way. */
+/** An awaited operation whose wake is pending. */
 async function failing(): Promise<Failing> {
   const all = fixture();
   const { channel, core, device } = all;
@@ -35,7 +35,7 @@ async function failing(): Promise<Failing> {
   return { ...all, caught, told, heard: () => heard, fail };
 }
 
-describe('a failure that somebody awaits is not told although the wake has not come', () => {
+describe('an awaited failure is not reported, although the wake has not come', () => {
   test('when another promise of the stream is read', async () => {
     const { device, told, heard, fail } = await failing();
     fail();
@@ -46,7 +46,7 @@ describe('a failure that somebody awaits is not told although the wake has not c
     expect(told).toEqual([]);
   });
 
-  test('when the device looks after what nobody waits for', async () => {
+  test('when the device looks for unawaited failures', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { channel, core, device, told, heard, fail } = await failing();
@@ -84,7 +84,7 @@ describe('a failure that somebody awaits is not told although the wake has not c
   });
 });
 
-test('a failure that nobody awaits is told all the same', async () => {
+test('an unawaited failure is still reported', async () => {
   const { core, device, channel, progress } = fixture();
   const told: MillraceError[] = [];
   core.errors.add({ next: (error) => void told.push(error) });

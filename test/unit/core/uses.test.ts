@@ -1,4 +1,4 @@
-// What the collector of uses keeps of a record that was refused: nothing. It lives as long as the thread, and an array that it
+// The list of uses keeps nothing of a refused record. The list lives as long as the thread, and an array that it
 // kept would keep its device.
 import { expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
@@ -19,8 +19,8 @@ test.each<[string, Status, Submit]>([
   ['fill that finds no room', Status.LIMIT, (stream, x) => stream.fill(x, 1)],
   ['copy that finds no room', Status.LIMIT, (stream, x, y) => stream.copy(x, y)],
   ['copy of a view that finds no room', Status.LIMIT, (stream, x, y) => stream.copy(x.view([0, 2]), y.view([0, 4, 2]))],
-])('a %s keeps no device', async (_, status, submit) => {
-  /** In a scope of its own, so that only what is kept can still refer to what was closed. */
+])('a %s keeps no device in memory', async (_, status, submit) => {
+  /** In a separate scope, so that only the library can still refer to the closed objects. */
   async function refuse(): Promise<WeakRef<FakeChannel>> {
     const { channel, device } = fixture();
     const { stream } = device;
@@ -37,7 +37,7 @@ test.each<[string, Status, Submit]>([
   expect(channel.deref()).toBeUndefined();
 });
 
-test('a launch of no threads keeps no device', async () => {
+test('a launch of no threads keeps no device in memory', async () => {
   async function launch(): Promise<WeakRef<FakeChannel>> {
     const { channel, device } = fixture();
     device.stream.launch(kernel, 0, { y: device.stream.zeros(4) });

@@ -1,4 +1,4 @@
-// What watchers of a stream or device are shown when it ends right after its work: all that was submitted, then the end.
+// The values that subscribers of a stream or device get when it ends right after its work: all operations, then the end.
 import { describe, expect, test, vi } from 'vitest';
 import { CompileError, DeviceLostError } from '../../../src/core/base/errors.js';
 import { type Hub, installObservableFactory } from '../../../src/core/base/observable.js';
@@ -15,7 +15,7 @@ import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake
 
 installObservableFactory((source) => source as never);
 
-/** The ids that a source shows, and how it ends. */
+/** The ids that a source emits, and how it ends. */
 function watch(source: OperationSource): (number | string)[] {
   const seen: (number | string)[] = [];
   (source.operations$ as unknown as Hub<Operation>).add({
@@ -41,17 +41,17 @@ interface Watched extends Fixture {
   readonly stream: Stream;
   readonly x: DeviceArray;
   readonly ids: number[];
-  /** Of all the ways to watch, what they have shown. */
+  /** The values of each kind of subscription. */
   ends(): Promise<unknown[]>;
 }
 
-/** Three operations of a stream that is watched in every way, and an array made before. */
+/** Three operations of a stream with every kind of subscription, and an array made before. */
 function watched(): Watched {
   const all = fixture();
   const { device } = all;
   const stream = device.createStream();
   const x = device.zeros(4);
-  // They are told what is pending.
+  // They get the pending operations.
   finish(all);
   const observed = [watch(stream), watch(device)];
   const readers = [stream, operationsOf(stream, { every: 99 }), operationsOf(device, { every: 99 })].map(read);
@@ -59,7 +59,7 @@ function watched(): Watched {
   return { ...all, stream, x, ids, ends: async () => [...observed, ...(await Promise.all(readers))] };
 }
 
-/** The device finishes each record as soon as it has it, so that whoever looks finds it done, and nobody has to be woken. */
+/** The device finishes each record at once, so that every look finds it done and no wake is needed. */
 async function closeQuietly({ channel }: Fixture, close: () => Promise<void>): Promise<void> {
   channel.completeAll();
   const submit = channel.submit.bind(channel);
@@ -71,7 +71,7 @@ async function closeQuietly({ channel }: Fixture, close: () => Promise<void>): P
   await close();
 }
 
-/** The device finishes everything, and says so, until the promise has settled. */
+/** The device finishes everything and rings, until the promise has settled. */
 async function finishUntil(all: Fixture, end: Promise<void>): Promise<void> {
   const settled = end.then(() => true);
   do finish(all);
@@ -79,20 +79,20 @@ async function finishUntil(all: Fixture, end: Promise<void>): Promise<void> {
 }
 
 describe('a close right after the work', () => {
-  test('of the device shows all of it, by every way to watch', async () => {
+  test('of the device emits all operations, for every kind of subscription', async () => {
     const all = watched();
     all.channel.completeAll();
     await closeQuietly(all, () => all.device.close());
     for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, 'complete']);
   });
 
-  test('of the device before the work is done shows it too', async () => {
+  test('of the device before the work is done emits it too', async () => {
     const all = watched();
     await finishUntil(all, all.device.close());
     for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, 'complete']);
   });
 
-  test('of the stream shows all of it, also when the last was awaited', async () => {
+  test('of the stream emits all operations, also if the last was awaited', async () => {
     const all = watched();
     const { stream, device, channel, x } = all;
     const last = stream.fill(x, 9);
@@ -103,7 +103,7 @@ describe('a close right after the work', () => {
     for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, last.id, 'complete']);
   });
 
-  test('waits for bytes that are on their way into an ordinary array', async () => {
+  test('waits for bytes that are being copied into an ordinary array', async () => {
     const all = fixture();
     const { device, core } = all;
     const stream = device.createStream();
@@ -124,7 +124,7 @@ describe('a close right after the work', () => {
     expect(seen).toEqual([copy.id, fill.id, 'complete']);
   });
 
-  test('waits for the reason of a failure that activity$ will tell', async () => {
+  test('waits for the reason of a failure that activity$ will emit', async () => {
     const all = fixture();
     const { device, channel } = all;
     const stream = device.createStream();
@@ -145,7 +145,7 @@ describe('a close right after the work', () => {
       finish(all);
       await turn();
     }
-    // The fill behind it has finished, and waits its turn.
+    // The fill after it has finished, but is emitted later.
     expect(phases).toEqual([]);
     channel.builds.get(handle)!.reject(new CompileError('K702', 'It does not compile.', '', []));
     await finishUntil(all, closing);
@@ -154,7 +154,7 @@ describe('a close right after the work', () => {
 });
 
 describe('when the device is lost', () => {
-  test('what has finished is shown, then the error', async () => {
+  test('finished operations are emitted, then the error', async () => {
     const all = watched();
     const { channel, core, stream, ids } = all;
     channel.complete(stream.timeline.slot, stream.timeline.last - 1);
@@ -162,7 +162,7 @@ describe('when the device is lost', () => {
     for (const seen of await all.ends()) expect(seen).toEqual([...ids.slice(0, 2), 'DeviceLostError']);
   });
 
-  test('activity$ shows the rest as failed', async () => {
+  test('activity$ emits the others as failed', async () => {
     const all = fixture();
     const { channel, core, device } = all;
     const stream = device.createStream();
@@ -185,7 +185,7 @@ describe('when the device is lost', () => {
     expect(heard).toContain('finished');
   });
 
-  test('while a close waits for its watchers, that ends too', async () => {
+  test('a close that waits for its subscribers ends too', async () => {
     const all = fixture();
     const { channel, core, device } = all;
     const stream = device.createStream();
@@ -194,7 +194,7 @@ describe('when the device is lost', () => {
     const y = device.zeros(4);
     stream.launch(shiftKernel(inout(f32)), 4, { y });
     const { slot, last } = stream.timeline;
-    // Its reason never comes.
+    // Its reason never arrives.
     channel.fail(slot, { id: 1, first: last, last, status: Status.COMPILE, kernel: channel.records.at(-1)!.view.getUint32(16, true) });
     const closing = stream.close();
     for (let n = 0; n < 5; n++) {
@@ -208,7 +208,7 @@ describe('when the device is lost', () => {
   });
 });
 
-describe('a watcher that waits', () => {
+describe('a waiting reader', () => {
   function held(): Fixture & { readonly isHeld: () => boolean } {
     const all = fixture();
     let holds = 0;
@@ -228,7 +228,7 @@ describe('a watcher that waits', () => {
     const iterator = operationsOf(of === 'stream' ? stream : device, { every: 9 })[Symbol.asyncIterator]();
     const first = iterator.next();
     await settle(all.progress);
-    // Nothing is pending: nobody but this thread could give the stream an operation.
+    // Nothing is pending, and only this thread could submit an operation to the stream.
     expect(isHeld()).toBe(false);
     stream.fill(x, 1);
     expect(isHeld()).toBe(true);
@@ -237,7 +237,7 @@ describe('a watcher that waits', () => {
     expect((await first).done).toBe(false);
     await settle(all.progress);
     expect(isHeld()).toBe(false);
-    // What is pending holds nothing while nobody waits for it.
+    // Pending operations do not keep the process alive without a waiter.
     stream.fill(x, 3);
     expect(isHeld()).toBe(false);
     await iterator.next();
@@ -271,7 +271,7 @@ describe('a watcher that waits', () => {
     }
   });
 
-  test('lets the loop go when the device is lost', async () => {
+  test('no longer keeps the process alive when the device is lost', async () => {
     const all = held();
     const { device, core, isHeld } = all;
     const next = device.stream[Symbol.asyncIterator]().next();

@@ -1,8 +1,8 @@
-// The number of lanes that 'auto' settles on, against made-up throughputs and a clock of the test's own.
+// The number of lanes that 'auto' chooses, for simulated throughputs and a simulated clock.
 import { describe, expect, it } from 'vitest';
 import { AutoDepth } from '../../../src/reactive/auto-depth.js';
 
-/** Runs items until the count stops changing; `perSecond` is the throughput with so many lanes. */
+/** Runs items until the count stops changing; `perSecond` returns the throughput for a number of lanes. */
 function settle(perSecond: (lanes: number) => number, occupiedShare = 1, most = 64): number[] {
   let nowMs = 0;
   const counts = [2];
@@ -32,15 +32,15 @@ function settle(perSecond: (lanes: number) => number, occupiedShare = 1, most = 
 }
 
 describe("depth: 'auto'", () => {
-  it('grows while more lanes give more, and takes the step back that gave nothing', () => {
+  it('grows while more lanes increase the throughput, and reverts a step without effect', () => {
     expect(settle((lanes) => 100 * Math.min(lanes, 6))).toEqual([2, 3, 4, 6, 9, 6]);
   });
 
-  it('stays where it begins when the lanes are not what limits the run', () => {
+  it('keeps its first depth if the lanes do not limit the run', () => {
     expect(settle((lanes) => 100 * lanes, 0.5)).toEqual([2]);
   });
 
-  it('stays where it begins when a second lane gave all there is', () => {
+  it('keeps its first depth if two lanes reach the full throughput', () => {
     expect(settle(() => 100)).toEqual([2, 3, 2]);
   });
 

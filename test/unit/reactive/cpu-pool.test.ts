@@ -41,7 +41,7 @@ describe('a pool of CPU threads', () => {
     const tasks = cpuTasks<Stages>(pool);
     const before = await tasks.run('idleTicks', undefined);
     let after = before;
-    // Each round the thread is idle for a moment; asleep in piscina's default way it would never tick.
+    // The thread is idle briefly in each round. With piscina's default it would then sleep and never tick.
     for (let round = 0; round < 200 && after === before; round++) {
       await new Promise((resolve) => {
         setTimeout(resolve, 5);
@@ -108,7 +108,7 @@ describe('a pool of CPU threads', () => {
     }
   });
 
-  it('has a thread for each core unless told otherwise, and closes once', async () => {
+  it('has a thread for each core by default, and closes once', async () => {
     const pool = createCpuPool(stages);
     expect(pool.threads).toBeGreaterThan(0);
     expect(pool.close()).toBe(pool.close());

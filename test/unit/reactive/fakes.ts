@@ -1,4 +1,4 @@
-// A device, streams and arrays that finish when they are told to: the reactive layer needs no more of them.
+// A device, streams and arrays that finish when the test says so: all that the reactive layer needs.
 import type { Shape } from '../../../src/core/elements/shape.js';
 import { realClock } from '../../../src/core/base/clock.js';
 import type { Device } from '../../../src/core/api/device.js';
@@ -110,14 +110,14 @@ export function deferred<T>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** Lets everything that is already decided happen. */
+/** Runs all pending microtasks and callbacks. */
 export function settleAll(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** 0, 1, 2, … and what became of the iterator. */
+/** 0, 1, 2, … and how the iterator ended. */
 export function counter(end = Infinity): {
   readonly source: AsyncGenerator<number, void>;
   readonly seen: { pulled: number; isClosed: boolean };

@@ -1,9 +1,9 @@
-// What the tests of overlap share.
+// Helpers of the tests of overlap.
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Lane } from '../../../src/reactive/lane.js';
 import { deferred, settleAll, type Deferred } from './fakes.js';
 
-/** Fails the file when any of its tests left a rejection that nobody handled. */
+/** Fails the file if one of its tests left an unhandled rejection. */
 export function forbidUnhandledRejections(): void {
   const unhandled: unknown[] = [];
   const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
@@ -15,7 +15,7 @@ export function forbidUnhandledRejections(): void {
   });
 }
 
-/** A stage whose items finish in whatever order the test wants. */
+/** A stage whose items finish in the order that the test chooses. */
 export function manual<R = string>(): {
   readonly stage: (item: number, lane: Lane) => Promise<R>;
   readonly items: Map<number, Deferred<R>>;

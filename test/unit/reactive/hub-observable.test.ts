@@ -9,8 +9,8 @@ function view<T>(hub: Hub<T>): Observable<T> {
   return observableOf(hub);
 }
 
-describe('a view of a hub', () => {
-  it('is hot: a late subscriber misses the past, all hear the same', () => {
+describe('an Observable of a hub', () => {
+  it('is hot: a late subscriber misses earlier values, and all get the same values', () => {
     new TestScheduler((actual, expected) => expect(actual).toEqual(expected)).run(({ cold, expectObservable }) => {
       const hub = new Hub<string>();
       cold('-a-b-c-|').subscribe(hub);
@@ -26,7 +26,7 @@ describe('a view of a hub', () => {
     });
   });
 
-  it('ends with the hub, by an error as well, and at once for those who come later', () => {
+  it('ends with the hub, also by an error, and at once for late subscribers', () => {
     new TestScheduler((actual, expected) => expect(actual).toEqual(expected)).run(({ cold, expectObservable }) => {
       const hub = new Hub<string>();
       cold('-a-#', undefined, 'lost').subscribe({ next: (value) => hub.next(value), error: (error: unknown) => hub.error(error) });
@@ -35,7 +35,7 @@ describe('a view of a hub', () => {
     });
   });
 
-  it('listens only while somebody is subscribed', () => {
+  it('listens only while there are subscribers', () => {
     const hub = new Hub<number>();
     const values = view(hub);
     expect(hub.observed).toBe(false);
@@ -51,7 +51,7 @@ describe('a view of a hub', () => {
     expect(view(new Hub())).toBeInstanceOf(Observable);
   });
 
-  it('is heard in the context of the subscription, wherever the value comes from', () => {
+  it('runs subscribers in the context of their subscription, wherever the value comes from', () => {
     const context = new AsyncLocalStorage<string>();
     const hub = new Hub<number>();
     const seen: (string | undefined)[] = [];

@@ -1,4 +1,4 @@
-// A turn's arrays: they end with it, are no result, and the device may refuse one.
+// A turn's arrays: they are disposed with it, must not be results, and may be refused by the device.
 import { describe, expect, it } from 'vitest';
 import { LimitError, StateError } from '../../../src/core/base/errors.js';
 import { LaneTurn } from '../../../src/reactive/lane.js';
@@ -26,7 +26,7 @@ describe('an array of a turn', () => {
     ]);
   });
 
-  it('ends with the turn, and every use after that throws', async () => {
+  it('is disposed with the turn, and every later use throws', async () => {
     const { lane, channel, device } = open();
     const [array, pinned] = [lane.empty(8), lane.pinned(8)];
     const view = array.subarray(2);
@@ -40,7 +40,7 @@ describe('an array of a turn', () => {
     expect(channel.opcodes().filter((opcode) => opcode === 'FREE')).toHaveLength(1);
   });
 
-  it("that the stage disposed is not disposed again, and is no longer the lane's to give away", () => {
+  it('that the stage disposed is not disposed again, and cannot be detached', () => {
     const { lane, channel } = open();
     const array = lane.empty(4);
     array[Symbol.dispose]();
@@ -49,7 +49,7 @@ describe('an array of a turn', () => {
     expect(channel.opcodes().filter((opcode) => opcode === 'FREE')).toHaveLength(1);
   });
 
-  it('stays when it was detached; a view of it cannot be', () => {
+  it('stays usable when it was detached; a view of it cannot be detached', () => {
     const { lane, device } = open();
     const array = lane.empty(4);
     expect(() => lane.detach(array.subarray(1))).toThrow('is a view of an array of this lane');
@@ -61,7 +61,7 @@ describe('an array of a turn', () => {
       expect(late).toThrow('Lane 0 was used after the stage had ended for this item.');
   });
 
-  it('that is refused leaves nothing', () => {
+  it('that is refused leaks nothing', () => {
     const { lane, channel } = open();
     channel.refusal = Status.LIMIT;
     expect(() => lane.empty(4)).toThrow(LimitError);
@@ -73,7 +73,7 @@ describe('an array of a turn', () => {
 });
 
 describe('the result of a stage', () => {
-  it('is no memory of the turn', () => {
+  it('must not be memory of the turn', () => {
     const { lane, device } = open();
     const [array, pinned] = [lane.empty(8), lane.pinned(8)];
     for (const own of [array, array.subarray(2), pinned, pinned.subarray(2), pinned.data.subarray(1), { pinned }, [1, array]]) {

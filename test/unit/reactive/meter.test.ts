@@ -13,7 +13,7 @@ function started(): { readonly meter: Meter; readonly at: (ms: number) => Meter 
 }
 
 describe('a meter', () => {
-  it('names what was busy longest, and for how much of the run', () => {
+  it('names the busiest part, and its share of the run', () => {
     const { meter, at } = started();
     meter.set('source', true);
     at(10).set('source', false);
@@ -45,7 +45,7 @@ describe('a meter', () => {
     expect(meter.stages().find(({ name }) => name === 'upload')).toEqual({ name: 'upload', busyMs: 40, busyShare: 0.8 });
   });
 
-  it("answers 'lanes' only when what occupies them was not measured", () => {
+  it("answers 'lanes' only if the work that occupies them was not measured", () => {
     const { meter, at } = started();
     meter.set('lanes', true);
     meter.begin('launch blur');
@@ -56,7 +56,7 @@ describe('a meter', () => {
     expect(meter.bottleneck()).toEqual({ name: 'lanes', busyShare: 1 });
   });
 
-  it('has nothing to say before its start', () => {
+  it('reports nothing before its start', () => {
     expect(new Meter(() => 0).bottleneck()).toEqual({ name: 'none', busyShare: 0 });
   });
 });

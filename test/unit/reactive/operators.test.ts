@@ -49,7 +49,7 @@ function prompt() {
 }
 
 describe('upload, launch, download', () => {
-  it('make a chain on a lane, whose arrays end with the item', async () => {
+  it('make a chain on a lane, whose arrays are disposed with the item', async () => {
     const { device, count } = prompt();
     const run = overlap(device, [1, 2, 3, 4], { depth: 1 }, (item, lane) =>
       of(new Float32Array(8).fill(item)).pipe(upload(lane), download(lane)),
@@ -60,7 +60,7 @@ describe('upload, launch, download', () => {
     expect([count('ALLOC'), count('COPY'), count('FREE')]).toEqual([4, 8, 4]);
   });
 
-  it('give every value of one item an array of its own', async () => {
+  it('give every value of one item a separate array', async () => {
     const { device, count } = prompt();
     const seen: DeviceArray[][] = [];
     const run = overlap(device, [1, 2], { depth: 1 }, (item, lane) =>
@@ -77,7 +77,7 @@ describe('upload, launch, download', () => {
     expect([count('ALLOC'), count('FREE')]).toEqual([4, 4]);
   });
 
-  it('make fresh arrays on a stream, in the shape asked for, which the first download disposes', async () => {
+  it('make new arrays on a stream, in the requested shape, which the first download disposes', async () => {
     const { device } = prompt();
     const { stream } = device;
     const uploaded = await lastValueFrom(of(new Float32Array(6), new Float32Array(6)).pipe(upload(stream, { shape: [2, 3] }), toArray()));
@@ -93,17 +93,17 @@ describe('upload, launch, download', () => {
     expect(own.isDisposed).toBe(false);
   });
 
-  it('give a pinned array where it is asked for', async () => {
+  it('return a pinned array with pinned: true', async () => {
     const { device } = prompt();
     const pinned = await firstValueFrom(of(device.zeros([2, 3])).pipe(download(device.stream, { pinned: true })));
     expect([pinned.shape, pinned.isDisposed]).toEqual([[2, 3], false]);
   });
 
-  it('leave nothing behind when the copy is refused', async () => {
+  it('leak nothing when the copy is refused', async () => {
     const { device, channel, count } = prompt();
     const submit = channel.submit.bind(channel);
     channel.submit = (bytes) => {
-      // The allocation goes through; what follows it does not, and then the free does.
+      // The allocation is accepted, the next record is refused, and then the free is accepted.
       channel.submit = (refused) => {
         channel.submit = submit;
         return refused > 0 ? -Status.LIMIT : 0;
@@ -124,7 +124,7 @@ describe('upload, launch, download', () => {
     await expect(lastValueFrom(download$)).rejects.toThrow(StateError);
   });
 
-  it('refuse what has no element type', async () => {
+  it('refuse a value without an element type', async () => {
     const { device } = fixture();
     const bad = new DataView(new ArrayBuffer(8)) as unknown as Float32Array;
     await expect(lastValueFrom(of(bad).pipe(upload(device.createStream())))).rejects.toThrow(
@@ -134,7 +134,7 @@ describe('upload, launch, download', () => {
 });
 
 describe('cpuStage', () => {
-  it('hands over the very array, by the name of the task, and passes the result on', async () => {
+  it('passes the same array to the named task, and its result on', async () => {
     const { pool, calls } = fakePool();
     const data = new Float32Array(new SharedArrayBuffer(16));
     const result = firstValueFrom(of(data).pipe(cpuStage(cpuTasks<Stages>(pool), 'double', (value) => value)));
@@ -144,7 +144,7 @@ describe('cpuStage', () => {
     expect(await result).toEqual([2]);
   });
 
-  it('runs as many tasks at a time as the pool has threads, or as it is told, and keeps their order unless told otherwise', async () => {
+  it('runs as many tasks at a time as the pool has threads, or `concurrency`, and keeps their order by default', async () => {
     const { pool, calls } = fakePool();
     const tasks = cpuTasks<Stages>(pool);
     const one = lastValueFrom(
@@ -184,7 +184,7 @@ describe('cpuStage', () => {
     }
   });
 
-  it('fails with its task, and aborts it when nobody listens any more', async () => {
+  it('fails with its task, and aborts it when the subscriber leaves', async () => {
     const { pool, calls } = fakePool();
     const tasks = cpuTasks<Stages>(pool);
     const failed = lastValueFrom(of('why').pipe(cpuStage(tasks, 'fail', (reason) => reason)));
@@ -198,7 +198,7 @@ describe('cpuStage', () => {
     expect(calls[1]?.signal?.aborted).toBe(true);
   });
 
-  it('knows the tasks of a module and nothing else of it', () => {
+  it('has types of the functions of a module and of nothing else in it', () => {
     const tasks = cpuTasks<Stages>(fakePool().pool);
     // @ts-expect-error version is no function
     const version = (): unknown => tasks.run('version', undefined);

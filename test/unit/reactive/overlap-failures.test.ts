@@ -9,7 +9,7 @@ import { collect, forbidUnhandledRejections, manual } from './helpers.js';
 forbidUnhandledRejections();
 
 describe('failures', () => {
-  it('delivers what comes before the failed item, aborts what comes after, then rejects', async () => {
+  it('delivers results of earlier items, aborts later items, then rejects', async () => {
     const { device, streams, arrays } = fakeDevice();
     const { source, seen } = counter();
     const { stage, items, lanes } = manual();
@@ -37,7 +37,7 @@ describe('failures', () => {
     expect(streams.every((stream) => stream.isClosed)).toBe(true);
   });
 
-  it('rejects at once when results come as they are ready', async () => {
+  it('rejects at once with ordered: false', async () => {
     const { device } = fakeDevice();
     const { stage, items, lanes } = manual();
     const results = collect(overlap(device, [0, 1, 2], { depth: 3, ordered: false }, stage));
@@ -73,7 +73,7 @@ describe('failures', () => {
     await expect(collect(overlap(device, [2], { onError: { retry: 1 } }, flaky))).rejects.toThrow('attempt 1');
   });
 
-  it.each([{ retry: 1 }, 'skip'] as const)('gives the arrays of an attempt that failed back before the next one (%j)', async (onError) => {
+  it.each([{ retry: 1 }, 'skip'] as const)('disposes the arrays of a failed attempt before the next one (%j)', async (onError) => {
     const { device, arrays } = fakeDevice();
     const run = overlap(device, [1, 2], { depth: 1, onError }, (item, lane) => {
       expect(arrays.every((array) => array.isDisposed)).toBe(true);
@@ -94,7 +94,7 @@ describe('failures', () => {
     expect(calls).toBe(1);
   });
 
-  it('passes a failing source on, behind the items it gave', async () => {
+  it('passes the error of a source on, after the results of its items', async () => {
     const { device } = fakeDevice();
     async function* source(): AsyncGenerator<number> {
       yield 1;
@@ -108,7 +108,7 @@ describe('failures', () => {
     expect(seen).toEqual([1]);
   });
 
-  it('takes a throwing stage and a failing Observable for failures, and anything but a promise or Observable for a mistake', async () => {
+  it('treats a throwing stage and a failing Observable as failures, and other results than promises and Observables as mistakes', async () => {
     const { device } = fakeDevice();
     const thrown = overlap(device, [1], {}, () => {
       throw new Error('thrown');
@@ -121,7 +121,7 @@ describe('failures', () => {
     );
   });
 
-  it('refuses what is no device, no stage and no option, at the call', () => {
+  it('refuses bad devices, stages and options at the call', () => {
     const { device } = fakeDevice();
     const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
     const refused: readonly (readonly [unknown, unknown, unknown, unknown, string])[] = [
@@ -204,7 +204,7 @@ describe('ending early', () => {
     expect(seen.isClosed).toBe(true);
   });
 
-  it('touches nothing when the signal was aborted before', async () => {
+  it('touches nothing if the signal has aborted before', async () => {
     const { device, streams } = fakeDevice();
     const { source, seen } = counter();
     await expect(collect(overlap(device, source, { signal: AbortSignal.abort() }, (item) => Promise.resolve(item)))).rejects.toBeInstanceOf(
@@ -214,7 +214,7 @@ describe('ending early', () => {
     expect(streams).toEqual([]);
   });
 
-  it('aborts what runs when the subscriber leaves, and unsubscribes from Observable stages', async () => {
+  it('aborts running stages when the subscriber leaves, and unsubscribes from Observable stages', async () => {
     const { device, streams } = fakeDevice();
     const ended: number[] = [];
     const endless = (item: number): Observable<number> =>

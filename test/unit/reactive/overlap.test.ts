@@ -10,7 +10,7 @@ import { collect, forbidUnhandledRejections, manual } from './helpers.js';
 forbidUnhandledRejections();
 
 describe('pulling', () => {
-  it('takes an item only when a lane is free, and never has more than depth open', async () => {
+  it('takes an item only when a lane is free, and never has more than depth open items', async () => {
     const { source, seen } = counter(50);
     let open = 0;
     let most = 0;
@@ -38,7 +38,7 @@ describe('pulling', () => {
     expect(streams).toEqual([]);
   });
 
-  it('gives a lane up only when its result was taken and the next is asked for', async () => {
+  it('frees a lane only when its result was taken and the next one requested', async () => {
     const { source, seen } = counter();
     const { device } = fakeDevice();
     const iterator = overlap(device, source, { depth: 2 }, (item) => Promise.resolve(item))[Symbol.asyncIterator]();
@@ -51,7 +51,7 @@ describe('pulling', () => {
     await iterator.return?.();
   });
 
-  it('pushes to a subscriber without waiting for anybody to take', async () => {
+  it('pushes to a subscriber without waiting for it', async () => {
     const { device } = fakeDevice();
     const seen: number[] = [];
     const { source } = counter(10);
@@ -94,7 +94,7 @@ describe('pulling', () => {
     expect(isCancelled).toBe(true);
   });
 
-  it('answers calls of next() that were made together one after another', async () => {
+  it('answers concurrent calls of next() in order', async () => {
     const { device } = fakeDevice();
     const iterator = overlap(device, [1, 2], { depth: 1 }, (item) => Promise.resolve(item))[Symbol.asyncIterator]();
     const answers = await Promise.all([iterator.next(), iterator.next(), iterator.next(), iterator.next()]);
@@ -113,7 +113,7 @@ describe('order', () => {
     expect(await results).toEqual(['item 0', 'item 1', 'item 2']);
   });
 
-  it('gives results as they come when ordered is false', async () => {
+  it('gives results as they are ready when ordered is false', async () => {
     const { device } = fakeDevice();
     const { stage, items } = manual();
     const results = collect(overlap(device, [0, 1, 2, 3], { depth: 3, ordered: false }, stage));
@@ -133,7 +133,7 @@ describe('order', () => {
 });
 
 describe('lanes', () => {
-  it('give each item arrays of its own, which end with it', async () => {
+  it('give each item separate arrays, which are disposed with it', async () => {
     const { device, arrays } = fakeDevice();
     let before = 0;
     await collect(
@@ -148,7 +148,7 @@ describe('lanes', () => {
     expect(arrays.map((array) => array.isDisposed)).toEqual(Array.from({ length: 6 }, () => true));
   });
 
-  it('have a stream each, or use the given ones in turn and leave them open', async () => {
+  it('have a stream each, or use the given streams in turn and leave them open', async () => {
     const fake = fakeDevice();
     const labels: string[] = [];
     const note = (item: number, lane: Lane): Promise<number> => {
@@ -165,7 +165,7 @@ describe('lanes', () => {
     expect(fake.streams.slice(3).some((stream) => stream.isClosed)).toBe(false);
   });
 
-  it('let an array go that was detached, once', async () => {
+  it('release a detached array, once', async () => {
     const { device, arrays } = fakeDevice();
     const kept = await collect(overlap(device, [1, 2], { depth: 1 }, (_, lane) => Promise.resolve(lane.detach(lane.empty(4)))));
     expect(kept[0]).not.toBe(kept[1]);
@@ -193,7 +193,7 @@ describe('lanes', () => {
 });
 
 describe('the report', () => {
-  it('tells a slow source from a slow stage and a slow consumer', async () => {
+  it('distinguishes a slow source, a slow stage and a slow consumer', async () => {
     const { device } = fakeDevice();
     const pause = (): Promise<void> =>
       new Promise((resolve) => {
@@ -240,8 +240,8 @@ describe('the report', () => {
   });
 });
 
-describe('beside streams and rxjs', () => {
-  it('goes into a Node pipeline, at the pace of what it is written to', async () => {
+describe('with Node streams and rxjs', () => {
+  it('works in a Node pipeline, at the pace of its destination', async () => {
     const { device } = fakeDevice();
     const { source, seen } = counter(20);
     const written: number[] = [];
@@ -261,7 +261,7 @@ describe('beside streams and rxjs', () => {
     expect(written).toEqual(Array.from({ length: 20 }, (_, item) => item));
   });
 
-  it('is an Observable like any other', async () => {
+  it('is an ordinary Observable', async () => {
     const { device } = fakeDevice();
     const run = overlap(device, [1, 2, 3], {}, (item) => timer(3 - item).pipe(mergeMap(() => of(item))));
     expect(run).toBeInstanceOf(Observable);

@@ -28,7 +28,7 @@ describe('an Observable that does not wait', () => {
 });
 
 describe('lanes for requests', () => {
-  it.each([0, 2])('refuse more than they take, and say when there is room (maxQueue %i)', async (maxQueue) => {
+  it.each([0, 2])('refuse requests beyond the limit, and resolve retryAfter when there is room (maxQueue %i)', async (maxQueue) => {
     const { device, streams } = fakeDevice();
     const { stage, items } = manual();
     const lanes = createLanes(device, { depth: 1, maxQueue }, stage);
@@ -53,7 +53,7 @@ describe('lanes for requests', () => {
   });
 });
 
-it('lanes that are destroyed reject what waits and what runs with an AbortError', async () => {
+it('destroyed lanes reject waiting and running requests with an AbortError', async () => {
   const { device, streams } = fakeDevice();
   const lanes = createLanes(device, { depth: 1, maxQueue: 1, onError: { retry: 9, delayMs: 3_600_000 } }, () =>
     Promise.reject(new Error('bad')),
@@ -71,7 +71,7 @@ it('lanes that are destroyed reject what waits and what runs with an AbortError'
 describe('a batcher', () => {
   const limits = { maxItems: 3, maxWaitMs: 0, maxQueue: 10 };
 
-  it('takes an array, a typed array or the last value of an Observable', async () => {
+  it('accepts an array, a typed array or the last value of an Observable', async () => {
     const { device } = fakeDevice();
     for (const stage of [
       (items: readonly number[]) => Promise.resolve(items.map((item) => item * 2)),

@@ -1,4 +1,4 @@
-// A stream as an RxJS scheduler, on a device that finishes when it is told to.
+// A stream as an RxJS scheduler, on a device that finishes when the test says so.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EMPTY, from, interval, observeOn, of, range, type SchedulerAction, subscribeOn, take, toArray, lastValueFrom, tap } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
@@ -7,7 +7,7 @@ import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { onStream } from '../../../src/reactive/stream-scheduler.js';
 import { finish, type Fixture, fixture, settle, turn } from '../core/fake-channel.js';
 
-/** A stream with an operation that is pending. */
+/** A stream with a pending operation. */
 function busy(): Fixture & { readonly stream: Stream; readonly submit: () => void } {
   const all = fixture();
   const stream = all.device.createStream({ ordering: 'explicit' });
@@ -34,7 +34,7 @@ describe('an action', () => {
     submit();
     onStream(stream).schedule(note, 0, 'b');
     channel.complete(slot, last);
-    // The device has finished nothing since, but this one finds the stream complete before the others have heard.
+    // The device has finished nothing since, but this action finds the stream complete before the other waits settle.
     await quiet(all);
     expect(ran).toEqual(['a']);
     channel.completeAll();
@@ -44,7 +44,7 @@ describe('an action', () => {
     await vi.waitFor(() => expect(ran).toEqual(['a', 'b', 'c']));
   });
 
-  test('of a stream that has nothing to do runs soon, never within the call, and leaves the loop its turns', async () => {
+  test('of an idle stream runs soon, never within the call, and does not block the event loop', async () => {
     const all = busy();
     finish(all);
     const ran: number[] = [];
@@ -68,7 +68,7 @@ describe('an action', () => {
     await vi.waitFor(() => expect(ran).toEqual(['function', 'action']));
   });
 
-  test('that is unsubscribed does not run, and holds up nothing', async () => {
+  test('that is unsubscribed does not run, and delays nothing', async () => {
     const all = busy();
     const scheduler = onStream(all.stream);
     const ran: string[] = [];
@@ -81,7 +81,7 @@ describe('an action', () => {
     await vi.waitFor(() => expect(ran).toEqual(['kept']));
   });
 
-  test('with a delay waits for what was submitted by the end of the delay', async () => {
+  test('with a delay waits for operations that were submitted by the end of the delay', async () => {
     const timeout = vi.spyOn(globalThis, 'setTimeout');
     const all = busy();
     const ran: string[] = [];
@@ -100,7 +100,7 @@ describe('an action', () => {
     await vi.waitFor(() => expect(ran).toEqual(['action']));
   });
 
-  test('runs also where the stream was closed or the device lost', async () => {
+  test('runs also if the stream was closed or the device lost', async () => {
     for (const isLost of [false, true]) {
       const all = busy();
       const ran: string[] = [];
@@ -125,7 +125,7 @@ describe('an action', () => {
     await vi.waitFor(() => expect(seen).toEqual(['one', 'two']));
   });
 
-  test('that throws does not stop those behind it', async () => {
+  test('that throws does not stop later ones', async () => {
     const all = busy();
     const heard: unknown[] = [];
     const others = process.listeners('uncaughtException');
@@ -149,7 +149,7 @@ describe('an action', () => {
 });
 
 describe('operators', () => {
-  test('observeOn hands each value on when what was submitted for it has finished', async () => {
+  test('observeOn passes each value on when the operations submitted for it have finished', async () => {
     const all = busy();
     const seen: number[] = [];
     let isOver = false;
@@ -188,7 +188,7 @@ test('bad arguments are refused at the call', () => {
   }
 });
 
-test('inside a hold that the stream waits for nothing can be scheduled', async () => {
+test('nothing can be scheduled inside a hold of the stream', async () => {
   const all = busy();
   const { channel, stream } = all;
   let thrown: unknown;
