@@ -50,7 +50,7 @@ MR_TEST(a_channel_counts_staging_and_page_locked_memory) {
   MR_EXPECT(rig.channel->UnregisterHost(Handle(1)).ok());
   MR_EXPECT_EQ(rig.channel->Stats().pinned_bytes, 16u);
   MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());
-  MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());  // Nothing is there any more.
+  MR_EXPECT(rig.channel->UnregisterHost(Handle(0)).ok());  // The handle is not bound any more.
   MR_EXPECT_EQ(rig.channel->Stats().pinned_bytes, 0u);
   const Ticket strange = rig.Alloc(a, Handle(2), 8, static_cast<AllocKind>(3));
   MR_EXPECT(rig.Completes(a, strange));
@@ -113,7 +113,7 @@ MR_TEST(memory_of_another_process_is_waited_for_and_freed_in_order) {
   const Ticket late = rig.Fill(a, Handle(2), 16);
   MR_EXPECT(rig.Parks(a, ParkReason::kPoint));
   MR_EXPECT(rig.channel->OpenMemory(Handle(2), {}, 16).code() == StatusCode::kArgument);
-  // A handle names one thing.
+  // A handle names only one object.
   MR_EXPECT(rig.channel->OpenMemory(Handle(0), exported.value(), 16).code() == StatusCode::kArgument);
   MR_EXPECT(rig.Completes(a, rig.Free(a, Handle(2))));
   const auto failures = rig.Failures(a);
@@ -127,7 +127,7 @@ MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
   backend.controls.pump.is_shut = true;
   auto memory = rig.device->ExportMemory(RecordingMemory(16));
   auto event_handle = rig.device->ExportEvent(marked);
-  // What they opened comes too late to be bound, and they say so.
+  // The opened objects arrive too late to be bound, and the calls report that.
   std::thread asking(
       [&] { MR_EXPECT(rig.channel->OpenMemory(Handle(0), memory.value(), 16).code() == StatusCode::kState); });
   std::thread marking(

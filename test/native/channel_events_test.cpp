@@ -65,10 +65,10 @@ MR_TEST(a_event_is_kept_until_the_record_that_frees_it_completed) {
   MR_EXPECT_EQ(backend.controls.live_events.load(), 1);
   backend.controls.completes_at_once = true;
   rig.Backend(0).Complete(freed);
-  // The handle serves the next event, whose end lets go of the first.
+  // The handle is reused for the next event; when that completes, the first one is freed.
   rig.EventHandle(a, Handle(0, 2));
   MR_EXPECT(rig.Completes(a, FreeEvent(rig, a, Handle(0, 2))));
-  MR_EXPECT(rig.Completes(a, FreeEvent(rig, a, Handle(0, 2))));  // Nothing is there any more.
+  MR_EXPECT(rig.Completes(a, FreeEvent(rig, a, Handle(0, 2))));  // The handle is not bound any more.
   MR_EXPECT_EQ(backend.controls.live_events.load(), 1);
   MR_EXPECT(rig.Completes(a, rig.Submit(a, protocol::StreamDestroyRecord{})));
   MR_EXPECT_EQ(backend.controls.live_events.load(), 0);

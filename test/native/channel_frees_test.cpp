@@ -55,7 +55,7 @@ MR_TEST(a_free_that_waits_for_a_held_stream_is_waited_for_until_it_has_run) {
   MR_EXPECT(rig.Parks(full.b, ParkReason::kMemory) && rig.Parks(full.c, ParkReason::kPoint));
   full.backend.controls.completes_at_once = false;
   rig.channel->ReleaseHold(full.a, held);
-  // Issued, and not run: still waited for.
+  // Issued and not completed: the allocation still waits for it.
   MR_EXPECT(Eventually([&] { return rig.channel->FindStream(full.c)->Issued() == freed; }));
   MR_EXPECT(rig.Parks(full.b, ParkReason::kMemory));
   full.backend.controls.completes_at_once = true;
@@ -96,7 +96,7 @@ MR_TEST(a_free_that_waits_for_the_allocation_is_not_waited_for) {
   Rig& rig = full.rig;
   const Ticket held = rig.Hold(full.b);
   const Ticket made = rig.Alloc(full.b, Handle(2), 50);
-  // By way of another stream.
+  // Through another stream.
   const Ticket waiting = rig.Wait(full.a, rig, full.b, made);
   rig.Wait(full.c, rig, full.a, waiting);
   const Ticket freed = rig.Free(full.c, Handle(0));
@@ -126,7 +126,7 @@ MR_TEST(a_free_that_comes_to_need_the_allocated_memory_is_given_up) {
   Full full;
   Rig& rig = full.rig;
   const Ticket held = rig.Hold(full.a);
-  // Nothing orders them but the memory.
+  // Only the memory orders them.
   rig.Fill(full.a, Handle(2), 1);
   const Ticket freed = rig.Free(full.a, Handle(0));
   const Ticket made = rig.Alloc(full.b, Handle(2), 50);

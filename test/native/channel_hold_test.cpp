@@ -79,14 +79,14 @@ MR_TEST(nobody_looks_after_a_held_stream_until_it_is_let_go) {
   MR_EXPECT(rig.Parks(a, ParkReason::kHold));
   MR_EXPECT(rig.channel->Arm(a, after));
   MR_EXPECT(Eventually([&] { return WatcherSleeps() > 0 && !rig.channel->FindStream(a)->is_watched.load(); }));
-  // With work of others meanwhile, which is looked after.
+  // Other streams have work meanwhile, which the watcher polls.
   MR_EXPECT(rig.channel->Arm(b, rig.Nop(b).ticket) || rig.Completes(b, 2));
   MR_EXPECT(rig.Completes(b, 2));
   MR_EXPECT(Eventually([&] { return !rig.channel->FindStream(b)->is_watched.load(); }));
   constexpr auto kWindow = std::chrono::milliseconds(100);
   const uint64_t before = WatcherSleeps();
   std::this_thread::sleep_for(kWindow);
-  // It was every millisecond.
+  // It would sleep once per millisecond.
   MR_EXPECT(WatcherSleeps() - before < 10);
   MR_EXPECT(owner->rings.load() == 0);
   rig.channel->ReleaseHold(a, held);
@@ -102,7 +102,7 @@ MR_TEST(letting_go_of_a_later_hold_leaves_the_earlier_one) {
   const Ticket second = rig.Hold(a);
   MR_EXPECT(rig.Parks(a, ParkReason::kHold));
   rig.channel->ReleaseHold(a, second);
-  rig.channel->ReleaseHold(a, second + 100);  // Not submitted: means nothing now.
+  rig.channel->ReleaseHold(a, second + 100);  // Not submitted yet: has no effect.
   rig.channel->ReleaseHold(77, 1);            // No such stream.
   const uint32_t b = rig.Stream();
   MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));

@@ -74,7 +74,7 @@ MR_TEST(a_variable_is_memory_that_records_wait_for_until_it_is_bound) {
   MR_EXPECT(rig.Completes(a, filled));
   MR_EXPECT(rig.Failures(a).empty());
   MR_EXPECT(rig.channel->MemoryAddress(Handle(5)).has_value());
-  // Nobody allocated it.
+  // It was never allocated.
   MR_EXPECT_EQ(rig.channel->Stats().live_memory, 0u);
 }
 

@@ -84,7 +84,7 @@ MR_TEST(copies_of_a_pair_wait_until_its_route_was_tried_and_no_other_record_does
     MR_EXPECT(probed.ok() && probed.value() == PeerRoute::kStaged);
   });
   MR_EXPECT(Eventually([&] { return backend.controls.probe.waiting.load() == 1; }));
-  // Both channels go on meanwhile, also with copies that know their route.
+  // Both channels continue meanwhile, also with copies whose route is tested.
   MR_EXPECT(pair.first.Completes(other, pair.first.Nop(other).ticket));
   const Ticket known = pair.second.Copy(pair.b, {pair.second, Handle(0)}, {pair.first, Handle(0)}, 16);
   MR_EXPECT(pair.second.Completes(pair.b, known));
@@ -112,7 +112,7 @@ MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) 
   const Ticket after = pair.first.Nop(pair.a).ticket;
   MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 1; }));
   MR_EXPECT(pair.first.Parks(pair.a, ParkReason::kPeer));
-  // The channel goes on meanwhile, and a wake for nothing changes nothing.
+  // The channel continues meanwhile, and a spurious wake changes nothing.
   pair.first.channel->WakeStream(pair.a);
   MR_EXPECT(pair.first.Completes(other, pair.first.Nop(other).ticket));
   MR_EXPECT(pair.first.Completed(pair.a) < copied);
@@ -121,7 +121,7 @@ MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) 
   CallLog& log = backend.controls.log;
   MR_EXPECT(log.Find("a0 stages 16") >= 0);
   MR_EXPECT(log.Find(Line("a0", copied, "copy a from b staged")) > log.Find("a0 stages 16"));
-  // What is there is used; a copy that needs more has it made.
+  // Existing staging memory is used; a copy that needs more allocates it.
   MR_EXPECT(pair.first.Completes(pair.a, copy(8)));
   MR_EXPECT(log.Find("a0 stages 8") == -1);
   backend.controls.refuse_pump = 1;
@@ -248,11 +248,11 @@ MR_TEST(a_copy_from_a_lost_or_closed_device_fails_alone) {
   for (int n = 0; n < 3; ++n) {
     MR_EXPECT(pair.first.Completes(streams[n], copies[n]));
     MR_EXPECT(pair.first.Failures(streams[n]).at(0).status.code() == StatusCode::kDeviceLost);
-    // The stream itself goes on.
+    // The stream itself continues.
     MR_EXPECT(pair.first.Completes(streams[n], pair.first.Nop(streams[n]).ticket));
     MR_EXPECT(pair.first.Failures(streams[n]).size() == 1);
   }
-  // What it would have written is poisoned.
+  // Its destination is poisoned.
   const Ticket read = pair.first.Copy(pair.a, Handle(0), Handle(0), 16);
   MR_EXPECT(pair.first.Completes(pair.a, read));
   MR_EXPECT(pair.first.Failures(pair.a).at(0).status.code() == StatusCode::kUpstream);
@@ -304,7 +304,7 @@ MR_TEST(a_device_keeps_its_memory_until_copies_of_others_ended) {
   const Ticket copied = pair.first.Copy(pair.a, {pair.first, Handle(0)}, {pair.second, Handle(0)}, 16);
   MR_EXPECT(pair.first.Logs(Line("a0", copied, "copy a from b")));
   std::thread closing([&] { pair.second.channel->Close(); });
-  // Its streams end right before it looks who still uses its memory.
+  // Its streams end right before it looks for peer users of its memory.
   MR_EXPECT(pair.second.Logs("ends b0"));
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   backend.controls.log.Add("the copy ends");

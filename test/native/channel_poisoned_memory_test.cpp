@@ -81,7 +81,7 @@ MR_TEST(a_write_clears_before_its_work_can_be_over) {
   MR_EXPECT(meeting.ClearsPoison([&] {
     return first.Copy(a, {first, Handle(0)}, {first, Handle(0), MemorySpace::kHost}, kBytes);
   }));
-  // What leaves some of it as it was clears nothing.
+  // A partial write clears nothing.
   MR_EXPECT(!meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kBytes - 1); }));
 }
 

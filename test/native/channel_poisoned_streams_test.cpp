@@ -29,7 +29,7 @@ MR_TEST(a_stream_that_waits_for_a_lost_device_fails_and_holds_nobody_up) {
   MR_EXPECT(failures.size() == 2 && failures[1].first == filled && failures[1].last == allocated);
   MR_EXPECT(failures[1].status.code() == StatusCode::kDeviceLost && failures[1].cause == failures[0].id);
   for (const Failure& failure : failures) MR_EXPECT(failure.lost_device == first.channel->id());
-  // What it would have written is poisoned for others too.
+  // Its destination is poisoned for other streams too.
   const Ticket read = second.Copy(c, Handle(0), Handle(0), 16);
   MR_EXPECT(second.Completes(c, read));
   MR_EXPECT(second.Failures(c).at(0).status.code() == StatusCode::kUpstream);
@@ -47,9 +47,9 @@ struct Living {
     Turn();
     MR_EXPECT(own.Completes(near, 2) && other.Completes(far, 2));
   }
-  /// The channel looks at everything that it was given.
+  /// Makes the channel process all submitted records.
   void Turn() { MR_EXPECT(own.Completes(bystander, own.Nop(bystander).ticket)); }
-  /// The device has it, and it ends when the test says so.
+  /// The device accepts it, and the test completes it.
   Ticket BeginFill(Rig& rig, uint32_t stream, const char* name) {
     backend.controls.completes_at_once = false;
     const Ticket begun = rig.Fill(stream, Handle(0), 16);
@@ -57,7 +57,7 @@ struct Living {
     backend.controls.completes_at_once = true;
     return begun;
   }
-  /// `failing` waits for both streams and then would write: its last ticket.
+  /// `failing` waits for both streams and then writes. Returns its last ticket.
   Ticket FailsInItsOrder(uint32_t failing) {
     const Ticket first = BeginFill(own, near, "b0");
     const Ticket second = BeginFill(other, far, "c0");

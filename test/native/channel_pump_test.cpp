@@ -117,7 +117,7 @@ MR_TEST(a_pumped_copy_of_a_lost_device_fails_of_that) {
   RecordingBackend backend;
   PumpRig pump(backend);
   PumpRig other(backend, 1);
-  // What a backend says of the device at the other end.
+  // The backend's report about the device at the other end.
   backend.controls.pump_refusal = StatusCode::kUpstream;
   backend.controls.refuse_pump = 1;
   const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
@@ -271,7 +271,7 @@ MR_TEST(memory_that_came_back_while_the_pump_was_refused_is_asked_for_again) {
   backend.controls.completes_at_once = false;
   const Ticket freed = rig.Free(a, Handle(0));
   MR_EXPECT(Eventually([&] { return rig.channel->FindStream(a)->Issued() == freed; }));
-  // The answer is given before the free ends, and heard after it.
+  // The answer is given before the free completes, and processed after it.
   backend.controls.answer.is_shut = true;
   const Ticket made = rig.Alloc(b, Handle(1), 60, AllocKind::kInterprocess);
   MR_EXPECT(Eventually([&] { return backend.controls.answer.waiting.load() == 1; }));
@@ -290,7 +290,7 @@ MR_TEST(memory_that_the_pump_made_goes_before_its_device) {
   backend.controls.pump.is_shut = true;
   rig.Alloc(a, Handle(0), 16, AllocKind::kInterprocess);
   MR_EXPECT(rig.Logs("allocates 16"));
-  // Nobody takes it: the device is given up before it is made.
+  // The result is dropped: the device is destroyed before the allocation ends.
   rig.channel->Abandon(std::chrono::milliseconds(1));
   backend.controls.pump.is_shut = false;
   MR_EXPECT(rig.Logs("closes a"));
@@ -313,7 +313,7 @@ MR_TEST(an_allocation_has_kept_memory_given_back_before_it_fails) {
   MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
   backend.controls.pump.is_shut = false;
   MR_EXPECT(rig.Completes(a, made) && rig.Failures(a).empty());
-  // Given back and still not enough: it fails, and asks once.
+  // Memory was freed, but not enough: the allocation fails after one attempt.
   backend.controls.kept_bytes = 10;
   MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(1), 80)));
   const auto failures = rig.Failures(a);

@@ -18,13 +18,13 @@ MR_TEST(spoiled_ranges_are_told_apart_by_their_bytes) {
   MR_EXPECT_EQ(ranges.by(0, 10), 0u);
   MR_EXPECT_EQ(ranges.by(19, 1), 7u);
   MR_EXPECT_EQ(ranges.by(20, 10), 0u);
-  MR_EXPECT_EQ(ranges.by(0, 31), 5u);  // The failure that came first.
-  // The middle of one is written anew, and its ends are what they were.
+  MR_EXPECT_EQ(ranges.by(0, 31), 5u);  // The first failure.
+  // Overwriting the middle of a range leaves its ends poisoned.
   ranges.Overwrite(12, 4);
   MR_EXPECT_EQ(ranges.by(12, 4), 0u);
   MR_EXPECT_EQ(ranges.by(11, 1), 7u);
   MR_EXPECT_EQ(ranges.by(16, 1), 7u);
-  // Across two, and one in the place of others.
+  // A range across two, and one that replaces others.
   ranges.Overwrite(18, 15);
   MR_EXPECT_EQ(ranges.by(18, 15), 0u);
   MR_EXPECT_EQ(ranges.by(33, 1), 5u);
@@ -112,11 +112,11 @@ MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_a
   // The kernel of the other device does not run on it.
   MR_EXPECT(route.IsPoisoned());
   MR_EXPECT_EQ(route.second.Failures(route.b).back().cause, first[0].id);
-  // Bytes beside it are as good as ever.
+  // Bytes next to it are not poisoned.
   const size_t failures = route.second.Failures(route.b).size();
   route.Arrive(0, 16);
   MR_EXPECT(route.second.Failures(route.b).size() == failures && !route.IsPoisoned());
-  // Overwritten, it is good again; what was read of it before stays what it is.
+  // Overwriting it clears the poison; earlier reads keep their results.
   route.Arrive(16, 16);
   MR_EXPECT(route.IsPoisoned());
   route.first.Fill(route.a, Handle(0), 16);
@@ -132,7 +132,7 @@ MR_TEST(host_memory_that_a_program_writes_is_not_poisoned) {
   route.Leave(16, 16, 0);
   route.Arrive(16, 16);
   MR_EXPECT(route.second.Failures(route.b).empty());
-  // Nor is what served as staging memory before, for a copy that says nothing of it.
+  // Former staging memory is not poisoned either, for a copy without the staged flag.
   route.Leave(16, 16);
   route.Arrive(16, 16, 0);
   MR_EXPECT(route.second.Failures(route.b).empty());

@@ -50,7 +50,7 @@ MR_TEST(axes_that_leave_the_memory_or_make_no_sense_fail) {
       {FillOf(Handle(0), 3), {{1, 3, 0}}},
       {FillOf(Handle(0), 0), {{1, 0, 0}}},
       {FillOf(Handle(0), 4), {{17, 4, 0}}},     // One element past the end.
-      {FillOf(Handle(0), 4, 60), {{2, 4, 0}}},  // So too, from an offset.
+      {FillOf(Handle(0), 4, 60), {{2, 4, 0}}},  // The same, from an offset.
       {FillOf(Handle(0), 4, 4), {{3, -4, 0}}},  // One before the beginning.
       {FillOf(Handle(0), 4, 2), {{1, 4, 0}}},   // Not aligned, three ways.
       {FillOf(Handle(0), 4), {{2, 6, 0}}},
@@ -193,7 +193,7 @@ MR_TEST(small_axes_are_judged_as_counting_their_bytes_does) {
     if (!fits) continue;
     ++fitting;
     const bool is_all = std::find(touched.begin(), touched.end(), false) == touched.end();
-    // Writing some element twice is no proof, so it may say no there.
+    // If an element is written twice, `CoversAll` may return false.
     const bool is_exact = is_all && axes.elements * element == size;
     MR_EXPECT_EQ(CoversAll(axes, element, size), is_exact);
     covering += is_exact ? 1 : 0;

@@ -118,7 +118,7 @@ MR_TEST(a_failure_poisons_what_it_would_have_written_and_an_overwrite_clears) {
             first[0].status.driver_code() == 7);
   MR_EXPECT(second.size() == 1 && second[0].first == read && second[0].last == chained);
   MR_EXPECT(second[0].status.code() == StatusCode::kUpstream && second[0].cause == first[0].id);
-  rig.Fill(b, Handle(0), 8);  // Half of it clears nothing.
+  rig.Fill(b, Handle(0), 8);  // A partial fill clears nothing.
   const Ticket still = rig.Copy(b, Handle(1), Handle(0), 16);
   MR_EXPECT(rig.Completes(b, still));
   MR_EXPECT(rig.Failures(b).back().last == still);
@@ -156,7 +156,7 @@ MR_TEST(a_cooperative_launch_fails_where_its_blocks_cannot_run_at_once) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
-  // The backend says: 20 blocks of one warp, 10 of more, half as many with shared memory.
+  // The backend reports 20 blocks of one warp, 10 of more, half as many with shared memory.
   backend.controls.kernel_limits.max_blocks_together = 10;
   rig.Alloc(a, Handle(0), 16);
   constexpr auto kWrites = protocol::Access::kWrite;
@@ -241,7 +241,7 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     for (std::byte& byte : record) byte = static_cast<std::byte>(random() >> 16);
     const protocol::RecordHeader header{static_cast<uint16_t>(random() % 18), 0, (16 + random() % 30 * 8), a, 0};
     std::memcpy(record.data(), &header, sizeof(header));
-    // Parks for ever: a random handle may be one that comes later.
+    // It may park forever, because a random handle may be bound later.
     const auto opcode = static_cast<Opcode>(header.opcode);
     if (opcode == Opcode::kLaunch || opcode == Opcode::kCopy || opcode == Opcode::kCopyStrided ||
         opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
@@ -275,11 +275,11 @@ MR_TEST(memory_is_looked_for_again_whichever_free_ends_first) {
   MR_EXPECT(Eventually([&] { return rig.channel->FindStream(b)->Issued() == other; }));
   const Ticket allocated = rig.Alloc(c, Handle(3), 8);
   MR_EXPECT(rig.Parks(c, ParkReason::kMemory));
-  // It gives enough, although an older one has not ended.
+  // It frees enough, although an older free has not completed.
   rig.Backend(1).Complete(other);
   MR_EXPECT(Eventually([&] { return rig.channel->FindStream(c)->Issued() == allocated; }));
   rig.Backend(2).Complete(allocated);
-  // Here the first does not, and the one behind it on the same stream does.
+  // Here the first does not free enough, and the next one on the same stream does.
   const Ticket late = rig.Alloc(c, Handle(4), 8);
   MR_EXPECT(rig.Parks(c, ParkReason::kMemory));
   rig.Backend(0).Complete(oldest);
@@ -304,13 +304,13 @@ MR_TEST(a_stream_that_is_woken_for_nothing_waits_once) {
   MR_EXPECT(second.Parks(b, ParkReason::kPoint));
   for (int n = 0; n < 10; ++n) {
     second.channel->WakeStream(b);
-    // A turn of the channel, behind the wake.
+    // One turn of the channel after the wake.
     MR_EXPECT(second.Completes(c, second.Nop(c).ticket));
   }
   MR_EXPECT_EQ(first.channel->FindStream(a)->WaiterCount(), 1u);
   first.channel->Hold(false);
   MR_EXPECT(second.Completes(b, waited));
-  // As those who wait for a handle, or for a route.
+  // Like streams that wait for a handle or for a route.
   struct Waker final : StreamWaker {
     void WakeStream(uint32_t stream) noexcept override { woken.push_back(stream); }
     std::vector<uint32_t> woken;
@@ -352,7 +352,7 @@ MR_TEST(letting_go_of_host_memory_after_the_end_returns) {
 MR_TEST(a_polled_device_closes_although_its_word_comes_while_nobody_looks) {
   RecordingBackend backend;
   backend.controls.is_polled = true;
-  std::vector<std::unique_ptr<Rig>> rigs;  // Kept: a late word may still be on its way into their timelines.
+  std::vector<std::unique_ptr<Rig>> rigs;  // Kept, because a late word may still be written to their timelines.
   for (int round = 0; round < 400; ++round) {
     Rig& rig = *rigs.emplace_back(std::make_unique<Rig>(backend, 0));
     const uint32_t a = rig.Stream();

@@ -43,10 +43,10 @@ MR_TEST(WhatHasNotBegunIsDroppedAndItsTicketsNeverComplete) {
   // The first launch has begun, so it is not dropped.
   MR_REQUIRE(Eventually([&] { return flag.load() == 1; }));
   device->Cancel();
-  // It waited for what is dropped, and goes on by itself.
+  // It waited for dropped work, and continues by itself.
   MR_REQUIRE(IsIdle(second));
   MR_EXPECT(first.stream->IsBusy(first.last));
-  // What runs may still use memory that was to be freed.
+  // Running work may still use memory whose free is queued.
   *address = std::byte{1};
   flag.store(2);
   MR_REQUIRE(IsIdle(first));
@@ -144,7 +144,7 @@ MR_TEST(DevicesThatWaitForEachOtherComeToRestWhenAllAreGivenUp) {
   }
   first->Cancel();
   second->Cancel();
-  // Each look takes away what the other one was promised at the look before.
+  // Each look cancels work that the previous look promised to the other device.
   for (int look = 0; look < 300; ++look) {
     first->Cancel();
     second->Cancel();
@@ -183,7 +183,7 @@ MR_TEST(StreamsThatStayHaveAllTheyWaitedFor) {
     auto affine = LoadKernel(*devices[0], "affine");
     std::vector<Lane> lanes;
     for (uint32_t n = 0; n < 3 * kLanes; ++n) lanes.emplace_back(*devices[n / kLanes]);
-    // words[lane] is what the lane's launches counted; a wait notes how far the other one must be.
+    // words[lane] counts the lane's launches; a wait records how far the other lane must be.
     std::vector<uint32_t> words(lanes.size());
     std::array<bool, 3> is_gone{};
     for (uint32_t item = 0; item < kItems * lanes.size(); ++item) {

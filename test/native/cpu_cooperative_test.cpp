@@ -131,7 +131,7 @@ MR_TEST(ALaunchWithoutThreadsForItsBlocksIsRefused) {
     MR_EXPECT_EQ(status.driver_code(), EAGAIN);
     MR_EXPECT_EQ(refused.count(), 1);
   }
-  // The stream goes on, and so do launches for which there are threads.
+  // The stream continues, and so do launches for which there are threads.
   Round again(3);
   MR_REQUIRE(again.Launch(lane, circle, 2).ok());
   uint32_t word = 1;

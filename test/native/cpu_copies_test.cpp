@@ -164,7 +164,7 @@ MR_TEST(AxesThatContinueEachOtherAreOneRun) {
   MR_EXPECT(is_run({}));
   MR_EXPECT(is_run({{1, -7, 99}}));
   MR_EXPECT(is_run({{3, 40, 40}, {1, 8, 4}, {10, 4, 4}}));
-  // Transposed and turned on both sides alike.
+  // Transposed and reversed in the same way on both sides.
   MR_EXPECT(is_run({{10, 4, 4}, {3, 40, 40}}));
   MR_EXPECT(is_run({{3, 40, 40}, {10, -4, -4}}));
   MR_EXPECT(is_run({{3, -40, -40}, {10, -4, -4}}));
@@ -229,7 +229,7 @@ MR_TEST(ALargeFillLetsAnotherStreamIn) {
   blocker.Launch(gate, {1, 1, 1}, &flag);
   MR_EXPECT(filling.stream->Fill(++filling.last, large.data(), 8, 0x8877665544332211, large.size() / 8).ok());
   MR_EXPECT(filling.stream->Record(++filling.last, *filled).ok());
-  // Behind the fill in the pool's list, and served between two of its pieces.
+  // After the fill in the pool's list, and run between two of its pieces.
   other.Launch(affine, {1, 1, 1}, &word, 0u, 1u);
   MR_EXPECT(other.stream->Record(++other.last, *visited).ok());
   flag.store(1);

@@ -160,7 +160,7 @@ MR_TEST(AKernelStaysLoadedWhileItsLaunchIsPending) {
     lane.Launch(device->LoadKernel(Request(copy, "gate")).value(), {1, 1, 1}, &flag);
     lane.Launch(device->LoadKernel(Request(copy, "affine")).value(), {1, 1, 1}, &word, 0u, 3u);
   }
-  // What is loaded is a copy beside it.
+  // The loaded file is a copy.
   const auto is_loaded = [&] {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {

@@ -101,7 +101,7 @@ MR_TEST(ThePoolCountsWhatIsUsedAndWhatIsKept) {
   two = Allocate(lane, 48 * kMiB);
   MR_EXPECT_EQ(use().used, 56 * kMiB);
   MR_EXPECT_EQ(use().reserved, 56 * kMiB);
-  // What does not fit leaves no trace in the figures.
+  // A refused allocation does not change the statistics.
   MR_EXPECT(lane.stream->Allocate(lane.last + 1, 16 * kMiB).status().code() == StatusCode::kOutOfMemory);
   MR_EXPECT_EQ(use().used_high, 56 * kMiB);
 
@@ -124,7 +124,7 @@ MR_TEST(TheThresholdSaysWhatIsKept) {
   Free(lane, Allocate(lane, 256 * kMiB));
   MR_EXPECT_EQ(reserved(), 256 * kMiB);
 
-  // Lower: what is above goes at once. Nothing at all: every free goes back.
+  // A lower threshold frees the excess at once. With 0 every free returns its memory.
   auto one = Allocate(lane, 4 * kMiB);
   auto two = Allocate(lane, 8 * kMiB);
   MR_EXPECT(device->SetReleaseThreshold(8 * kMiB).ok());
@@ -156,7 +156,7 @@ MR_TEST(TrimmingLeavesAtLeastWhatItIsTold) {
   MR_EXPECT_EQ(reserved(), 60 * kMiB);
   MR_EXPECT(device->Trim(60 * kMiB).ok());
   MR_EXPECT_EQ(reserved(), 60 * kMiB);
-  // 28 less would do; 16 and 8 are what fits into it.
+  // Freeing 28 would suffice; blocks of 16 and 8 fit into it.
   MR_EXPECT(device->Trim(32 * kMiB).ok());
   MR_EXPECT_EQ(reserved(), 36 * kMiB);
   MR_EXPECT(device->Trim(0).ok());

@@ -121,7 +121,7 @@ MR_TEST(OrderedProgramsGiveOneResultUnderEverySeed) {
     }
     for (Lane& lane : lanes) MR_REQUIRE(lane.Drained());
     MR_EXPECT_EQ(word, expected);
-    // Both devices are idle before either goes.
+    // Both devices are idle before either closes.
     lanes.clear();
   }
 }

@@ -247,7 +247,7 @@ MR_TEST(DevicesThatWaitForEachOtherLoseNoWake) {
   for (Side& side : sides) {
     for (Lane& lane : side.lanes) MR_EXPECT(lane.Drained());
   }
-  // Both are idle before either goes: the last driver of one may be a thread of the other.
+  // Both are idle before either closes: the last thread that ran one stream may belong to the other device.
   for (Side& side : sides) side.lanes.clear();
 }
 

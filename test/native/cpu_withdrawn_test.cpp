@@ -134,7 +134,7 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
     MR_REQUIRE(failures.size() == 1);  // Of both, which are neighbours.
     MR_EXPECT(failures[0].first == read && failures[0].last == written && !failures[0].has_fault);
     MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost);
-    // What it would have brought is poisoned until it is overwritten, and the device goes on.
+    // Its destination is poisoned until it is overwritten, and the device continues.
     const auto move = [&] {
       return staying.Submit(protocol::CopyRecord{.dst_handle = Owner::kHandle,
                                                  .src_handle = Owner::kHandle,

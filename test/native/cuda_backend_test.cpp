@@ -55,7 +55,7 @@ MR_TEST(FillsOfEverySizeAndCopiesBack) {
     }
     MR_EXPECT_EQ(wrong, 0);
   }
-  // Nothing to do is something to complete.
+  // An empty operation completes its ticket too.
   MR_EXPECT(stream->Fill(++ticket, address, 8, 1, 0).ok());
   MR_EXPECT(stream->Copy(++ticket, address, address, 0).ok());
   MR_EXPECT(stream->Free(++ticket, std::move(memory).value()).ok());
@@ -104,7 +104,7 @@ MR_TEST(LaunchesPassTheirParameters) {
   for (int i = 0; i < kCount; ++i) wrong += y[i] != (i < kCount - 1 ? 1 + 2 * static_cast<float>(i) : 1);
   MR_EXPECT_EQ(wrong, 0);
 
-  // More shared memory than a kernel may use unasked, and more than there is.
+  // More shared memory than the default limit, and more than the device has.
   auto sum = opened.Load("shared_sum");
   auto* out = host.As<unsigned>();
   int n = 20000;
@@ -209,7 +209,7 @@ MR_TEST(WaitOrdersTwoStreamsOfOneDevice) {
   MR_REQUIRE(gate.Launch(*first, 4).ok());
   MR_REQUIRE(second->Wait(1, *first, 3).ok());
   MR_REQUIRE(second->Copy(2, host.data, address, 8).ok());
-  // A wait for what is complete, and one for a stream's own past, hold nothing up.
+  // A wait for a completed point, and one for the stream's own past, delay nothing.
   MR_REQUIRE(Finish(*first, 1));
   MR_EXPECT(second->Wait(3, *first, 1).ok());
   MR_EXPECT(second->Wait(4, *second, 2).ok());
@@ -265,7 +265,7 @@ MR_TEST(WaitOrdersTwoChannelThreads) {
       }
       if (!Finish(*stream, ticket)) ++wrong;
       ++done;
-      // Nobody leaves while the other may still look into this stream.
+      // Neither returns while the other may still read this stream.
       while (done.load() < 2) std::this_thread::yield();
     }
     MR_CHECK(opened.device->UnregisterHost({shared, 4096}).ok());
@@ -339,7 +339,7 @@ MR_TEST(HostRangesAreCountedAcrossDevices) {
     MR_EXPECT(first.device->RegisterHost({range, 4096}).ok());
     MR_EXPECT(second.device->RegisterHost({range, 4096}).ok());
   }
-  // The first closed without letting go, which closing does for it; the range is still good for the second.
+  // The first device closed without unregistering, which closing does; the range stays registered for the second.
   MR_EXPECT(second.device->BindChannelThread().ok());
   auto stream = second.NewStream(0);
   auto memory = stream->Allocate(1, 4096);

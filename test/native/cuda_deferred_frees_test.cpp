@@ -45,7 +45,8 @@ struct Busy {
     MR_CHECK(memory.ok());
     return std::move(memory).value();
   }
-  /// Frees it, and returns when its last use is over and seen to be. If not, the test is over, and nothing is held.
+  /// Frees it, and returns when the library has seen the end of its last use. Otherwise fails the test and opens the
+  /// gate.
   bool FreeAll(std::unique_ptr<hal::Memory> memory) {
     const uint64_t free_bytes = opened.device->FreeBytes();
     const bool is_seen = stream->Free(++ticket, std::move(memory)).ok() && Finish(*stream, ticket) &&
@@ -122,7 +123,7 @@ MR_TEST(AnAllocationOfAboutThatSizeHasItAgain) {
   MR_EXPECT_EQ(nearly->bytes(), kBytes - kBlock);
   MR_EXPECT_EQ(busy.opened.device->KeptBytes(), 0u);
   MR_REQUIRE(busy.FreeAll(std::move(nearly)));
-  // All of it is still there.
+  // All of it is still kept.
   auto whole = busy.Make(kBytes);
   MR_EXPECT(whole->address() == address);
   MR_EXPECT_EQ(whole->bytes(), kBytes);
@@ -179,13 +180,13 @@ MR_TEST(TrimmingGivesItBackThoughItWaits) {
   std::thread trimming([&] { MR_CHECK(busy.opened.device->Trim(2 * kBytes).ok()); });
   if (OnFake()) {
     MR_EXPECT(Eventually([&] { return WaitingFrees(0) - busy.waiting == 1; }));
-    // Other streams go on.
+    // Other streams continue.
     MR_REQUIRE(busy.stream->Nop(++busy.ticket).ok());
     MR_REQUIRE(Finish(*busy.stream, busy.ticket));
   }
   busy.gate.Open();
   trimming.join();
-  // The oldest went.
+  // The oldest one was freed.
   MR_EXPECT(busy.opened.device->KeptBytes() <= 2 * kBytes);
 }
 
@@ -208,7 +209,7 @@ MR_TEST(AnAllocationGetsItBackBeforeItFails) {
   Busy busy;
   const uint64_t most = busy.before / kBlock * kBlock;
   MR_REQUIRE(busy.FreeAll(busy.Make(kBytes)));
-  // Nothing but the kept memory stands in the way; the driver waits for the gate before it lets go of it.
+  // Only the kept memory is in the way; the driver waits for the gate before it frees it.
   std::unique_ptr<hal::Memory> memory;
   std::thread pump([&] { memory = busy.Make(most); });
   MR_EXPECT(Eventually([&] { return WaitingFrees(0) - busy.waiting == 1; }));
@@ -272,7 +273,7 @@ MR_TEST(WorkThatNeverStopsComingIsNeverWaitedFor) {
   const int frees = Frees(0);
   constexpr uint64_t kMost = 128 << 20;
   Ticket ticket = 0;
-  // Idle now and then, for moments: none of the frees between them meets work.
+  // The device is briefly idle at times, and frees at those times wait for nothing.
   for (int round = 0; round < 400; ++round) {
     auto memory = opened.device->AllocateInterprocess(kBytes);
     MR_REQUIRE(memory.ok());

@@ -64,7 +64,7 @@ MR_TEST(TimestampsAreReused) {
     auto elapsed = opened.device->Elapsed(*first, *second);
     MR_REQUIRE(elapsed.ok());
     MR_EXPECT(elapsed.value() >= 0);
-    // From now on none may be made.
+    // From now on none can be created.
     if (round == 0) FailCalls("cuEventCreate:0:2");
   }
   FailCalls("");
@@ -80,7 +80,7 @@ MR_TEST(AnInterprocessEventIsRecordedAgainAndAgain) {
   auto memory = first->Allocate(1, 4);
   MR_REQUIRE(memory.ok());
   std::byte* const address = memory.value()->address();
-  // Never recorded: no reason to wait.
+  // Never recorded: the wait does nothing.
   MR_REQUIRE(second->WaitEvent(1, *event_handle).ok());
   MR_EXPECT(Finish(*second, 1));
   MR_REQUIRE(first->Record(2, *event_handle).ok());
@@ -126,7 +126,7 @@ MR_TEST(ThePoolTellsWhatIsUsedAndKept) {
   MR_EXPECT(during.free <= before.free);
   MR_REQUIRE(stream->Free(2, std::move(memory).value()).ok());
   MR_REQUIRE(Finish(*stream, 2));
-  // The pool keeps what the threshold allows, and remembers the most there was.
+  // The pool keeps memory up to the threshold, and keeps its high-water mark.
   const hal::PoolStats after = device.PoolUse().value();
   MR_EXPECT_EQ(after.used, before.used);
   MR_EXPECT_EQ(after.used_high, during.used);
@@ -161,7 +161,7 @@ MR_TEST(EveryPriorityOfTheRangeIsHonoured) {
   }
 }
 
-// ── Streams that somebody else made ──────────────────────────────────────────────────────────────────────────────────
+// ── Wrapped streams ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 Result<std::unique_ptr<hal::Stream>> Wrap(Opened& opened, uint64_t handle) {
   return opened.device->CreateStream({.priority = 0, .foreign = handle, .slot = &opened.slots[2], .sink = nullptr});
@@ -206,7 +206,7 @@ MR_TEST(LettingGoOfAForeignStreamWaitsForOurWordAlone) {
   MR_REQUIRE(ours.ok() && again.ok());
   MR_REQUIRE(ours.value()->Nop(1).ok());
   MR_REQUIRE(ours.value()->Signal().ok());
-  // The second stands for foreign code whose work continues.
+  // The second stream stands for other code whose work continues.
   MR_REQUIRE(gate.Launch(*again.value(), 1).ok());
   ours = Status();
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[2].device_word).load(), 1u);

@@ -71,7 +71,7 @@ MR_TEST(AFaultLosesTheDevice) {
     const auto load = opened.device->LoadKernel({.image = kernel_image, .entry = "axpy"}).status();
     MR_EXPECT_EQ(static_cast<int>(load.code()), static_cast<int>(StatusCode::kDeviceLost));
 
-    // The other device lives: what it waits for on the lost one fails there, and nothing else.
+    // The other device continues: only its waits for the lost device fail.
     MR_REQUIRE(healthy.device->BindChannelThread().ok());
     auto other = healthy.NewStream(0);
     const Status waited = other->Wait(1, *stream, 1);

@@ -81,7 +81,7 @@ void BeTheOther(const Line& line) {
   MR_REQUIRE(stream->Free(6, std::move(memory).value()).ok());
   MR_REQUIRE(Finish(*stream, 6));
   if (OnFake()) {
-    // What is mapped here still stands in the way of something else there, once.
+    // An older mapping here may occupy the address once.
     const int frees = Frees(0);
     FailCalls("cuIpcOpenMemHandle:1:208");
     memory = opened.device->OpenMemory(memory_handle, kBytes);
@@ -125,7 +125,7 @@ MR_TEST(TwoProcessesShareMemoryAndAnEvent) {
     auto memory_handle = opened.device->ExportMemory(*memory.value());
     auto exported_event = opened.device->ExportEvent(*event_handle.value());
     MR_REQUIRE(memory_handle.ok() && exported_event.ok());
-    // A process does not open what it exported itself.
+    // A process cannot open its own exports.
     MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kBytes).status()),
                  static_cast<int>(StatusCode::kUnsupported));
     MR_EXPECT_EQ(Code(opened.device->OpenEvent(exported_event.value()).status()),
@@ -179,7 +179,7 @@ MR_TEST(AllocatingTakesBackWhatIsFreedLate) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
   const uint64_t most = opened.device->FreeBytes() / (2 << 20) * (2 << 20);
-  // Half of it in the pool's keeping, the rest its own.
+  // Half of it in the pool, the rest as separate allocations.
   MR_REQUIRE(opened.device->SetReleaseThreshold(UINT64_MAX).ok());
   auto pooled = stream->Allocate(1, most / 2);
   MR_REQUIRE(pooled.ok());
@@ -211,7 +211,7 @@ MR_TEST(WhereNoEventCanBeHadMemoryIsFreedAtTheEnd) {
     auto second = opened.device->AllocateInterprocess(kBytes);
     MR_REQUIRE(first.ok() && second.ok());
     MR_REQUIRE(Finish(*stream, 1));
-    // The stream's own event is there already; the second record finds none at all, and fails.
+    // The stream's own event exists already; the second record finds no event, and fails.
     FailCalls("cuEventCreate:0:2");
     MR_EXPECT(stream->Free(2, std::move(first).value()).ok());
     MR_EXPECT_EQ(Code(stream->Free(3, std::move(second).value())), static_cast<int>(StatusCode::kOutOfMemory));
@@ -236,7 +236,7 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
   MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(StatusCode::kArgument));
   MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(StatusCode::kArgument));
   if (OnFake()) {
-    // Whatever a driver says of a handle that names nothing; and what is not about the handle.
+    // Driver errors about an invalid handle, and errors that are not about the handle.
     const struct {
       const char* code;
       StatusCode expected;

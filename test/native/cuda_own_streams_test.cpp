@@ -64,7 +64,7 @@ MR_TEST(NoTwoOpenStreamsAreTheSame) {
     }
     most = std::max(most, open.size());
   }
-  // One was there before: no more were made than were open at once.
+  // One existed before: no more were created than were open at once.
   MR_EXPECT_EQ(ever.size(), most);
 }
 
@@ -150,7 +150,7 @@ MR_TEST(MoreThanAFewDozenAreNotKept) {
   }
   open.clear();
   open = TakeKept(opened);
-  // Streams of other priorities have a part in it.
+  // Streams of other priorities are included.
   MR_EXPECT(open.size() >= 32 && open.size() <= 64);
   for (size_t i = 0; i < open.size(); ++i) MR_EXPECT_EQ(open[i]->NativeHandle(), first[i]);
 }

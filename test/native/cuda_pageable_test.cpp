@@ -47,14 +47,14 @@ MR_TEST(BytesGoUpAndComeBack) {
     MR_REQUIRE(memory.ok());
     MR_REQUIRE(Finish(*stream, ticket));
     std::byte* const address = memory.value()->address();
-    // Not at a round address.
+    // At an unaligned address.
     const std::vector<std::byte> sent = RandomBytes(bytes + 3, ++seed);
     std::vector<std::byte> seen(bytes + 8, std::byte{0x5a});
     MR_REQUIRE(OnPump(*stream, address, sent.data() + 3, bytes).ok());
     MR_REQUIRE(OnPump(*stream, seen.data() + 1, address, bytes).ok());
     MR_EXPECT(std::memcmp(seen.data() + 1, sent.data() + 3, bytes) == 0);
     MR_EXPECT(seen[0] == std::byte{0x5a} && seen[bytes + 1] == std::byte{0x5a});
-    // The stream goes on behind it.
+    // The stream continues after it.
     MR_REQUIRE(stream->Free(++ticket, std::move(memory).value()).ok());
     MR_REQUIRE(Finish(*stream, ticket));
   }
@@ -108,7 +108,7 @@ MR_TEST(AFailureIsToldAndTheNextCopyWorks) {
     const bool is_first = std::strncmp(failure, "cuMemHostAlloc", 14) == 0;
     const Status status = stream->CopyPageable(address, sent.data(), kBytes);
     FailCalls("");
-    // Slots and their events are there from the first copy that went well: then nothing is left to fail.
+    // The first successful copy creates the slots and their events; later copies cannot fail there.
     const bool must_fail = is_first || std::strncmp(failure, "cuMemcpyAsync", 13) == 0;
     MR_EXPECT_EQ(status.ok(), !must_fail);
     MR_REQUIRE(stream->CopyPageable(address, sent.data(), kBytes).ok());

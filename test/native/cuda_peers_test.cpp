@@ -111,7 +111,7 @@ struct Side {
     MR_CHECK(Finish(*stream, ticket));
     stream.reset();
   }
-  /// Makes its context this thread's, as its channel's thread has it.
+  /// Makes its context current on this thread, as on its channel's thread.
   hal::Stream& Bind() {
     MR_CHECK(opened.device->BindChannelThread().ok());
     return *stream;
@@ -150,7 +150,7 @@ void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes
 
 MR_TEST(CopiesTravelOnAnyStreamByEitherRoute) {
   if (Devices() < 2) return;
-  // More than two chunks of a bounce, and no round number.
+  // More than two chunks of a bounce, and not a multiple of them.
   constexpr uint64_t kBytes = (9 << 20) + 5;
   Side zero(0, kBytes);
   Side one(1, kBytes);
@@ -242,7 +242,7 @@ MR_TEST(AProbeFindsTheRoute) {
   BreakPeers("always");
   MR_EXPECT(probe() == PeerRoute::kStaged);
   BreakPeers("");
-  // One that fails, and one whose way back alone fails.
+  // A route that fails, and one that fails only in the reverse direction.
   for (const char* failure : {"cuMemcpyPeerAsync:1:1", "cuMemcpyPeerAsync:2:801", "cuMemAllocAsync:1:2"}) {
     FailCalls(failure);
     MR_EXPECT(probe() == PeerRoute::kStaged);
@@ -285,7 +285,7 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
   MR_EXPECT(!zero.stream->HasStaging(1) && zero.stream->HasStaging(0));
   MR_REQUIRE(zero.stream->MakeStaging(kBytes).ok());
   MR_EXPECT(zero.stream->HasStaging(kBytes) && !zero.stream->HasStaging(uint64_t{1} << 40));
-  // The hidden stream comes first, and stays once it is there. No block is made by the channel.
+  // The hidden stream is created first and is kept. The channel allocates no block.
   for (const char* failure : {"cuStreamCreateWithPriority:1:2", "cuMemcpyAsync:3:1", "cuMemcpyAsync:4:1"}) {
     FailCalls(failure);
     MR_REQUIRE(!zero.stream->CopyPeer(++zero.ticket, copy).ok());

@@ -42,7 +42,7 @@ MR_TEST(WhereMemoryIsShortAStreamIsToldSoInsteadOfWaiting) {
     MR_REQUIRE(Finish(*stream, 3) && Finish(*other, 1));
     return;
   }
-  // The refusal took nothing from the stream, which goes on.
+  // The refusal does not affect the stream, which continues.
   MR_REQUIRE(other->Nop(1).ok());
   MR_REQUIRE(Finish(*other, 1));
   gate.Open();
@@ -77,7 +77,7 @@ MR_TEST(MemoryThatNobodyFreedIsNotCountedOnceTheDeviceIsClosed) {
     use = opened.device->PoolUse();
     MR_REQUIRE(use.ok());
     MR_EXPECT(use.value().used >= uint64_t{64} << 20);
-    // It outlives its stream, as an array does that lives when its device is closed.
+    // It outlives its stream, like an array that exists when its device is closed.
     stream.reset();
   }
 }

@@ -24,7 +24,7 @@ MR_TEST(ResolveFindsInteriorTickets) {
   MR_EXPECT_EQ(behind.value(), 60u);
   MR_EXPECT_EQ(opened.slots[1].device_word, 0u);
   MR_EXPECT_EQ(opened.slots[1].host_word, 60u);
-  // Asked about a ticket it knows to be complete, it does not go further.
+  // A query for a ticket that is known to be complete advances the stream no further.
   MR_EXPECT_EQ(stream->Resolve(3).value(), 60u);
   gate.Open();
   MR_EXPECT(Finish(*stream, 70));

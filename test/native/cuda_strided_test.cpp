@@ -133,7 +133,7 @@ MR_TEST(StridedWorkDoesWhatALoopDoes) {
     MR_REQUIRE(to.bytes < kBytes - 64 && from.bytes < kBytes - 64);
     Axes axes(extents.size());
     for (size_t i = 0; i < axes.size(); ++i) axes[i] = {extents[i], to.strides[i], from.strides[i]};
-    // Not always at a round address.
+    // Sometimes at an unaligned address.
     std::byte* const into = dst.data + to.start + element_bytes * (random() % 4);
     const std::byte* const out = src.data + from.start + element_bytes * (random() % 4);
     std::memset(dst.data, 0x5a, kBytes);
@@ -169,7 +169,7 @@ MR_TEST(WideKernelsAgreeWithNarrowOnes) {
   MR_REQUIRE(context.ok());
   cuda::BuiltIns kernels = cuda::BuiltIns::Load(context.value());
   MR_REQUIRE(kernels.copy_wide != nullptr && kernels.fill_wide != nullptr);
-  // LaunchStrided chooses by the count; here the wide kernel stands in the narrow one's place.
+  // LaunchStrided chooses by the count; here the wide kernel replaces the narrow one.
   kernels.copy_narrow = kernels.copy_wide;
   kernels.fill_narrow = kernels.fill_wide;
   const auto own = reinterpret_cast<cuda::CUstream>(stream->NativeHandle());

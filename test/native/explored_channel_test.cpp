@@ -42,13 +42,13 @@ struct Rig {
     return Submit(protocol::WaitRecord{.device = other.channel->id(), .target = other.stream, .ticket = ticket});
   }
   [[nodiscard]] Ticket Completed() const { return channel->FindStream(stream)->Completed(); }
-  /// As Progress in src/core/waits: arms until the ticket is reached, or nothing more will be.
+  /// Like Progress in src/core/waits: arms until the ticket is reached or never will be.
   void Await(Ticket ticket) const {
     while (Completed() < ticket && channel->LostStatus() == StatusCode::kOk) {
       if (channel->Arm(stream, ticket)) loop->Sleep();
     }
   }
-  /// The device ends what it is given, as far as `last`.
+  /// The device completes its work up to `last`.
   uint32_t SpawnDevice(Ticket last) {
     return Spawn("device", [this, last] {
       ManualStream& own = *device->streams[0];
@@ -219,7 +219,7 @@ MR_TEST(ADeviceIsAbandonedWhileAnOwnerWaits) {
     Window window;
     const uint32_t ending = Spawn("ending", [&] { rig.channel->Abandon(std::chrono::milliseconds(1)); });
     const Ticket ticket = rig.Nop();
-    // What was accepted ends some time, also after the channel has let go of its streams.
+    // Accepted work completes at some point, also after the channel has destroyed its streams.
     const uint32_t device = Spawn("device", [&] {
       for (int n = 0; n < 3; ++n) std::this_thread::yield();
       std::atomic_ref((*rig.timeline)[rig.stream].device_word).store(ticket, std::memory_order_release);

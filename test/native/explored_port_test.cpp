@@ -35,7 +35,7 @@ struct Owner {
     function->finalize(nullptr, function->finalize_data, nullptr);
     delete function;
   }
-  /// As a channel or the watcher: writes what completed, then rings.
+  /// Like a channel or the watcher: writes the completed ticket, then rings.
   void Reach(int ticket) {
     word.store(ticket, std::memory_order_release);
     port->Ring();

@@ -195,7 +195,7 @@ MR_TEST(TheExplorerFindsALostWake) {
       std::lock_guard lock(mutex);
       was_set = is_set;
     }
-    // The other may notify just here.
+    // The other thread may notify exactly here.
     std::unique_lock lock(mutex);
     if (!was_set) changed.wait(lock);
     lock.unlock();

@@ -58,9 +58,9 @@ class ManualStream final : public hal::Stream {
   Status Check() override { return {}; }
   uint64_t NativeHandle() const override { return 1; }
 
-  /// What was submitted last; 0 before.
+  /// The last submitted ticket; 0 before.
   [[nodiscard]] hal::Ticket taken() const { return taken_.load(); }
-  /// The device ends everything up to here.
+  /// The device completes everything up to this ticket.
   void Complete(hal::Ticket ticket) {
     std::atomic_ref(slot_->device_word).store(ticket, std::memory_order_release);
     if (!manner_.is_polled) sink_->Progress(ticket);

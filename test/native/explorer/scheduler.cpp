@@ -31,7 +31,7 @@ struct Fiber {
   ucontext_t context{};
   std::unique_ptr<char[]> stack;
   bool is_over = false;
-  bool is_daemon = false;  // May wait for ever.
+  bool is_daemon = false;  // May wait forever.
   const void* waits_on = nullptr;
   int64_t until_ns = -1;  // Of a wait with a limit.
   bool has_timed_out = false;
@@ -161,7 +161,7 @@ Report Explore(const Bounds& bounds, const std::function<void()>& scenario) {
   Report report;
   choices.clear();
   failure.clear();
-  // Once without choices, so that what the process makes once is there.
+  // Once without choices, so that objects created once per process exist.
   const auto run = [&](bool has_choices) {
     switches_left = has_choices ? bounds.switches : 0;
     delays_left = has_choices ? bounds.delays : 0;
@@ -180,7 +180,7 @@ Report Explore(const Bounds& bounds, const std::function<void()>& scenario) {
     if (!failure.empty()) break;
   } while (Advance());
   if (failure.empty()) return report;
-  // Again, and its steps are told.
+  // Again, and print its steps.
   const std::string first = failure;
   failure.clear();
   Abandon();

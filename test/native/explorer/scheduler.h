@@ -19,7 +19,8 @@
 namespace explorer {
 
 struct Bounds {
-  /// How often another thread goes on than would: the running one, or, when that waits, the first that can.
+  /// The most steps per run at which another thread runs than the default: the running one, or, if that waits, the
+  /// first runnable one.
   int switches = 2;
   /// Stores that are held back.
   int delays = 1;

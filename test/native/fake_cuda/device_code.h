@@ -41,7 +41,7 @@ struct CpuLaunch {
   void* run = nullptr;  // A KernelMemory.
   mutable volatile unsigned long long block_now = 0;
   mutable volatile unsigned long long blocks_now = 1;
-  /// Of a device that is given up, which a GPU's kernels know nothing of.
+  /// Only for destroyed CPU devices; null here.
   const unsigned long long* last_kept = nullptr;
   unsigned long long ticket = 0;
 };

@@ -38,7 +38,7 @@ class Point {
   explicit Point(Device& device) : device_(device) {}
   void Reach();
   [[nodiscard]] bool IsReached();
-  /// Returns when it was reached, or never will be.
+  /// Returns when it was reached or never will be.
   void Await();
   /// When it was reached.
   [[nodiscard]] std::chrono::steady_clock::time_point time();
@@ -102,7 +102,7 @@ struct Pool {
   std::set<int> readers;  // Ordinals of the peers that may reach it.
   /// By attribute, the three of CU_MEMPOOL_ATTR_REUSE_*: all are on in a new pool.
   std::array<int, 4> may_reuse = {0, 1, 1, 1};
-  /// What streams were given to free and have not freed.
+  /// Memory whose free is queued in a stream.
   struct Freeing {
     std::shared_ptr<Point> freed;
     uint64_t bytes;
@@ -124,7 +124,7 @@ struct Device {
   size_t pending_launches = 2048;  // Limit of launches from kernels.
   std::set<int> peers;             // Ordinals of the devices whose own memory this context may reach.
   std::set<std::shared_ptr<Stream>> streams;
-  std::shared_ptr<Stream> legacy;  // The default stream, once somebody used it.
+  std::shared_ptr<Stream> legacy;  // The default stream, after its first use.
   std::set<Event*> events;
   // Calls of cuMemFree for memory of its own and of cuIpcCloseMemHandle; and those that found work and waited for it.
   std::atomic<int> frees{0};

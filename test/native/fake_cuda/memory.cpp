@@ -65,7 +65,7 @@ CUresult Allocate(Device& device, size_t bytes, Range::Kind kind, void** address
     pool.reserved = std::max(pool.reserved, pool.InUse());
     pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
   }
-  // What others use does not stay reserved here.
+  // Memory that other processes use does not stay reserved here.
   device.pool.Shrink(GetOptions().memory_bytes - device.used_bytes);
   world.ranges[reinterpret_cast<uintptr_t>(*address)] = range;
   return cuda::CUDA_SUCCESS;
@@ -126,7 +126,7 @@ CUresult Memset(Device* device, CUdeviceptr dst, T value, size_t count, cuda::CU
   MR_STREAM(queue, stream, device);
   if (dst % sizeof(T) != 0 || !Reaches(*device, dst, count * sizeof(T))) return cuda::CUDA_ERROR_INVALID_VALUE;
   PushWork(*queue, [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
-  // As a real driver does: the caller waits until the stream has come that far.
+  // Like a real driver: the caller waits until the stream has reached that point.
   if (!IsHost(dst, count * sizeof(T))) return cuda::CUDA_SUCCESS;
   queue->PushPoint()->Await();
   return static_cast<CUresult>(device->lost.load());
