@@ -48,7 +48,7 @@ export function kernelFaults(target: Target): void {
     for (const which of ['stack', 'no memory', 'trap']) {
       rule(
         'S621',
-        `a kernel that cannot go on (${which}) costs its launch or its device, and the process and other devices go on`,
+        `a kernel that faults (${which}) costs its launch or its device, and the process and other devices go on`,
         async () => {
           const ending = await runProgram('kernel-faults', [target.spec as string, which], { env: { MILLRACE_CPU_DEVICES: '2' } });
           expect(ending).toMatchObject({ code: 0, signal: null });
