@@ -105,6 +105,10 @@ export {
 } from './reactive/index.js';
 export type {
   BatcherOptions,
+  BatcherQueue,
+  BatchReport,
+  FixedBatches,
+  LatencyBatches,
   BatchLimits,
   CpuPool,
   CpuStageOptions,
@@ -115,6 +119,7 @@ export type {
   LaneOptions,
   Lanes,
   LanesOptions,
+  LanesReport,
   OverflowOptions,
   Overlapped,
   OverlapOptions,

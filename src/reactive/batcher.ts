@@ -1,21 +1,45 @@
 // `createBatcher`: collects requests of a service into batches, so that one launch serves many.
 // Thread: owner.
-import { checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { ArgumentError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
 import { isObservable, rx } from './observe.js';
-import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
+import { checkOptionNames, SERVICE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
 import { checkStage, type Stage } from './stage.js';
 
-/** Options of `createBatcher`. */
-export interface BatcherOptions extends LanesOptions {
+/** Options of `createBatcher` whose batches have a size that the caller knows. */
+export interface FixedBatches extends BatcherQueue {
   /** The most requests in a batch, at least 1. */
   readonly maxItems: number;
-  /** Milliseconds that the first request of a batch waits for more, at least 0. A full batch does not wait. */
+  /** Milliseconds that the first request of a batch waits for more, from its call, at least 0. A full batch does not wait. */
   readonly maxWaitMs: number;
+  /** Only of `LatencyBatches`. */
+  readonly targetLatencyMs?: undefined;
+}
+
+/** Options of `createBatcher` whose batches grow and shrink with what the stage can do. */
+export interface LatencyBatches extends BatcherQueue {
+  /**
+   * Milliseconds from the call of `run` to its answer that 95 of 100 requests are not to exceed, above 0. The most requests in a batch
+   * follow from how long the stage takes: they grow while it takes less than its part of the target (half with one lane, N / (N + 1) with
+   * N lanes) and shrink when it takes more. A batch waits for more requests as long as the target allows. When more requests come than
+   * the stage can do, they wait in the queue and exceed the target; `maxQueue` limits that.
+   */
+  readonly targetLatencyMs: number;
+  /** No batch is larger. Default: `maxQueue`. */
+  readonly maxItems?: number;
+  /** No batch waits longer. Default: as long as the target allows. */
+  readonly maxWaitMs?: number;
+}
+
+/** Options of `createBatcher`: either the size and the wait of a batch, or a target for the latency. */
+export type BatcherOptions = FixedBatches | LatencyBatches;
+
+/** Options of every `createBatcher`. */
+export interface BatcherQueue extends LanesOptions {
   /** How many requests wait at most, at least `maxItems`; one more is refused with a LimitError. */
   readonly maxQueue: number;
 }
@@ -25,14 +49,18 @@ export interface BatcherOptions extends LanesOptions {
  * array or typed array: by a promise, or as the last value of an Observable. One launch then serves many small items. A batch whose stage
  * fails, or returns another number of results (ArgumentError), rejects all its requests. Throws as `createLanes` does.
  * @example const batcher = createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, inferBatch);
+ * @example const batcher = createBatcher(device, { targetLatencyMs: 20, maxQueue: 1000 }, inferBatch);
  */
 export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
   checkStage(stage);
-  checkOptionNames(opts, [...LANE_OPTIONS, 'maxItems', 'maxWaitMs']);
+  checkOptionNames(opts, [...SERVICE_OPTIONS, 'maxItems', 'maxWaitMs', 'targetLatencyMs']);
   const layout = checkLayout(device, opts.depth, opts.streams);
-  const maxItems = checkInteger('maxItems', opts.maxItems, 1);
+  const { targetLatencyMs } = opts;
+  if (targetLatencyMs !== undefined) checkTarget(targetLatencyMs);
+  const maxItems = checkInteger('maxItems', opts.maxItems ?? (targetLatencyMs === undefined ? undefined : opts.maxQueue), 1);
   const maxQueue = checkInteger('maxQueue', opts.maxQueue, maxItems);
-  const maxWaitMs = checkMilliseconds('maxWaitMs', opts.maxWaitMs);
+  const hasWait = targetLatencyMs === undefined || opts.maxWaitMs !== undefined;
+  const maxWaitMs = hasWait ? checkMilliseconds('maxWaitMs', opts.maxWaitMs) : undefined;
   const checkResults = (items: readonly T[], results: ArrayLike<R>): ArrayLike<R> => {
     // The stage may return a typed array in place of an array.
     const isList = Array.isArray(results) || (ArrayBuffer.isView(results) && !(results instanceof DataView));
@@ -53,5 +81,15 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
     return isPromiseLike<ArrayLike<R>>(staged) ? Promise.resolve(staged).then((results) => checkResults(items, results)) : staged;
   };
   const work = { stage: checked, answersOf: (results: ArrayLike<R> | undefined) => results ?? [] };
-  return new LaneService<T, ArrayLike<R>, R>('batcher', layout, checkServicePolicy(opts), work, { maxItems, maxWaitMs, maxQueue });
+  return new LaneService<T, ArrayLike<R>, R>('batcher', layout, checkServicePolicy(opts), work, {
+    maxItems,
+    maxWaitMs,
+    targetLatencyMs,
+    maxQueue,
+  });
+}
+
+function checkTarget(ms: number): void {
+  if (checkMilliseconds('targetLatencyMs', ms) > 0) return;
+  throw badArgument('targetLatencyMs', ms, `targetLatencyMs (${show(ms)}) is not above 0.`, 0);
 }

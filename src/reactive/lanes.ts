@@ -5,10 +5,11 @@ import type { Clock } from '../core/base/clock.js';
 import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
+import { type BatchRules, type BatchReport, BatchSizes } from './batch-sizes.js';
 import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
-import { checkOptionNames, LANE_OPTIONS } from './option-names.js';
+import { checkOptionNames, SERVICE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
 import { type Request, RequestQueue } from './requests.js';
@@ -19,6 +20,12 @@ import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.
 export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
   /** How many requests wait for a lane at most; one more is refused with a LimitError. 0: a request is served at once or refused. */
   readonly maxQueue: number;
+}
+
+/** How lanes or a batcher have done up to now. */
+export interface LanesReport extends OverlapReport {
+  /** The batches; of `createLanes`, one request each. */
+  readonly batches: BatchReport;
 }
 
 /** What `createLanes` and `createBatcher` return. */
@@ -34,8 +41,8 @@ export interface Lanes<T, R> extends AsyncDisposable {
    * one has its `lane.signal` aborted.
    */
   run(item: T, opts?: WaitOptions): Promise<R>;
-  /** How busy each part has been since the start. */
-  report(): OverlapReport;
+  /** How busy each part has been since the start, and how large the batches were. */
+  report(): LanesReport;
   /** Accepts no further requests, finishes the accepted ones, then closes the lanes' streams. */
   close(): Promise<void>;
   /** Rejects the requests that wait with an AbortError, aborts those that run, and closes. */
@@ -43,10 +50,7 @@ export interface Lanes<T, R> extends AsyncDisposable {
 }
 
 /** How requests share a turn of a lane. */
-export interface Grouping {
-  readonly maxItems: number;
-  /** Undefined: a group never waits for more requests. */
-  readonly maxWaitMs: number | undefined;
+export interface Grouping extends BatchRules {
   readonly maxQueue: number;
 }
 
@@ -62,7 +66,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #auto: AutoDepth | undefined;
   readonly #settings: StageSettings<readonly T[], V>;
   readonly #answersOf: GroupStage<T, V, R>['answersOf'];
-  readonly #group: Grouping;
+  readonly #batches: BatchSizes;
   readonly #queue: RequestQueue<T, R>;
   readonly #meter: Meter;
   readonly #clock: Clock;
@@ -70,7 +74,9 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #running: Map<{ abort(reason: unknown): void }, Promise<void>> = new Map();
   /** Cancels the timer that begins a group that is not full, `maxWaitMs` after its first request. */
   #cancelTimer: (() => void) | undefined;
-  #isDue = false;
+  #timerAtMs = 0;
+  /** Requests share a turn: a batch waits at least for those of the same turn of the event loop. */
+  readonly #isGrouping: boolean;
   #isClosing = false;
   #destroyed: AbortError | undefined;
   #closed: Promise<void> | undefined;
@@ -90,9 +96,10 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       onLate: (slot) => this.#slots.forsake(slot),
     };
     this.#answersOf = work.answersOf;
-    this.#group = group;
+    this.#isGrouping = group.maxItems > 1;
+    this.#batches = new BatchSizes(group, layout.depth * layout.devices.length);
     const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
-    this.#queue = new RequestQueue(name, group.maxQueue, clock, canBegin, () => this.#beginWhatCan());
+    this.#queue = new RequestQueue(name, group.maxQueue, clock, canBegin, () => this.#beginWhatCan(true));
     this.#meter.start();
   }
 
@@ -108,8 +115,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     return this.#slots.busy;
   }
 
-  report(): OverlapReport {
-    return reportOf(this.#meter, this.#counts, this.#slots.count);
+  report(): LanesReport {
+    return { ...reportOf(this.#meter, this.#counts, this.#slots.count), batches: this.#batches.report() };
   }
 
   close(): Promise<void> {
@@ -139,10 +146,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     await this.#slots.close();
   }
 
-  #beginWhatCan(): void {
-    const { maxItems } = this.#group;
-    while (this.#queue.length > 0 && this.#slots.free > 0 && (this.#queue.length >= maxItems || this.#hasWaited())) {
-      const requests = this.#queue.take(maxItems);
+  /** `isCall`: within a call of `run`, which further calls of the same turn may follow. */
+  #beginWhatCan(isCall: boolean = false): void {
+    const { limit } = this.#batches;
+    while (this.#queue.length > 0 && this.#slots.free > 0 && (this.#queue.length >= limit || this.#hasWaited(isCall))) {
+      const requests = this.#queue.take(limit);
       this.#begin(requests);
     }
     if (this.#queue.length === 0) {
@@ -151,25 +159,27 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     }
   }
 
-  /** Whether a group that is not full has waited for `maxWaitMs`. If not, starts the timer. */
-  #hasWaited(): boolean {
-    const { maxWaitMs } = this.#group;
-    if (this.#isClosing || maxWaitMs === undefined) return true;
-    if (this.#cancelTimer === undefined) {
-      this.#cancelTimer = this.#clock.after(maxWaitMs, () => {
-        this.#isDue = true;
-        this.#beginWhatCan();
-      });
-      return false;
-    }
-    return this.#isDue;
+  /** Whether a batch that is not full has waited for more long enough; starts its timer if it has not. */
+  #hasWaited(isCall: boolean): boolean {
+    const { first } = this.#queue;
+    const leftMs = first === undefined ? 0 : first.sinceMs + this.#batches.waitMs - this.#clock.now();
+    if (this.#isClosing || !this.#isGrouping || (leftMs <= 0 && !isCall)) return true;
+    const atMs = this.#clock.now() + leftMs;
+    if (this.#cancelTimer !== undefined && this.#timerAtMs <= atMs) return false;
+    this.#cancelTimer?.();
+    this.#timerAtMs = atMs;
+    this.#cancelTimer = this.#clock.after(Math.max(0, leftMs), () => {
+      this.#cancelTimer = undefined;
+      this.#beginWhatCan();
+    });
+    return false;
   }
 
   #begin(requests: readonly Request<T, R>[]): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    this.#isDue = false;
     const slot = this.#slots.acquire() as Slot;
+    const beganMs = this.#clock.now();
     let last: V | undefined;
     const items = requests.map(({ item }) => item);
     const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value) => {
@@ -185,6 +195,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       .runInAsyncScope(() => staged.run())
       .then((outcome) => {
         this.#running.delete(staged);
+        const nowMs = this.#clock.now();
+        this.#batches.note(
+          nowMs - beganMs,
+          requests.map(({ sinceMs }) => nowMs - sinceMs),
+        );
         if (outcome.kind === 'failed') for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
         else this.#answer(requests, this.#answersOf(last));
         for (const { context } of requests) context.emitDestroy();
@@ -219,9 +234,9 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
  */
 export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
   checkStage(stage);
-  checkOptionNames(opts, LANE_OPTIONS);
+  checkOptionNames(opts, SERVICE_OPTIONS);
   const layout = checkLayout(device, opts.depth, opts.streams);
-  const grouping = { maxItems: 1, maxWaitMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
+  const grouping = { maxItems: 1, maxWaitMs: undefined, targetLatencyMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
   const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };
   return new LaneService('lanes', layout, checkServicePolicy(opts), work, grouping);
 }

@@ -1,9 +1,9 @@
 // The names of options. An unknown option throws.
 import { badArgument, show } from '../core/base/arguments.js';
 
-/** The options of lanes, for runs and for services. */
-export const LANE_OPTIONS: readonly string[] = ['depth', 'streams', 'onError', 'onSkip', 'stageTimeoutMs', 'maxQueue'];
-export const OVERLAP_OPTIONS: readonly string[] = [...LANE_OPTIONS, 'ordered', 'signal', 'overflow'];
+/** The options of services: a request has an answer or an error and is never skipped, so there is no `onSkip`. */
+export const SERVICE_OPTIONS: readonly string[] = ['depth', 'streams', 'onError', 'stageTimeoutMs', 'maxQueue'];
+export const OVERLAP_OPTIONS: readonly string[] = [...SERVICE_OPTIONS, 'onSkip', 'ordered', 'signal', 'overflow'];
 
 /** Throws ArgumentError for an unknown option: without this, `concurrency` instead of `depth` would silently do nothing. */
 export function checkOptionNames(opts: unknown, known: readonly string[]): void {

@@ -58,6 +58,8 @@ export class OverlapRun<T, R> {
   /** Undefined before the first pull, and after the source has ended. */
   #iterator: Opened<T> | undefined;
   #isPulling = false;
+  /** Values, none or one, that the source has given and that have no lane yet. */
+  #taken = 0;
   /** No further item will be taken: the source ended or failed, or an item failed. */
   #isExhausted = false;
   /** Ends the run after the results of all earlier items were delivered. */
@@ -93,6 +95,8 @@ export class OverlapRun<T, R> {
 
   /** The next result. The call also frees the lane of the result before it. */
   next(): Promise<IteratorResult<R, undefined>> {
+    // A source that does not wait is subscribed to at once, or its next value would be missed.
+    if (this.#state === 'idle') this.#start();
     const result = this.#turn.then(() => this.#take());
     // Calls are answered in order; a failed call must not stop the later ones.
     this.#turn = result.then(undefined, () => undefined);
@@ -107,7 +111,6 @@ export class OverlapRun<T, R> {
 
   async #take(): Promise<IteratorResult<R, undefined>> {
     this.#settings.meter.set('consumer', false);
-    if (this.#state === 'idle') this.#start();
     for (;;) {
       if (this.#state === 'closing') return { done: true, value: undefined };
       if (this.#abortFailure) return this.#fail(this.#abortFailure.error);
@@ -156,7 +159,8 @@ export class OverlapRun<T, R> {
       this.#slots = slots;
       if (layout.isAuto) this.#auto = new AutoDepth(slots, layout.clock.now);
       this.#iterator = source({
-        freeLanes: () => slots.free,
+        freeLanes: () => slots.free - this.#taken,
+        onTake: () => void (this.#taken = 1),
         onDrop: (skipped) => {
           this.counts.dropped++;
           policy.onSkip(skipped);
@@ -197,6 +201,7 @@ export class OverlapRun<T, R> {
   async #pullOne(iterator: Opened<T>): Promise<void> {
     try {
       const pulled = await iterator.next();
+      this.#taken = 0;
       if (pulled.done) this.#endSource();
       else if (!this.#isExhausted && this.#state === 'running') this.#begin(pulled.value);
     } catch (error) {

@@ -8,6 +8,8 @@ import { checkWaitOptions, type WaitOptions, waitWith } from '../core/waits/wait
 /** A request between its call and its answer. */
 export interface Request<T, R> {
   readonly item: T;
+  /** When the call was made, of the clock. */
+  readonly sinceMs: number;
   readonly resolve: (result: R) => void;
   readonly reject: (error: unknown) => void;
   /** The asynchronous context of the call. */
@@ -37,6 +39,11 @@ export class RequestQueue<T, R> {
     this.#onChange = onChange;
   }
 
+  /** The request that has waited longest. */
+  get first(): Request<T, R> | undefined {
+    return this.#waiting[0];
+  }
+
   get length(): number {
     return this.#waiting.length;
   }
@@ -54,7 +61,7 @@ export class RequestQueue<T, R> {
     let request!: Request<T, R>;
     const answer = new Promise<R>((resolve, reject) => {
       const context = new AsyncResource('millrace.request');
-      request = { item, resolve, reject, context, isGivenUp: false, onGiveUp: undefined };
+      request = { item, sinceMs: this.#clock.now(), resolve, reject, context, isGivenUp: false, onGiveUp: undefined };
     });
     this.#waiting.push(request);
     this.#onChange();

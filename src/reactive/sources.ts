@@ -36,6 +36,8 @@ export type Opened<T> = Iterator<T> | AsyncIterator<T>;
 export interface SourceHost<T> {
   /** Lanes that are free now. */
   readonly freeLanes: () => number;
+  /** A value has left the queue of the source; it will occupy a lane in a moment. */
+  readonly onTake: () => void;
   readonly onDrop: (skipped: Skipped<T>) => void;
 }
 
@@ -50,6 +52,8 @@ export function checkSource<T>(source: unknown, { overflow, maxQueue }: Partial<
 }
 
 function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | undefined, maxQueue: number): OpenSource<T> {
+  // What `overlap` returns is both: with `overflow` it is subscribed to, else iterated.
+  if (overflow !== undefined && isObservable<T>(source)) return (host) => new PushQueue(source, overflow, maxQueue, host);
   if (typeof source === 'object' && source !== null) {
     const isAsync = Symbol.asyncIterator in source;
     if (isAsync || Symbol.iterator in source) {
@@ -63,7 +67,6 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
     }
   }
   if (isObservable<T>(source)) {
-    if (overflow !== undefined) return (host) => new PushQueue(source, overflow, maxQueue, host);
     const message =
       "An Observable does not wait for a free lane: say in the options what happens to its values meanwhile, with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'.";
     throw badArgument('overflow', overflow, message);
@@ -121,7 +124,10 @@ class PushQueue<T> implements AsyncIterator<T, undefined> {
   async next(): Promise<IteratorResult<T, undefined>> {
     this.#subscription ??= this.#subscribe();
     for (;;) {
-      if (this.#queue.length > 0) return { done: false, value: this.#queue.shift() as T };
+      if (this.#queue.length > 0) {
+        this.#host.onTake();
+        return { done: false, value: this.#queue.shift() as T };
+      }
       if (this.#end) {
         if ('error' in this.#end) throw this.#end.error;
         return DONE;

@@ -111,6 +111,39 @@ describe('overlapMap', () => {
   });
 });
 
+describe('overlap', () => {
+  test('loses no time between items: as many lanes as equal parts keep each part busy', async () => {
+    const { clock, device } = bench(0);
+    /** Takes one item at a time. */
+    const part = (name: string): ((lane: Lane) => Promise<void>) => {
+      let last: Promise<unknown> = Promise.resolve();
+      return async (lane) => {
+        const before = last;
+        let leave!: () => void;
+        last = new Promise<void>((resolve) => (leave = resolve));
+        await before;
+        await lane.time(name, clock.sleep(4));
+        leave();
+      };
+    };
+    const parts = ['decode', 'infer', 'encode'].map(part);
+    const frames = Array.from({ length: 100 }, (_, n) => n);
+    const run = overlap(device, frames, { depth: 3 }, async (n, lane) => {
+      for (const pass of parts) await pass(lane);
+      return n;
+    });
+    const seen: number[] = [];
+    await clock.run(async () => {
+      for await (const n of run) seen.push(n);
+    });
+    expect(seen).toEqual(frames);
+    // 100 frames of 4 ms, and the two other parts of the last one.
+    expect(clock.now).toBe(408);
+    expect(run.report().bottleneckBusy).toBeCloseTo(400 / 408);
+    await device.close();
+  });
+});
+
 describe('RxJS', () => {
   test('takes its time from the clock, in sources and in stages', async () => {
     const { clock, device } = bench(1);
