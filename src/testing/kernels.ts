@@ -69,11 +69,8 @@ export interface Launch {
 }
 
 /** Undefined where memory is not there yet. */
-export function decodeLaunch(
-  { kernel, opts }: TestKernel,
-  view: DataView,
-  find: (handle: number) => Block | undefined,
-): Launch | undefined {
+export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: number) => Block | undefined): Launch | undefined {
+  const { kernel, opts } = known;
   const isShaped = kernel.abi === 'shaped';
   const three = (at: number): Three => [view.getUint32(at, true), view.getUint32(at + 4, true), view.getUint32(at + 8, true)];
   const [grid, block] = [three(LaunchRecord.GRID_X), three(LaunchRecord.BLOCK_X)];
