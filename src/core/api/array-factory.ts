@@ -1,5 +1,5 @@
-// How arrays are made, the same on a device (on its current stream) and on a stream. Argument order is NumPy's: shape
-// first, then dtype, which is f32 when left out.
+// The methods that make arrays. Device (which uses its current stream) and Stream share them. The order of arguments is NumPy's: shape,
+// then dtype, which is f32 by default.
 import { badArgument, show } from '../base/arguments.js';
 import { checkTransfer } from '../copies/upload.js';
 import {
@@ -89,7 +89,7 @@ export abstract class ArrayFactory {
   full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
   full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>): DeviceArray<D> {
     const type = checkDType(dtype);
-    // A bad value is found before anything is allocated.
+    // Throws for a bad value before anything is allocated.
     hostElement(type, value, 'value');
     return this.#make(checkShape(shape), type, (array) => this.target.fill(array, value as never));
   }
@@ -134,7 +134,7 @@ export abstract class ArrayFactory {
   }
 }
 
-/** What `from` copies: the data itself where it is an array of the dtype, else a new one made of its values. */
+/** What `from` copies: the data itself if it is an array of the dtype, else a new array of its values. */
 function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | PinnedArray; readonly shape: readonly number[] } {
   if (data instanceof PinnedArray) return { data, shape: data.shape };
   if (isHostOf(data, dtype)) return { data, shape: [data.length] };

@@ -1,5 +1,5 @@
-// An array in device memory: a handle, a shape, and no bytes in JavaScript. Made, filled and freed in stream order, so
-// none of it waits.
+// An array in device memory. It has a handle and a shape, and no bytes in JavaScript. It is made, filled and freed in stream order, so
+// none of these calls waits.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';

@@ -1,8 +1,7 @@
-// The two ends of a copy: what they are, whether they fit together, and which elements move. Everything is checked here,
-// before anything is submitted.
+// The arguments of `stream.copy`: checks the two ends of a copy, and finds which elements move. Nothing is submitted here.
 //
-// Two contiguous ends are flat sequences of elements. Where one end is not contiguous, both have the same shape, or both
-// have one dimension; an ordinary typed array, which has no shape, takes that of the other end.
+// Two contiguous ends are flat sequences of elements. If one end is not contiguous, both must have the same shape or one dimension each. An
+// ordinary typed array has no shape and takes the shape of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
 import { isDetached } from '../base/buffers.js';
@@ -37,7 +36,7 @@ export interface CopyOptions {
 type Reachable = StridedArray | PinnedArray;
 type Operand = Reachable | HostArray | Uint8ClampedArray;
 
-/** What moves from where to where. */
+/** The elements of a copy and its two ends. */
 type Move = Omit<CopyPlan, 'label' | 'isTransfer'>;
 
 /** The arguments of `stream.copy`. */
@@ -99,7 +98,7 @@ function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: nu
   return { ...elements, dst: endOf(to, 0, elements), src: endOf(from, 0, elements) };
 }
 
-/** The elements to copy: from which to which, and how many. */
+/** The first elements and the number of elements to copy. */
 function checkRange(to: Operand, from: Operand, opts: CopyOptions): { dstOffset: number; srcOffset: number; count: number } {
   const srcOffset = checkCount('srcOffset', opts.srcOffset, from.length, to, from) ?? 0;
   const dstOffset = checkCount('dstOffset', opts.dstOffset, to.length, to, from) ?? 0;
@@ -122,7 +121,7 @@ function checkCount(name: string, value: number | undefined, limit: number, to: 
   }
 }
 
-/** The dtype that two ends have in common; ordinary arrays stand for every dtype of their class. */
+/** The dtype of both ends. An ordinary typed array fits every dtype of its class. */
 function checkSameDType(to: Operand, from: Operand): DType {
   const dtype = isReachable(to) ? to.dtype : (from as Reachable).dtype;
   for (const [name, operand] of [
@@ -181,7 +180,7 @@ function flatEnd(operand: Operand, byteOffset: number, byteLength: number): End 
   return { bytes: new Uint8Array(operand.buffer, operand.byteOffset + byteOffset, byteLength) };
 }
 
-/** The end of a copy of these elements that begins `first` elements into an array of one dimension, or is the whole of one. */
+/** One end of a copy of these elements: the array from element `first` on if it has one dimension, else the whole array. */
 function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }: Elements): End {
   if (!(operand instanceof StridedArray)) return flatEnd(operand, first * byteSize, byteLength);
   const { strides, storage } = operand;
@@ -191,7 +190,7 @@ function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }:
   return { region: { storage, offset, start: offset + low * byteSize, end: offset + high * byteSize, strides } };
 }
 
-/** Devices copy in no order: where the ends overlap the result would be anything. */
+/** Throws if the ends overlap: devices copy elements in any order, so the result would be undefined. */
 function checkApart({ dst, src, shape, byteSize }: Move, value: unknown): void {
   const [to, from] = [dst.region, src.region];
   if (to === undefined || from === undefined || to.storage !== from.storage || to.start >= from.end || from.start >= to.end) return;

@@ -1,4 +1,4 @@
-// Several kernels of one CUDA C++ text, and its variables as arrays.
+// Several kernels of one CUDA C++ source, and its variables as arrays.
 // Thread: the one that made it.
 import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';

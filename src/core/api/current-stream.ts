@@ -1,11 +1,10 @@
-// The current stream of each device and the default device: of the thread, or of the `run` that encloses the code, through
-// everything it awaits.
+// The current stream of each device, and the default device: of the thread, or of the `stream.run` that encloses the code and everything
+// that it awaits.
 //
-// Runs are kept by AsyncLocalStorage, which is loaded by the first `run`: it makes awaits dearer. A run has cells of its
-// own, which setCurrentStream and setDefaultDevice change; outside of runs there are those of the thread. Nothing ever
-// enters a context that was not opened by `run`, so leaving one restores exactly what was.
+// A run keeps its values in AsyncLocalStorage, which the first run loads, because it makes every await slower. setCurrentStream and
+// setDefaultDevice change the values of the enclosing run, or of the thread outside of runs. The end of a run restores the values before it.
 //
-// A stream that was closed stays the current one: what is made on it throws and names it, and nothing goes elsewhere unasked.
+// A stream that was closed stays the current one. Work submitted to it throws and names it, so no work goes to another stream.
 // Thread: owner.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
@@ -25,12 +24,12 @@ export interface RunOptions {
   readonly syncExit?: boolean;
 }
 
-/** A `run`. */
+/** The values of one run. */
 interface Scope {
   readonly outer: Scope | undefined;
-  /** The default device in it. */
+  /** The default device of the run. */
   device: Device;
-  /** Current streams of the devices that have one of their own in it. */
+  /** The current streams that were set in the run. */
   readonly streams: Map<DeviceCore, Stream>;
 }
 
@@ -46,7 +45,7 @@ export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncEx
   const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device.core, stream]]) };
   storage ??= load();
   if (!syncExit) return storage.run(scope, fn);
-  // Whatever the function gave or threw stands: what cannot be submitted now is owed.
+  // The result or error of the function stays as it is: a wait that cannot be submitted now is submitted later (`comeAfter`).
   const leave = (): void => previous.comeAfter(scope.streams.get(device.core) as Stream);
   let result: T;
   try {
@@ -90,12 +89,12 @@ export function setCurrent(device: Device, stream: Stream, isSynced: boolean): v
   streams.set(device.core, stream);
 }
 
-/** The default device of the enclosing run. */
+/** The default device of the enclosing run; undefined outside of runs. */
 export function deviceOfRun(): Device | undefined {
   return storage?.getStore()?.device;
 }
 
-/** False: there is no run around. */
+/** Sets the default device of the enclosing run. Returns false outside of runs. */
 export function setDeviceOfRun(device: Device): boolean {
   const scope = storage?.getStore();
   if (scope === undefined) return false;
@@ -108,7 +107,7 @@ function load(): AsyncLocalStorage<Scope> {
   return new AsyncLocalStorage<Scope>();
 }
 
-/** On the device; the host never waits. A stream whose end was submitted had nothing pending then. */
+/** Makes `stream` wait, on the device, for `other`. A stream that is ending has nothing pending. */
 function comeAfter(stream: Stream, other: Stream): void {
   if (stream !== other && !other.timeline.isEnding) stream.waitStream(other);
 }

@@ -1,5 +1,5 @@
-// An open device as the Devices share it that were opened on it in this thread: its streams, its default stream, and its end.
-// Each `openDevice` call makes a Device of its own; the context counts them, and closes the device with the last one.
+// An open device of this thread: its streams, its default stream, and how it ends. Each `openDevice` call makes a Device of its own, and all
+// Devices of one device share its context. The last one to be closed closes the device.
 // Thread: owner.
 import { DeviceLostError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -36,7 +36,7 @@ export class DeviceContext {
   readonly pool: MemoryPool;
   /** Aborted with the DeviceLostError when the device is lost. */
   readonly signal: AbortSignal;
-  /** Who watches the operations of all its streams. */
+  /** The observers of the operations of all its streams. */
   readonly observation: Observation = new Observation(() => {
     for (const stream of this.#streams.values()) stream.watch();
   });
@@ -76,12 +76,12 @@ export class DeviceContext {
     this.#devices.add(device);
   }
 
-  /** Has the Device not been closed, or was it the last one? */
+  /** Is the Device open, or was it the last one to be closed? */
   has(device: Device): boolean {
     return this.#devices.has(device);
   }
 
-  /** The Device that something was made through, unless that was closed and others were not: then the oldest of these. */
+  /** `maker`, the Device that made an object; if it is closed and others are open, the oldest of these. */
   deviceOf(maker: Device | undefined): Device {
     if (maker !== undefined && this.#devices.has(maker)) return maker;
     const [oldest = maker] = this.#devices;
@@ -98,7 +98,7 @@ export class DeviceContext {
     return this.#streams.keys();
   }
 
-  /** `maker`: undefined for streams that belong to all its Devices. */
+  /** Makes a stream. `maker` is undefined for streams that belong to all Devices. */
   makeStream(maker: Device | undefined, label: string | undefined, opts: StreamSettings): Stream {
     const error = this.core.refuseIfOver();
     if (error !== undefined) throw error;
@@ -108,7 +108,7 @@ export class DeviceContext {
     return stream;
   }
 
-  /** The stream with this handle of the driver; made if there is none. */
+  /** The stream with this driver handle. It is made if there is none. */
   wrapStream(maker: Device, handle: bigint, label: string | undefined, owner: object | undefined): Stream {
     const known = this.#wrapped.find(handle, owner);
     if (known !== undefined) return known;
@@ -146,7 +146,7 @@ export class DeviceContext {
 
   // ── the end ──
 
-  /** One Device is closed; the last one closes the device. */
+  /** Closes one Device. The last one closes the device. */
   close(device: Device, opts: WaitOptions | undefined): Promise<void> {
     let limits: WaitOptions;
     try {
@@ -179,9 +179,9 @@ export class DeviceContext {
     return this.#closing;
   }
 
-  /** Ends the device for all its Devices, and drops what has not begun. */
+  /** Ends the device for all its Devices, and drops work that has not begun. */
   destroy(reason: unknown): Promise<void> {
-    // A close that is under way waits no longer.
+    // A close that is in progress stops waiting.
     if (this.core.state === 'closing') this.#lose(reason);
     this.#closing ??= this.#destroy(reason);
     this.owner.letsGo();
@@ -193,7 +193,7 @@ export class DeviceContext {
     if (core.state === 'open') {
       core.state = 'closing';
       for (const stream of this.#streams.values()) stream.stop();
-      // A device that is lost meanwhile has nothing left to wait for.
+      // If the device is lost meanwhile, there is nothing left to wait for.
       await waitForDevices([core], undefined).catch(() => undefined);
       await core.peerUsers.left();
       await Promise.all(Array.from(this.#streams.values(), (stream) => stream.told()));
@@ -208,12 +208,12 @@ export class DeviceContext {
 
   async #destroy(reason: unknown): Promise<void> {
     this.#lose(reason);
-    // Lost, it is let go by all who opened it: opened again, it is another one.
+    // The device leaves the table of open devices, so the next `openDevice` opens it anew.
     this.owner.release();
     await this.#abandon(undefined);
   }
 
-  /** Lost: whatever runs. `lost` tells of what has happened to it, which is told once. */
+  /** Ends the worker, whatever runs. `lost`: the error that the device was lost with; a hung kernel is not reported on top of a fault. */
   async #abandon(lost: DeviceLostError | undefined): Promise<void> {
     const still = await this.core.channel.destroy();
     if (still !== undefined && (lost === undefined || lost.reason === 'closed')) throw this.core.hang(still);
@@ -228,7 +228,7 @@ export class DeviceContext {
     for (const device of this.#devices) leave(device);
   }
 
-  /** Where its streams are over. */
+  /** The present ends of its streams. */
   #ends(): Point[] {
     return Array.from(this.core.timelines, (timeline) => timeline.here());
   }

@@ -1,4 +1,4 @@
-// What a device is, and who opened it.
+// The properties of a device, and what the context of a device asks of the code that opened it.
 import type { BackendName } from '../../protocol/reports.js';
 import type { Ordering } from '../device/stream-context.js';
 
@@ -27,16 +27,16 @@ export interface DeviceInfo {
   readonly priorityRange: readonly [least: number, greatest: number];
 }
 
-/** What opened it, and hears when it is let go. @internal */
+/** The code that opened the device (open.ts), which is told when the device is released. @internal */
 export interface DeviceOwner {
   readonly info: DeviceInfo;
   readonly ordering: Ordering;
-  /** Do others than the one who asks have it open, or are they opening it? */
+  /** Do other callers have the device open, or are they opening it? */
   isShared(): boolean;
-  /** One of those who opened it lets go of it. */
+  /** One caller has closed its Device. */
   release(): void;
-  /** It is being closed until then. */
+  /** The device is closing until the promise settles. */
   ends(closed: Promise<void>): void;
-  /** It is being destroyed, which nobody has to wait for. */
+  /** The device is being destroyed. A later opening does not wait for that. */
   letsGo(): void;
 }

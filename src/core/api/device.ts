@@ -1,4 +1,4 @@
-// One GPU, or the CPU device, as one caller of `openDevice` has it. What several have open at once is in device-context.ts.
+// One GPU, or the CPU device, as one `openDevice` call returns it. device-context.ts has what several Devices of one device share.
 // Thread: the one that opened it.
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
@@ -295,7 +295,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return this.close();
   }
 
-  /** @internal What a call that needs it open is refused with. */
+  /** @internal The error for a call that needs the Device open; undefined if it is. */
   refusal(): Error | undefined {
     const over = this.core.refuseIfOver();
     if (over !== undefined || this.context.has(this)) return over;
@@ -316,7 +316,7 @@ describeAs(
   ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
 );
 
-/** Of a module, of whichever install. */
+/** The source of a module, also of one that another copy of this package made; undefined for a kernel. */
 function textOf(kernel: Kernel | CudaModule): ModuleText | undefined {
   return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
 }

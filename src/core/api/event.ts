@@ -1,7 +1,7 @@
-// An event is its latest point: the stream it was last recorded on and that stream's last ticket then. Recording it
-// again moves it; waits and promises taken earlier keep the point they saw. It costs the device nothing.
+// An event is its latest point: the stream that it was last recorded on, and the last ticket of that stream at the time. Recording it again
+// moves it; earlier waits and promises keep the earlier point. It costs the device nothing.
 //
-// One with timing makes an event of each record, one for other processes has an event that every record moves.
+// An event with timing has a new driver event for each record. An event for other processes has one driver event for all records.
 // Thread: owner.
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
@@ -17,7 +17,7 @@ import { see } from '../waits/host-observed.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 
-/** A point with a timestamp. */
+/** A point and the driver event with its timestamp. */
 export interface TimedPoint extends Point {
   readonly eventHandle: EventHandle;
 }
@@ -32,7 +32,7 @@ export class DeviceEvent implements Disposable {
   /** @internal */
   readonly core: DeviceCore;
   readonly #maker: Device;
-  /** With timing: the event of its point. */
+  /** With timing: the driver event of its point. */
   readonly #stamps: EventCell | undefined;
   readonly #shared: InterprocessEvent | undefined;
   #point: Point | undefined = undefined;
@@ -124,29 +124,29 @@ export class DeviceEvent implements Disposable {
     return this.#point;
   }
 
-  /** @internal Of an event with timing. */
+  /** @internal The point of an event with timing. */
   get timedPoint(): TimedPoint | undefined {
     const { point } = this;
     const [eventHandle] = this.#stamps?.eventHandles ?? [];
     return point === undefined || eventHandle === undefined ? undefined : { ...point, eventHandle };
   }
 
-  /** @internal Another process may record it: its point does not tell all. */
+  /** @internal Defined if another process may record the event: its last record may then be another one than its point. */
   get shared(): InterprocessEvent | undefined {
     return this.#shared?.isShared === true ? this.#shared : undefined;
   }
 
-  /** @internal Is each record of it one of the stream? */
+  /** @internal Does each record of the event submit a record to the stream? */
   get hasHandle(): boolean {
     return this.#stamps !== undefined || this.#shared !== undefined;
   }
 
-  /** @internal Submits what its record needs: the ticket it is then at. */
+  /** @internal Submits the record that the event needs, if any. Returns the ticket of its new point. */
   submitRecord(timeline: Timeline): number {
     this.#check();
     if (this.#stamps === undefined) return this.#shared?.record(timeline) ?? timeline.last;
     const eventHandle = stamp(this.core, timeline);
-    // The event that is let go of is freed behind it.
+    // The free of the former driver event is submitted after it.
     const ticket = timeline.last;
     this.#stamps.replace(eventHandle);
     return ticket;
@@ -185,14 +185,14 @@ export function recordEvent(
   try {
     event.moveTo({ timeline, ticket: event.submitRecord(timeline), clock: timeline.clockEntry.clock });
   } catch (error) {
-    // Nobody else has it.
+    // The caller did not get the new event.
     if (event !== eventOrOptions) event[Symbol.dispose]();
     throw error;
   }
   return event;
 }
 
-/** `stream.waitEvent`. False: the stream comes after it already. */
+/** `stream.waitEvent`. Returns false if the stream comes after the event already. */
 export function submitWaitEvent({ core, timeline }: StreamContext, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
   const { point, shared } = event;

@@ -1,4 +1,4 @@
-// Filling an array, or a view of one, as a record.
+// `stream.fill`: fills an array or a view.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { writeAxes } from '../copies/region.js';
@@ -7,7 +7,7 @@ import { DTYPES } from '../elements/dtype.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 import { StridedArray } from './strided-array.js';
 
-/** The ticket. */
+/** Submits the fill and returns its ticket. */
 export function submitFill(site: StreamContext, dst: StridedArray, value: unknown): number {
   const { core, timeline } = site;
   if (!((dst as unknown) instanceof StridedArray))

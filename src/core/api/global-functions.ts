@@ -1,5 +1,5 @@
-// The calls that name neither device nor stream: all open devices of the thread, its default device, and the current
-// stream of that.
+// Functions that name no device or no stream: they use all open devices of the thread, its default device, or the current stream of that
+// device.
 // Thread: owner.
 import { waitForDevices } from '../device/wait-for-devices.js';
 import type { Operation } from '../operations/operation.js';

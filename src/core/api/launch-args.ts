@@ -1,4 +1,4 @@
-// What `launch` takes for a kernel's parameters.
+// The type of a launch's arguments, made of the kernel's parameters.
 import type { Scalar, ScalarInput } from '../elements/dtype.js';
 import type { ArrayParam, Param, Params } from '../kernels/kernel.js';
 import type { DeviceArray } from './array.js';

@@ -1,12 +1,12 @@
-// The devices this thread has open, in the order they were opened, and its default device. Devices enter when they are
-// made and leave when they are closed or lost, so that nothing here outlives them.
+// The open devices of this thread, in the order of their opening, and its default device. A Device enters when it is made and leaves when
+// it is closed or lost, so this file keeps none alive.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { StateError } from '../base/errors.js';
 import type { Device } from './device.js';
 
 const open: Set<Device> = new Set();
-/** Every device of this library that this thread has made: what is in it is no stranger's object. */
+/** Every Device that this thread has made, to tell them from other objects. */
 const made: WeakSet<object> = new WeakSet();
 let chosen: Device | undefined;
 

@@ -1,4 +1,4 @@
-// Which other devices reach a device's memory. Direction is in the name: this device's memory, `peer` reaches it.
+// Which other devices may access the memory of a device: `peer` is the device that accesses, this device has the memory.
 // Thread: owner.
 import { PeerWhat } from '../../protocol/protocol.gen.js';
 import type { PeerReport } from '../../protocol/reports.js';

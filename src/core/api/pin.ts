@@ -1,4 +1,4 @@
-// Page-locking memory that already exists.
+// `device.pin`: page-locks existing memory.
 // Thread: owner.
 import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
@@ -11,8 +11,8 @@ import { Storage } from '../memory/storage.js';
 import { PinnedArray } from './pinned.js';
 
 /**
- * Of a typed array over a SharedArrayBuffer. Locked once at a time: memory that is locked already, or whose copies have not finished
- * since it was, is a StateError.
+ * Page-locks a typed array over a SharedArrayBuffer. Throws StateError if the memory is page-locked already, or was and a copy that uses it
+ * has not finished.
  */
 export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
   const dtype = dtypeOfHost(data);
@@ -27,7 +27,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
     const message = `The memory to pin is already page-locked for device ${core.name}, or copies that use it have not finished.`;
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
   }
-  // No bytes have no pages to lock.
+  // Zero bytes have no page to lock.
   const block = byteLength === 0 ? core.arena.takePinned(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
   const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, byteLength, core);
   return new PinnedArray(

@@ -1,5 +1,5 @@
-// Page-locked memory as an ordinary typed array: the device copies to and from it at full speed, and since it is a
-// SharedArrayBuffer `data` can be posted to a worker thread as it is.
+// Page-locked memory as an ordinary typed array. The device copies to and from it at full speed. It is a SharedArrayBuffer, so `data` can be
+// posted to a worker thread without a copy.
 import { describeAs } from '../base/describe.js';
 import { OutOfMemoryError, type StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -68,7 +68,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return this.#data;
   }
 
-  /** @internal The same, also after disposal. */
+  /** @internal The memory, also after disposal. */
   get bytes(): HostOf<SharedArrayBuffer>[D] {
     return this.#data;
   }

@@ -1,7 +1,5 @@
-// An array as a web stream of bytes: chunks are read from the device as the consumer takes them.
-//
-// Each chunk is a `read` of its own into a buffer that no other code has seen. At most one chunk is read or queued beyond
-// what the consumer has taken.
+// `array.toReadable`: the bytes of an array as a web stream. Each chunk is a `read` of its own into a new buffer. At most one chunk is read or
+// queued beyond what the consumer has taken.
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { AbortError, LimitError } from '../base/errors.js';
@@ -56,7 +54,7 @@ export function readableOf(
 class ArraySource {
   readonly #length: number;
   readonly #readFlat: ReadFlat;
-  /** Elements. */
+  /** Elements of a chunk. */
   readonly #chunkLength: number;
   readonly #signal: AbortSignal | undefined;
   readonly #canceled: AbortController = new AbortController();
@@ -85,7 +83,7 @@ class ArraySource {
     else if (signal !== undefined) this.#stopListening = onAbort(signal, () => this.#fail(controller, signal));
   }
 
-  /** The stream asks for one chunk at a time. What this rejects with is the stream's error. */
+  /** Called for one chunk at a time. An error that this rejects with becomes the error of the stream. */
   async pull(controller: ReadableByteStreamController): Promise<void> {
     const end = Math.min(this.#at + this.#chunkLength, this.#length);
     let chunk: Uint8Array<ArrayBuffer>;
@@ -102,7 +100,7 @@ class ArraySource {
     if (end === this.#length) this.#close(controller);
   }
 
-  /** Gives up the chunk that is being read; its memory goes back when the device has finished with it. */
+  /** Gives up the chunk that is being read. Its memory is freed when the device has finished with it. */
   stop(): void {
     this.#isOver = true;
     this.#stopListening?.();
@@ -115,7 +113,7 @@ class ArraySource {
         return await this.#readFlat(from, to, withSignal(undefined, this.#canceled.signal));
       } catch (error) {
         if (this.#isOver || !(error instanceof LimitError)) throw error;
-        // The device has no room for another operation, and a stream can wait.
+        // The device has no room for another operation: wait until it has.
         await error.retryAfter;
       }
     }
@@ -124,7 +122,7 @@ class ArraySource {
   #close(controller: ReadableByteStreamController): void {
     this.stop();
     controller.close();
-    // A reader that brought its own buffer waits for an answer, too.
+    // A reader that passed its own buffer waits for an answer, too.
     controller.byobRequest?.respond(0);
   }
 

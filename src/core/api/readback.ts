@@ -1,7 +1,7 @@
-// Reading an array into the host: on a stream that waits for nothing but the array's last writer.
+// `array.read`: copies an array to the host, on a stream that waits for nothing but the array's last writer.
 //
-// A plain result beyond a size is a buffer that the device's worker makes: nobody sees it before it is complete, and no
-// byte of it is copied on this thread. Everything else goes through page-locked memory and lands in slices.
+// A large result without `into` is a buffer that the device's worker makes and transfers when it is complete, so this thread copies no byte
+// of it. Every other result goes through page-locked memory, from where this thread copies it in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { isDetached } from '../base/buffers.js';
@@ -14,7 +14,7 @@ import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
 import type { Operation } from '../operations/operation.js';
 import type { StridedArray } from './strided-array.js';
 
-/** Copying a smaller one to the host costs less than asking the worker twice. */
+/** Smaller results are copied on this thread: that costs less than two messages to the worker. */
 const LEAST_LENT = 8 * 2 ** 20;
 
 /** The stream that a read is submitted to. */

@@ -1,5 +1,5 @@
-// What can be put into a stream. Every method submits its record before it returns, so nothing has to be awaited in order
-// to go on; promises are only what comes back to the host. Helpers that take a Recorder leave open where their work goes.
+// The methods that submit operations, which Stream inherits. Each submits its record before it returns, so the caller needs to await nothing
+// before the next call. Promises only report to the host.
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
@@ -44,7 +44,7 @@ export abstract class Recorder extends ArrayFactory {
   readonly #maker: Device | undefined;
   /** @internal */
   readonly timer: OperationTimer | undefined;
-  // The kernel launched last and what it is here: loops launch the same one.
+  // The kernel that was launched last and its plan: loops launch the same kernel.
   #kernel: Kernel | undefined = undefined;
   #plan: KernelPlan | undefined = undefined;
 
@@ -66,10 +66,10 @@ export abstract class Recorder extends ArrayFactory {
     return this.context.deviceOf(this.#maker);
   }
 
-  /** @internal Throws where it takes no work any more. */
+  /** @internal Throws if the stream takes no work any more. */
   protected abstract checkOpen(): void;
 
-  /** @internal Shows an operation to those who watch. */
+  /** @internal Shows an operation to the observers of the stream. */
   protected abstract tell(operation: Operation, ticket: number): void;
 
   /** @internal */
@@ -188,7 +188,7 @@ export abstract class Recorder extends ArrayFactory {
     this.checkOpen();
     const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
     const { storage, ticket } = allocate(this, bytes, kind);
-    // A hazard may have to name it.
+    // A hazard may name this operation.
     if (this.isWatched || this.core.tracker.areClocksKept) this.operation('alloc', ticket, undefined, bytes);
     else this.#nameOnly(ticket, 'alloc', bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
@@ -209,13 +209,13 @@ export abstract class Recorder extends ArrayFactory {
     const { timeline } = this;
     const id = timeline.log.name(ticket, kind, label, bytes);
     const operation = new Operation(this, kind, ticket, label, bytes, id, timeline.clockEntry.clock);
-    // Only now: the second timestamp is a record of its own.
+    // The second timestamp is a record of its own, so it is submitted only now.
     if (this.timer !== undefined) operation.timedBy(this.timer.end());
     if (this.isWatched) this.tell(operation, ticket);
     return operation;
   }
 
-  /** An operation that nobody was given: those who begin to watch while it is pending find it, and what it failed of. */
+  /** Names a record without an Operation. An observer that subscribes while it is pending finds it and its failure. */
   #nameOnly(ticket: number, kind: OperationKind, bytes: number | undefined): void {
     this.timeline.log.name(ticket, kind, undefined, bytes);
     this.timeline.failurePage(ticket);
@@ -224,7 +224,7 @@ export abstract class Recorder extends ArrayFactory {
   #waited(isNeeded: boolean): Operation {
     const { clockEntry, last } = this.timeline;
     if (isNeeded) return this.operation('wait', last, undefined, undefined);
-    // The last record is another operation's.
+    // No record was submitted; the last one belongs to another operation.
     const operation = new Operation(this, 'wait', last, undefined, undefined, takeId(), clockEntry.clock);
     operation.failsOfNothing();
     if (this.isWatched) this.tell(operation, last);

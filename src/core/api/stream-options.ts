@@ -1,4 +1,4 @@
-// How a stream is to be.
+// Options of streams.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import type { Ordering } from '../device/stream-context.js';
 
@@ -19,7 +19,7 @@ export interface StreamOptions {
   readonly timing?: boolean;
 }
 
-/** The options in full, the priority as the device gets it. Throws for bad ones. */
+/** The options with their defaults; the priority is clamped. Throws ArgumentError for a bad value. `otherwise`: the device's ordering. */
 export function checkStreamOptions(
   { priority = 0, fullRange = false, ordering, timing = false }: StreamOptions,
   otherwise: Ordering,
@@ -30,14 +30,14 @@ export function checkStreamOptions(
   return { priority: clamped, ordering: ordering ?? otherwise, timing };
 }
 
-/** Two steps, 0 and -1, are what every device has or takes for one. */
+/** Without `fullRange`, only 0 and -1: every device has these two priorities, or maps them to one. */
 function clampPriority(priority: number, [least, greatest]: readonly [number, number], isFullRange: boolean): number {
   const [low, high] = isFullRange ? [greatest, least] : [Math.max(greatest, -1), 0];
-  // No negative zero.
+  // Turns -0 into 0.
   return Math.max(low, Math.min(high, priority)) || 0;
 }
 
-/** Throws for what is no ordering. */
+/** Throws ArgumentError for a value that is no ordering. */
 export function checkOrdering(ordering: unknown): void {
   if (ordering === 'tracked' || ordering === 'checked' || ordering === 'explicit') return;
   throw badArgument('ordering', ordering, `The ordering (${show(ordering)}) is none of 'tracked', 'checked', 'explicit'.`);

@@ -33,7 +33,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   readonly #followers: Followers = new Followers(this);
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
-  /** It comes after these, and the device had no room to be told; whatever is submitted next is behind them. */
+  /** Points that the next record must come after: the device had no room for the waits. */
   #owed: readonly Point[] | undefined = undefined;
 
   /** @internal Made by `device.createStream`. */
@@ -178,7 +178,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
         new StateError('ERR_MILLRACE_STATE', `The default stream of device ${core.name} cannot be closed: close the device.`),
       );
     }
-    // What the other streams leave behind is freed on the default stream until the device is closed.
+    // Frees of the other streams' arrays need the default stream until the device is closed.
     if (this === context.defaultStream && core.state === 'closing') return context.end();
     const refused = this.refuseWait();
     if (refused !== undefined) return Promise.reject(refused);
@@ -197,32 +197,32 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     return this.#state === 'open';
   }
 
-  /** @internal Why the running function may not wait for what the stream has: the stream waits for that function. */
+  /** @internal The error for a wait for this stream from a function that the stream waits for; undefined if there is none. */
   refuseWait(): StateError | undefined {
     return refuseDeadlock(this.timeline, this.timeline.last);
   }
 
-  /** @internal The operation that reads an array back. */
+  /** @internal The Operation of a `read` that was submitted. */
   readBack(ticket: number, byteLength: number): Operation {
     return this.operation('copy', ticket, undefined, byteLength);
   }
 
-  /** @internal The device refuses work from now on. */
+  /** @internal The device is closing: the stream refuses work from now on. */
   stop(): void {
     if (this.#state === 'open') this.#state = 'closing';
   }
 
-  /** @internal Resolves when all that was submitted while somebody watched has been told. After it has finished. */
+  /** @internal Resolves when the observers were told of all finished operations. To be called after these have finished. */
   told(): Promise<void> {
     return this.#followers.told();
   }
 
-  /** @internal Somebody has begun or ceased to watch it, or its device. */
+  /** @internal An observer of the stream or of its device came or went. */
   watch(): void {
     this.#followers.update();
   }
 
-  /** @internal The device's end is this stream's. */
+  /** @internal The device is closed or lost, and with it the stream. */
   finish(error?: DeviceLostError): void {
     this.#state = 'closed';
     this.#followers.end(error);
@@ -245,14 +245,14 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     if (this.#owed !== undefined) this.#pay(this.#owed);
   }
 
-  /** @internal As `waitStream` at the end of a run, which refuses nothing. A stream that takes no work any more has none to hold back. */
+  /** @internal As `waitStream`, at the end of a run. It never throws for want of room: the next record submits the wait first. */
   comeAfter(other: Stream): void {
     if (other === this || !this.isOpen || other.timeline.isEnding) return;
     try {
       this.waitStream(other);
     } catch (error) {
       if (error instanceof LimitError) this.#owed = [...(this.#owed ?? []), ...(other.#owed ?? []), other.timeline.here()];
-      // Nothing runs any more.
+      // On a closed or lost device nothing is left to order.
       else if (!(error instanceof DeviceLostError || error instanceof StateError)) throw error;
     }
   }
@@ -281,7 +281,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
       await core.waits.until(timeline, timeline.last);
       await core.waits.reach(timeline, await this.#destroy(), []);
     } catch (error) {
-      // A device that is lost or closed took its streams along.
+      // On a lost or closed device the stream has ended with it.
       if (core.state === 'open') {
         this.#state = 'open';
         this.#closing = undefined;
@@ -289,7 +289,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
       }
     }
     await this.told();
-    // What a lost device left unfinished stays so.
+    // The timeline of a lost device keeps its unfinished records.
     if (core.lostError === undefined) core.closeTimeline(timeline);
     this.context.forget(this);
     this.finish();
