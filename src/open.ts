@@ -11,6 +11,7 @@ import { DeviceCore } from './core/device/device-core.js';
 import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
+import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
 import { Progress } from './core/waits/progress.js';
 import { checkOrdering } from './core/api/stream-options.js';
@@ -22,6 +23,7 @@ import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
 import { MachineDevices } from './workers/machine-devices.js';
+import { notOpen, openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
 
 /** Which device to open: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0', and 'auto' is the first GPU, or the CPU device if there is none. */
@@ -66,6 +68,12 @@ interface Ending {
 
 let environment: Environment | undefined;
 const entries: Map<DeviceName, Entry> = new Map();
+/** Devices that other threads opened, by channel. */
+const sharedEntries: Map<number, Entry> = new Map();
+/** Their channels in this thread. Each stays until its last stream here has ended. */
+const sharedChannels: Map<number, WorkerChannel> = new Map();
+/** The devices that this thread opened itself. */
+const openedHere: WeakMap<DeviceCore, Entry> = new WeakMap();
 /** Devices that are being closed: each is opened again only afterwards. `openDevice` does not wait for a destroyed device. */
 const endings: Map<DeviceName, Ending> = new Map();
 
@@ -113,7 +121,36 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
-  entry.context.catch(() => forget(id, entry));
+  entry.context.catch(() => forget(entries, id, entry));
+  return join(entry, opts);
+}
+
+/**
+ * Opens a device that another thread of this process has open, by the token that its `share` gave. The Device makes streams of its own on
+ * that device; close it as any other, which ends this thread's streams and frees the memory that it did not dispose. When the thread that
+ * opened the device closes it or ends, the Device is lost. In the thread that opened it, the result is as of `openDevice`.
+ *
+ * Rejects with ArgumentError for what is no token or one of another process, DeviceLostError if the device is not open any more, and
+ * AbortError. The event loop of the main thread must turn meanwhile: it passes the request on.
+ * @example await using device = await openShared(token);
+ */
+export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
+  const { address, ordering } = checkDeviceToken(token);
+  checkOrdering(ordering);
+  if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
+  if (opts.signal?.aborted) throw new AbortError(opts.signal);
+  const env = getEnvironment();
+  const own = [...env.cores].find((core) => openedHere.has(core) && core.channel.address.key === address.key);
+  if (own?.state === 'open') return join(openedHere.get(own) as Entry, opts);
+  if (own !== undefined) throw notOpen(token);
+  let entry = sharedEntries.get(address.channel);
+  if (entry === undefined) {
+    const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
+    entry = { context, ordering: ordering as Ordering, maxPending: 0, users: 0 };
+    sharedEntries.set(address.channel, entry);
+    const opening = entry;
+    context.catch(() => forget(sharedEntries, address.channel, opening));
+  }
   return join(entry, opts);
 }
 
@@ -145,30 +182,70 @@ async function openIn(
   { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
+  const { id } = info;
   const channel = await openChannel(env, info, native, maxPending);
-  const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
-  core.arena.prepare();
-  // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
-  env.cores.add(core);
-  const entry = entries.get(info.id) as Entry;
-  const left = (): void => {
-    if (endings.get(info.id)?.core === core) endings.delete(info.id);
-    env.cores.delete(core);
+  const left = (core: DeviceCore): void => {
+    if (endings.get(id)?.core === core) endings.delete(id);
   };
-  const context = new DeviceContext(core, {
-    info: describe(info.backend, channel.info),
-    ordering,
-    isShared: () => entry.users > 1,
-    release: () => {
-      if (--entry.users === 0 || core.state !== 'open') forget(info.id, entry);
-    },
-    ends: (closed) => {
-      const ended = closed.catch(() => undefined).then(left);
-      endings.set(info.id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
+  const opened = entries.get(id) as Entry;
+  const context = contextOn(env, channel, ordering, opened, {
+    forget: (entry) => forget(entries, id, entry),
+    ends: (core, closed) => {
+      const ended = closed.catch(() => undefined).then(() => left(core));
+      endings.set(id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
     },
     letsGo: left,
   });
-  void core.lost.then(() => forget(info.id, entry));
+  openedHere.set(context.core, opened);
+  return context;
+}
+
+async function openSharedIn(env: Environment, token: DeviceToken, entryOf: () => Entry): Promise<DeviceContext> {
+  const { channel: id } = token.address;
+  // The device's worker counts a thread that opens it again as a new one.
+  await sharedChannels.get(id)?.ended;
+  const channel = await openSharedChannel(env.binding, env.encoder, token);
+  sharedChannels.set(id, channel);
+  void channel.ended.then(() => {
+    if (sharedChannels.get(id) === channel) sharedChannels.delete(id);
+  });
+  return contextOn(env, channel, token.ordering as Ordering, entryOf(), {
+    forget: (entry) => forget(sharedEntries, id, entry),
+    ends: () => undefined,
+    letsGo: () => undefined,
+  });
+}
+
+/** The list of open devices that a device is in. */
+interface Listing {
+  forget(entry: Entry): void;
+  ends(core: DeviceCore, closed: Promise<void>): void;
+  letsGo(core: DeviceCore): void;
+}
+
+function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
+  // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
+  const info = describe(channel.backend, channel.info);
+  const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
+  core.arena.prepare();
+  env.cores.add(core);
+  const context = new DeviceContext(core, {
+    info,
+    ordering,
+    isShared: () => entry.users > 1,
+    release: () => {
+      if (--entry.users === 0 || core.state !== 'open') listing.forget(entry);
+    },
+    ends: (closed) => {
+      void closed.catch(() => undefined).then(() => env.cores.delete(core));
+      listing.ends(core, closed);
+    },
+    letsGo: () => {
+      env.cores.delete(core);
+      listing.letsGo(core);
+    },
+  });
+  void core.lost.then(() => listing.forget(entry));
   if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
   return context;
 }
@@ -190,8 +267,8 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
   }
 }
 
-function forget(id: DeviceName, entry: Entry): void {
-  if (entries.get(id) === entry) entries.delete(id);
+function forget<K>(map: Map<K, Entry>, key: K, entry: Entry): void {
+  if (map.get(key) === entry) map.delete(key);
 }
 
 function getEnvironment(): Environment {

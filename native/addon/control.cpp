@@ -146,6 +146,21 @@ napi_value DestroyDevice(napi_env env, napi_callback_info info) {
   return End(env, args.self(), id, [](Channel& channel) { channel.BeginAbandon(); });
 }
 
+napi_value OwnerLeft(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Environment::Controlled* controlled = args.Controlled(0);
+  const uint32_t owner_id = args.U32(1);
+  args.Require(owner_id != 0);
+  if (!args.ok()) return args.Throw("ownerLeft");
+  if (controlled == nullptr) return NotControlled(env, "ownerLeft");
+  Deliveries* const deliveries = args.self().OpenDeliveries();
+  if (deliveries == nullptr) return ThrowStatus(env, "ownerLeft", kNoFunction);
+  const auto start = [channel = controlled->channel, owner_id](std::function<void()> settle) {
+    channel->OwnerLeft(owner_id, std::move(settle));
+  };
+  return deliveries->Promise(env, start, [](napi_env env) { return Undefined(env); });
+}
+
 napi_value InstallKernel(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Environment::Controlled* controlled = args.Controlled(0);
@@ -340,7 +355,8 @@ bool DefineControl(Environment& self, napi_value exports) {
       self.Function("destroyDevice", DestroyDevice),   self.Function("installKernel", InstallKernel),
       self.Function("failKernel", FailKernel),         self.Function("registerHost", RegisterHost),
       self.Function("unregisterHost", UnregisterHost), self.Function("nvrtc", Nvrtc),
-      self.Function("compileNvrtc", CompileNvrtc),     self.Function("linkDevice", LinkDevice),
+      self.Function("ownerLeft", OwnerLeft),           self.Function("compileNvrtc", CompileNvrtc),
+      self.Function("linkDevice", LinkDevice),
   };
   return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }

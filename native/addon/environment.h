@@ -62,6 +62,8 @@ class Environment {
   struct Attached {
     std::shared_ptr<Channel> channel;
     uint32_t count = 0;
+    /// Of an environment that shares a device which another one opened; else 0.
+    uint32_t owner_id = 0;
   };
   struct Controlled {
     std::shared_ptr<Channel> channel;

@@ -1,5 +1,6 @@
 #include "addon/owner.h"
 
+#include <atomic>
 #include <optional>
 
 #include "addon/args.h"
@@ -55,9 +56,13 @@ napi_value RefPort(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+/// Numbers the environments that share devices, in this process.
+std::atomic<uint32_t> next_owner{1};
+
 napi_value Attach(napi_env env, napi_callback_info info) {
-  Args<1> args(env, info);
+  Args<2> args(env, info);
   const uint32_t id = args.U32(0);
+  const bool is_shared = args.Bool(1);
   if (!args.ok()) return args.Throw("attach");
   Environment& self = args.self();
   if (self.FindAttached(id) == nullptr) {
@@ -66,9 +71,10 @@ napi_value Attach(napi_env env, napi_callback_info info) {
     if (found == nullptr) return ClosedChannel(env, "attach");
     if (id >= self.attached.size()) self.attached.resize(id + 1);
     self.attached[id].channel = std::move(found);
+    self.attached[id].owner_id = is_shared ? next_owner.fetch_add(1) : 0;
   }
   ++self.attached[id].count;
-  return nullptr;
+  return NumberValue(env, self.attached[id].owner_id);
 }
 
 napi_value Detach(napi_env env, napi_callback_info info) {
@@ -134,7 +140,8 @@ napi_value ReserveStream(napi_env env, napi_callback_info info) {
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("reserveStream");
   if (channel == nullptr) return ClosedChannel(env, "reserveStream");
-  return NumberValue(env, static_cast<double>(channel->ReserveStream(args.self().port)));
+  return NumberValue(
+      env, static_cast<double>(channel->ReserveStream(args.self().port, args.self().attached[args.U32(0)].owner_id)));
 }
 
 napi_value LastTicket(napi_env env, napi_callback_info info) {

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "ebbe7a0a02bbbae0";
+inline constexpr char kHash[] = "b611c36a2e5168f0";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -44,6 +44,7 @@ enum class Opcode : uint16_t {
   kFreeEvent = 13,  // Destroys an event that has a driver event of its own, after earlier records of this stream.
   kWaitEvent = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
   kHold = 15,  // Parks the stream until the owner thread releases this ticket.
+  kAdopt = 16,  // Gives memory of another thread of the device a second handle. The memory is freed with its last handle.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -189,6 +190,20 @@ static_assert(sizeof(FreeRecord) == 24);
 static_assert(offsetof(FreeRecord, header) == 0);
 static_assert(offsetof(FreeRecord, handle) == 16);
 static_assert(offsetof(FreeRecord, reserved) == 20);
+
+/// `source` names the memory, `handle` names it from then on. If `source` was freed before, the record fails and poisons `handle`, which then has `bytes` bytes.
+struct AdoptRecord {
+  static constexpr Opcode kOpcode = Opcode::kAdopt;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t source;
+  uint64_t bytes;
+};
+static_assert(sizeof(AdoptRecord) == 32);
+static_assert(offsetof(AdoptRecord, header) == 0);
+static_assert(offsetof(AdoptRecord, handle) == 16);
+static_assert(offsetof(AdoptRecord, source) == 20);
+static_assert(offsetof(AdoptRecord, bytes) == 24);
 
 /// `pattern` holds the element in its low bytes. `count` is in elements, `offset` in bytes.
 struct FillRecord {

@@ -60,20 +60,22 @@ Channel::Submission Channel::Submit(std::span<const std::byte> record) {
     std::lock_guard lock(ring_.producer_mutex());
     StreamState* stream = FindStream(header.stream);
     if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
-    if (is_closing_) return {0, StatusCode::kState};
+    // Behind its end nothing of a stream is issued in order.
+    if (is_closing_ || stream->is_ending) return {0, StatusCode::kState};
     if (submitted_ - known_retired_ >= max_pending_) {
       known_retired_ = retired_.load(std::memory_order_relaxed);
       if (submitted_ - known_retired_ >= max_pending_) return {0, StatusCode::kLimit};
     }
     ++submitted_;
     ticket = ++stream->last_ticket;
+    if (static_cast<protocol::Opcode>(header.opcode) == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
     ring_.Publish(record);
   }
   bell_.Ring();
   return {ticket, StatusCode::kOk};
 }
 
-int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
+int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id) {
   std::lock_guard lock(ring_.producer_mutex());
   const auto slots = static_cast<uint32_t>(timeline_.size());
   for (uint32_t tried = 0; tried < slots; ++tried) {
@@ -86,6 +88,8 @@ int64_t Channel::ReserveStream(std::shared_ptr<WakeTarget> owner) {
       stream_count_.store(std::max(stream_count_.load(), index + 1), std::memory_order_release);
     }
     stream->is_reserved = true;
+    stream->is_ending = false;
+    stream->owner_id = owner_id;
     stream->failures.Restart();
     stream->SetOwner(std::move(owner));
     free_search_ = stream->index() + 1;

@@ -32,6 +32,7 @@
 #include "runtime/host_entry.h"
 #include "runtime/memory_entry.h"
 #include "runtime/outputs.h"
+#include "runtime/owners.h"
 #include "runtime/peers.h"
 #include "runtime/pump.h"
 #include "runtime/record_reader.h"
@@ -88,8 +89,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     StatusCode refused = StatusCode::kOk;  // With nothing claimed and nothing queued.
   };
   Submission Submit(std::span<const std::byte> record);
-  /// A free timeline slot, or -1.
-  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner);
+  /// A free timeline slot, or -1. `owner_id`: of a thread that shares the device, for OwnerLeft; else 0.
+  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0);
   /// The first of a run of indices, or kMaxHandles when there are not so many left.
   uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count);
   Ticket LastTicket(uint32_t stream);
@@ -146,6 +147,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Result<hal::IpcHandle> ExportMemory(uint32_t memory);
   /// Records that name the handle wait for it; when it cannot be opened, they fail.
   Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
+  /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
+  /// are destroyed, and what it has not freed is freed. Calls `told` once then, on the channel's thread or at once.
+  void OwnerLeft(uint32_t owner_id, std::function<void()> told);
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
   /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that
@@ -210,6 +214,24 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void AwaitEnds();
   bool HasBusyStream();
   void Finish();
+  /// Page-locks the bytes, unless a range that has them all is locked already.
+  Status Lock(std::span<std::byte> bytes);
+  Status Unlock(std::span<std::byte> bytes);
+  void UnlockAll();
+  LockedPages* FindLocked(std::span<std::byte> bytes);  // `locked_mutex_` is held.
+
+  // channel_owners.cpp: threads that share the device.
+  void EndOwner(uint32_t owner_id, std::function<void()> told);
+  template <typename Record>
+  void SubmitOwn(StreamState& stream, Record record = {});
+  bool FreeLeftBehind(StreamState& stream);
+  void OwnedStreamEnded(uint32_t owner_id);
+  void SlotFreed();
+  bool OwnsAnything(uint32_t owner_id);
+  void TellAllLeft();
+  void EndClaim(StreamState& stream);
+  void Own(const StreamState& stream, uint32_t memory);
+  void OwnEvent(const StreamState& stream, uint32_t event);
 
   // issue*.cpp: one record.
   Outcome Issue(StreamState& stream, std::span<const std::byte> record);
@@ -220,6 +242,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
+  Outcome IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader);
   template <typename Call>
@@ -263,8 +286,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome Poison(StreamState& stream, Ticket ticket, uint32_t device);
   Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
   void RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
-  /// A copy names memory of a device that is lost or closed.
-  /// `device`: the channel of the one that is gone, or 0.
+  /// A copy names memory of a device that is lost or closed. `device`: the channel of the one that is gone, or 0.
   Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);
   static Status Gone();
   /// Parks for something that `other` will do, unless it never will.
@@ -339,6 +361,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // Channel thread only.
   alignas(64) HandleTable<KernelEntry> kernels_;
   HandleTable<EventRef> events_table_;
+  Owners owners_;
   Pump pump_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.
@@ -363,6 +386,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool is_shut_ = false;  // Guarded by device_mutex_; the channel, which writes it, reads it without.
   /// Guarded by device_mutex_; while that is shared, they are the control thread's.
   std::unordered_map<uint32_t, std::shared_ptr<hal::Module>> modules_;
+
+  std::mutex locked_mutex_;
+  std::vector<LockedPages> locked_;  // Guarded by locked_mutex_.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

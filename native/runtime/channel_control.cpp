@@ -1,6 +1,7 @@
 // What a device's control thread asks of its channel. Most of it goes to the device itself, beside the channel, which
 // issues records meanwhile and only waits with closing.
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -28,9 +29,8 @@ Status Channel::Closed() {
 
 Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
   Status status;
-  if (page_lock) status = WithDevice([&](hal::Device& device) { return device.RegisterHost(bytes); });
+  if (page_lock) status = Lock(bytes);
   const bool is_locked = page_lock && status.ok();
-  if (is_locked) pinned_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
   // Memory that could not be page-locked still copies, only slower; the owner is told.
   Post([this, handle, bytes, is_locked] {
     host_.Bind(handle, {.bytes = bytes, .is_page_locked = is_locked, .state = std::make_shared<HostState>()});
@@ -38,12 +38,43 @@ Status Channel::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool p
   return status;
 }
 
+LockedPages* Channel::FindLocked(std::span<std::byte> bytes) {
+  const auto has_it = [&](const LockedPages& pages) {
+    return pages.bytes.data() <= bytes.data() && bytes.data() + bytes.size() <= pages.bytes.data() + pages.bytes.size();
+  };
+  const auto found = std::find_if(locked_.begin(), locked_.end(), has_it);
+  return found == locked_.end() ? nullptr : &*found;
+}
+
+Status Channel::Lock(std::span<std::byte> bytes) {
+  std::lock_guard lock(locked_mutex_);
+  // The driver refuses to lock pages twice; another thread of the device may have locked these.
+  if (LockedPages* const known = FindLocked(bytes)) {
+    ++known->handles;
+    return {};
+  }
+  const Status status = WithDevice([&](hal::Device& device) { return device.RegisterHost(bytes); });
+  if (!status.ok()) return status;
+  pinned_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  locked_.push_back({bytes, 1});
+  return status;
+}
+
+Status Channel::Unlock(std::span<std::byte> bytes) {
+  std::lock_guard lock(locked_mutex_);
+  LockedPages* const known = FindLocked(bytes);
+  if (known == nullptr || --known->handles > 0) return {};
+  const std::span<std::byte> pages = known->bytes;
+  locked_.erase(locked_.begin() + (known - locked_.data()));
+  pinned_bytes_.fetch_sub(pages.size(), std::memory_order_relaxed);
+  return WithDevice([&](hal::Device& device) { return device.UnregisterHost(pages); });
+}
+
 Status Channel::UnregisterHost(uint32_t handle) {
   std::optional<HostEntry> entry;
   RunOnChannel([&] { entry = host_.Take(handle); });
   if (!entry || !entry->is_page_locked) return {};
-  pinned_bytes_.fetch_sub(entry->bytes.size(), std::memory_order_relaxed);
-  return WithDevice([&](hal::Device& device) { return device.UnregisterHost(entry->bytes); });
+  return Unlock(entry->bytes);
 }
 
 // ── Peers ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -200,6 +200,13 @@ void Channel::AwaitEnds() {
   }
 }
 
+void Channel::UnlockAll() {
+  std::lock_guard lock(locked_mutex_);
+  // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
+  for (const LockedPages& pages : locked_) static_cast<void>(device_->UnregisterHost(pages.bytes));
+  locked_.clear();
+}
+
 void Channel::Finish() {
   AwaitEnds();
   MarkLost(Closed());
@@ -219,10 +226,8 @@ void Channel::Finish() {
     stream.Forget();
     stream.WakeAll();  // Waiters hold their channels, this one too.
   }
-  host_.TakeAll().ForEach([&](HostEntry& entry) {
-    // Before the bytes can be released, always. A refusal leaves nothing to be done on the way out.
-    if (entry.is_page_locked) static_cast<void>(device_->UnregisterHost(entry.bytes));
-  });
+  host_.TakeAll();
+  UnlockAll();
   pinned_bytes_.store(0, std::memory_order_relaxed);
   memory_.TakeAll();
   events_table_.Clear();
@@ -246,6 +251,7 @@ void Channel::Finish() {
     late.swap(changes_);
   }
   for (auto& change : late) change();
+  TellAllLeft();
   std::vector<std::function<void()>> told;
   {
     std::lock_guard lock(exit_mutex_);

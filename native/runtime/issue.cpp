@@ -59,6 +59,8 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const p
       return IssueHold(stream, ticket);
     case Opcode::kAlloc:
       return IssueAlloc(stream, ticket, reader);
+    case Opcode::kAdopt:
+      return IssueAdopt(stream, ticket, reader);
     case Opcode::kFree:
       return IssueFree(stream, ticket, reader);
     case Opcode::kFill:
@@ -102,15 +104,25 @@ Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, Record
 
 Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
   if (WaitsForEnd(stream, stream, ticket - 1)) return Park(stream, ParkReason::kDrain);
+  if (FreeLeftBehind(stream)) {
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
   {
     std::lock_guard lock(access_mutex_);
     stream.backend.reset();
   }
   stream.Forget();
   stream.poisoned_by = stream.doomed_device = 0;
+  stream.has_owner_left = false;
   stream.CompleteOnHost(ticket);
-  std::lock_guard lock(ring_.producer_mutex());
-  stream.is_reserved = false;
+  const uint32_t owner_id = stream.owner_id;
+  {
+    std::lock_guard lock(ring_.producer_mutex());
+    stream.is_reserved = false;
+  }
+  OwnedStreamEnded(owner_id);
+  SlotFreed();
   return Outcome::kIssued;
 }
 

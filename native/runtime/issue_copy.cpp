@@ -101,6 +101,9 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   for (CopyEnd* end : {&copy.dst, &copy.src}) {
     const Sight sight = FindEnd(stream, *end, copy);
     if (sight == Sight::kMalformed) return FailMalformed(stream, ticket);
+    // The thread that submitted it left before it registered the memory.
+    const bool is_never = stream.has_owner_left && !end->IsDevice() && end->home == this;
+    if (sight == Sight::kLater && is_never) return FailGone(stream, ticket, copy.Writes(), 0);
     if (sight == Sight::kLater)
       return ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
   }

@@ -25,6 +25,7 @@ Channel::Outcome Channel::IssueRecordEvent(StreamState& stream, Ticket ticket, R
     auto created = CreateEvent(record.handle, kind);
     if (!created.ok()) return FailDriver(stream, ticket, created.status(), 0, {});
     found = events_table_.Find(record.handle);
+    OwnEvent(stream, record.handle);
   }
   EventEntry& entry = **found;
   const Status status = stream.backend->Record(ticket, *entry.event_handle);
@@ -50,6 +51,8 @@ Channel::Outcome Channel::IssueFreeEvent(StreamState& stream, Ticket ticket, Rec
   if (EventRef* found = events_table_.Find(record.handle)) {
     stream.Keep(ticket, std::move(*found));
     events_table_.Release(record.handle);
+    if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
+      owned->second.events.erase(record.handle);
   }
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
@@ -81,7 +84,7 @@ Channel::Outcome Channel::IssueWaitEvent(StreamState& stream, Ticket ticket, Rec
 
 Channel::Outcome Channel::IssueHold(StreamState& stream, Ticket ticket) {
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
-  if (!stream.TakeRelease(ticket)) return Park(stream, ParkReason::kHold);
+  if (!stream.TakeRelease(ticket) && !stream.has_owner_left) return Park(stream, ParkReason::kHold);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }

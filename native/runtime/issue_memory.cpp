@@ -48,6 +48,7 @@ Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, cons
                    [device = device_.get()](PumpedRecord&) { device->GiveBackKept(); });
   }
   if (allocated.ok()) {
+    Own(stream, record.handle);
     BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());
     return Outcome::kIssued;
   }
@@ -60,6 +61,7 @@ Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const 
     if (!stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
     const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
     if (pumped->memory != nullptr) {
+      Own(stream, record.handle);
       BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
@@ -93,6 +95,7 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
                  .requested_bytes = record.bytes,
                  .free_bytes = free_bytes},
                 {.memory = outputs});
+  Own(stream, record.handle);
   memory_.Bind(record.handle, std::move(entry));
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
@@ -110,20 +113,78 @@ void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::u
   memory_.Bind(handle, std::move(entry));
 }
 
+/// The stream's ADOPT record has found its memory.
+void Channel::EndClaim(StreamState& stream) {
+  const auto found = owners_.claims.find(std::exchange(stream.claimed, 0));
+  if (found == owners_.claims.end() || --found->second > 0) return;
+  owners_.claims.erase(found);
+  for (const uint32_t waiting : std::exchange(owners_.awaiting_claims, {})) WakeStream(waiting);
+}
+
+Channel::Outcome Channel::IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::AdoptRecord record;
+  if (!reader.Read(record) || memory_.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
+  if (WaitsForMemory(stream, record.source)) {
+    // A FREE may stand right behind the ALLOC that this waits for.
+    if (std::exchange(stream.claimed, record.source) != record.source) ++owners_.claims[record.source];
+    return Park(stream, ParkReason::kPoint);
+  }
+  if (stream.claimed == record.source) EndClaim(stream);
+  const MemoryRef* const found = memory_.Find(record.source);
+  const protocol::AllocRecord adopted{.handle = record.handle, .bytes = record.bytes};
+  if (stream.poisoned_by != 0) {
+    return FailAlloc(stream, ticket, adopted, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
+  }
+  if (stream.backend == nullptr) return FailAlloc(stream, ticket, adopted, NoStream());
+  if (found == nullptr || (*found)->bytes < record.bytes) {
+    return FailAlloc(stream, ticket, adopted,
+                     Status(StatusCode::kState, "the shared array was disposed before it was adopted"));
+  }
+  const MemoryRef entry = *found;
+  ++entry->handles;
+  Own(stream, record.handle);
+  memory_.Bind(record.handle, entry);
+  CloseTicket(stream, ticket);
+  return Outcome::kIssued;
+}
+
 Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
+  if (owners_.claims.contains(record.handle)) {
+    owners_.awaiting_claims.push_back(stream.index());
+    return Park(stream, ParkReason::kPoint);
+  }
+  if (const MemoryRef* const found = memory_.Find(record.handle); found != nullptr && (*found)->handles == 1) {
+    // Other threads freed their handles behind their uses, which must have ended too.
+    for (const auto& [freeing, freed] : (*found)->freed_by) {
+      if (WaitsForEnd(stream, *freeing, freed)) return Park(stream, ParkReason::kPoint);
+    }
+  }
   const std::optional<MemoryRef> taken = memory_.Take(record.handle);
   if (!taken) return FailMalformed(stream, ticket);
+  if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
+    owned->second.memory.erase(record.handle);
   const MemoryRef& entry = *taken;
-  if (entry->memory == nullptr || stream.backend == nullptr) {
+  if (--entry->handles > 0) {
+    entry->freed_by.emplace_back(&stream, ticket);
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
+  if (entry->memory == nullptr) {
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
   live_memory_.fetch_sub(1, std::memory_order_relaxed);
   live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
   if (entry->kind == AllocKind::kStaging) staging_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
+  if (stream.backend == nullptr) {
+    // The stream could not be created. It has come to the end of all uses, since it waits for them on the host.
+    entry->memory.reset();
+    CloseTicket(stream, ticket);
+    return Outcome::kIssued;
+  }
   NotePendingFree(stream, ticket);
   const Status status = stream.backend->Free(ticket, std::move(entry->memory));
   return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});

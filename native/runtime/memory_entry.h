@@ -4,10 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "hal/hal.h"
 
 namespace millrace {
+
+class StreamState;
 
 /// Whether contents are poisoned, and by which failure. A fault may be reported after later records have overwritten
 /// the contents. So contents have a version, and a report applies only to the version that its launch wrote. Thread:
@@ -39,6 +43,10 @@ class Poison {
 };
 
 struct MemoryEntry {
+  /// How many handles name it; the last FREE gives it back. Thread: its channel.
+  uint32_t handles = 1;
+  /// The FREE records of other handles: those threads' uses come before them. Thread: its channel.
+  std::vector<std::pair<StreamState*, hal::Ticket>> freed_by;
   std::unique_ptr<hal::Memory> memory;  // Null when the allocation failed. Thread: its channel.
   // Other channels read these; they do not change once the handle is bound.
   std::byte* address = nullptr;  // Null when the allocation failed.

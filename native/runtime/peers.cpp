@@ -44,6 +44,20 @@ void ForeignUses::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket t
   prune_at_ = 2 * uses_.size();
 }
 
+std::vector<ForeignUses::Point> ForeignUses::Unfinished() {
+  std::vector<Point> points;
+  // Let go of without the lock: the last holder of a channel destroys it.
+  std::vector<std::shared_ptr<Channel>> users;
+  std::lock_guard lock(mutex_);
+  for (const auto& [stream, use] : uses_) {
+    std::shared_ptr<Channel> user = use.user.lock();
+    if (user == nullptr) continue;
+    if (stream->Completed() < use.until) points.push_back({user->id(), stream->index(), use.until});
+    users.push_back(std::move(user));
+  }
+  return points;
+}
+
 void ForeignUses::Await() {
   std::unordered_map<StreamState*, Use> uses;
   {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "hal/hal.h"
 #include "runtime/streams.h"
@@ -39,6 +40,13 @@ class ForeignUses {
   /// `stream` of `user` uses memory of this device until it completes `ticket`, also if that record fails. Thread: the
   /// user's channel, while this device cannot close.
   void Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket);
+  /// The last uses that have not completed. Thread: the channel of the device.
+  struct Point {
+    uint32_t device;
+    uint32_t stream;
+    Ticket ticket;
+  };
+  std::vector<Point> Unfinished();
   /// Blocks until all uses have ended. Thread: the device's channel, while it closes.
   void Await();
 

@@ -75,13 +75,18 @@ class StreamState final : public hal::ProgressSink {
   // ── Submission. Guarded by the ring's producer mutex. ──
   Ticket last_ticket = 0;
   bool is_reserved = false;
+  bool is_ending = false;  // Its STREAM_DESTROY record was submitted.
+  /// Which thread that shares the device reserved it; 0: the one that opened the device.
+  uint32_t owner_id = 0;
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
-  Ticket accepted = 0;         // The last ticket that the backend accepted; records of a lost device are only dropped.
-  bool is_dirty = false;       // Records were issued since the last Signal.
-  uint32_t poisoned_by = 0;    // It waited for a lost device: the failure that every later record repeats.
-  uint32_t doomed_device = 0;  // The channel of that lost device.
+  Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
+  bool is_dirty = false;        // Records were issued since the last Signal.
+  uint32_t poisoned_by = 0;     // It waited for a lost device: the failure that every later record repeats.
+  uint32_t doomed_device = 0;   // The channel of that lost device.
+  uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
+  bool has_owner_left = false;  // No thread will release its holds.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
   size_t deferred_at = 0;
   uint32_t deferred_frees = 0;           // The number of FREE records among them.

@@ -60,6 +60,11 @@ export interface Binding {
    * called. Settles when nothing runs any more, so never if a kernel does not end.
    */
   destroyDevice(channel: number): Promise<void>;
+  /**
+   * An environment that shared the device is gone. Resolves when all that it submitted has run, its streams are destroyed, and the memory
+   * that it had not freed is freed.
+   */
+  ownerLeft(channel: number, owner: number): Promise<void>;
   /** Loads an image (blocks) and continues the streams that wait for this kernel. If it throws a NativeFailure, call failKernel. */
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
   /** The build failed: launches of this kernel fail with this status. */
@@ -124,8 +129,12 @@ export interface Binding {
   closePort(): void;
   /** Whether the port keeps the event loop alive. Calls are not counted. */
   refPort(on: boolean): void;
-  /** Attaches this environment to a channel that another thread of the process opened. Calls are counted. */
-  attach(channel: number): void;
+  /**
+   * Attaches this environment to a channel that another thread of the process opened. Calls are counted. `isShared`: another environment
+   * opened the device, and outlives this one. Returns the number by which `ownerLeft` knows this environment, or 0 for one that opened the
+   * device.
+   */
+  attach(channel: number, isShared: boolean): number;
   detach(channel: number): void;
   /** Reports these bytes to V8 as memory of this thread until the buffer is collected. V8 does not count shared memory by itself. */
   countShared(buffer: SharedArrayBuffer, byteLength: number): void;

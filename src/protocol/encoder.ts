@@ -6,6 +6,7 @@
 // Thread: owner.
 import {
   type AllocKind,
+  AdoptRecord,
   AllocRecord,
   ArgKind,
   CopyRecord,
@@ -75,6 +76,13 @@ export class Encoder {
     this.#u32[AllocRecord.KIND >> WORD] = kind;
     this.#u64(AllocRecord.BYTES, bytes);
     return this.#header(Opcode.ALLOC, AllocRecord.BYTE_SIZE, stream);
+  }
+
+  adopt(stream: number, handle: number, source: number, bytes: number): number {
+    this.#u32[AdoptRecord.HANDLE >> WORD] = handle;
+    this.#u32[AdoptRecord.SOURCE >> WORD] = source;
+    this.#u64(AdoptRecord.BYTES, bytes);
+    return this.#header(Opcode.ADOPT, AdoptRecord.BYTE_SIZE, stream);
   }
 
   free(stream: number, handle: number): number {

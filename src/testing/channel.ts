@@ -1,7 +1,7 @@
 // A device without a thread and without native code: its records are executed in this thread, in virtual time. Everything above the
 // channel (devices, streams, events, arrays, ordering between streams, failures, pipelines) is the library's own.
 // Thread: owner.
-import { StateError, UnavailableError, UnsupportedError } from '../core/base/errors.js';
+import { DeviceLostError, StateError, UnavailableError, UnsupportedError } from '../core/base/errors.js';
 import type { Build } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
@@ -283,6 +283,14 @@ export class TestChannel implements Channel {
   }
 
   // ── the rest ──
+
+  get address(): never {
+    throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', 'Other threads cannot open a test device.', 'sharing');
+  }
+
+  endedError(): DeviceLostError {
+    return new DeviceLostError('ERR_MILLRACE_LOST', 'The test device ended.', 'closed');
+  }
 
   async ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
     const [first, second] = args as readonly number[];

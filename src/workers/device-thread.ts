@@ -8,6 +8,7 @@ import { decodeError, DeviceLostError, InternalError } from '../core/base/errors
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+import { workerLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { WorkerChannel } from './worker-channel.js';
 
@@ -52,9 +53,10 @@ export class DeviceThread {
 
   /** Opens a device in the worker. The returned channel owns the worker from then on. */
   open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
-    const opened = this.#next('opened', ({ channel, info, timeline, arena }) => {
+    const opened = this.#next('opened', ({ channel, info, timeline, arena, address }) => {
       this.#worker.off('message', this.#hear);
-      return new WorkerChannel(this.#binding, this.#worker, encoder, { id: channel, backend, info, maxPending, timeline, arena });
+      const link = workerLink(this.#worker);
+      return new WorkerChannel(this.#binding, link, encoder, { id: channel, backend, info, maxPending, timeline, arena, address });
     });
     this.#post({ type: 'open', backend, info: chosen, maxPending });
     return opened;

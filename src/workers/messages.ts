@@ -3,6 +3,8 @@
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
+import type { MessagePort } from 'node:worker_threads';
+import type { DeviceAddress } from '../core/base/device-token.js';
 import type { EncodedError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
@@ -28,10 +30,21 @@ export type ToWorker =
   /** A ControlCall; 'answered' or 'refused' follows with the same id. */
   | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
+  /** From a thread that shares the device and leaves it. 'closed' follows when its streams have ended. */
+  | { readonly type: 'leave' }
   /** Runs the queued records, then ends. */
   | { readonly type: 'close' }
   /** Drops the queued records and ends as soon as nothing runs; also valid after 'close'. */
   | { readonly type: 'destroy' };
+
+/** Comes by `postMessageToThread`: a thread wants to share the device. `port` is closed if it may not. */
+export interface ShareRequest {
+  readonly type: 'millrace.share';
+  readonly key: string;
+  /** What `attach` gave. */
+  readonly owner: number;
+  readonly port: MessagePort;
+}
 
 export type FromWorker =
   /** The first message. The worker enumerates because a driver may need 100 ms to start. */
@@ -39,11 +52,16 @@ export type FromWorker =
   /** `arena` holds pinned memory, `timeline` the streams' slots. Both are page-aligned, and the worker keeps a reference to each. */
   | {
       readonly type: 'opened';
+      readonly backend: BackendName;
+      readonly maxPending: number;
       readonly channel: number;
       readonly info: NativeDeviceInfo;
       readonly timeline: SharedArrayBuffer;
       readonly arena: GrowableSharedBuffer;
+      readonly address: DeviceAddress;
     }
+  /** To a thread that shares the device: the one that opened it closes it. */
+  | { readonly type: 'ending' }
   | { readonly type: 'openFailed'; readonly error: EncodedError }
   | ({ readonly type: 'built'; readonly handle: number } & BuildReport)
   | { readonly type: 'buildFailed'; readonly handle: number; readonly error: EncodedError }

@@ -4,7 +4,6 @@
 // If the worker ends without a request, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
-import type { Worker } from 'node:worker_threads';
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
@@ -14,6 +13,8 @@ import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+import type { DeviceAddress } from '../core/base/device-token.js';
+import type { ControlLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
 
@@ -32,6 +33,7 @@ export interface Opened {
   readonly maxPending: number;
   readonly timeline: SharedArrayBuffer;
   readonly arena: GrowableSharedBuffer;
+  readonly address: DeviceAddress;
 }
 
 export class WorkerChannel implements Channel {
@@ -42,19 +44,25 @@ export class WorkerChannel implements Channel {
   readonly encoder: Encoder;
   readonly timeline: SharedArrayBuffer;
   readonly arena: GrowableSharedBuffer;
+  readonly address: DeviceAddress;
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly #binding: Binding;
-  readonly #worker: Worker;
+  readonly #link: ControlLink;
   readonly #requests: WorkerRequests;
   #lastAsked = 0;
   readonly #exited: Promise<void>;
+  /** Resolves when this thread has nothing to do with the device any more. */
+  readonly ended: Promise<void>;
+  #tellEnded: () => void = () => undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
   /** Why the device ended. Meaningful in state 'closed'. */
   #reason: 'closed' | 'worker-exit' = 'closed';
+  /** The thread that opened a shared device closes it. */
+  #isOwnerClosing = false;
   #holds = 0;
   #ending: NodeJS.Timeout | undefined = undefined;
 
-  constructor(binding: Binding, worker: Worker, encoder: Encoder, opened: Opened) {
+  constructor(binding: Binding, link: ControlLink, encoder: Encoder, opened: Opened) {
     this.id = opened.id;
     this.backend = opened.backend;
     this.info = opened.info;
@@ -63,19 +71,25 @@ export class WorkerChannel implements Channel {
     this.arena = opened.arena;
     this.encoder = encoder;
     this.#binding = binding;
-    this.#worker = worker;
-    this.#requests = new WorkerRequests(this.#device, (message) => post(worker, message));
-    binding.attach(this.id);
-    worker.on('message', (message: FromWorker) => this.#hear(message));
-    worker.on('error', (error) => this.#end(error));
-    this.#exited = new Promise((resolve) => {
-      worker.once('exit', () => {
-        clearTimeout(this.#ending);
-        this.#end(undefined);
-        resolve();
-      });
+    this.address = opened.address;
+    this.#link = link;
+    this.#requests = new WorkerRequests(this.#device, (message) => this.#post(message));
+    binding.attach(this.id, link.isShared);
+    this.ended = new Promise((resolve) => {
+      this.#tellEnded = resolve;
     });
-    worker.unref();
+    this.#exited = new Promise((resolve) => {
+      link.listen(
+        (message) => this.#hear(message),
+        (error) => this.#end(error),
+        () => {
+          clearTimeout(this.#ending);
+          this.#end(undefined);
+          resolve();
+        },
+      );
+    });
+    link.unref();
   }
 
   submit(bytes: number): number {
@@ -133,7 +147,7 @@ export class WorkerChannel implements Channel {
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const moved = types.isArrayBuffer(buffer) ? [buffer] : [];
     if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena) this.#count(buffer);
-    post(this.#worker, { type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
+    this.#post({ type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
   }
 
   mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean {
@@ -148,7 +162,7 @@ export class WorkerChannel implements Channel {
   }
 
   lend(handle: number, byteLength: number): void {
-    post(this.#worker, { type: 'lend', handle, byteLength });
+    this.#post({ type: 'lend', handle, byteLength });
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
@@ -177,26 +191,27 @@ export class WorkerChannel implements Channel {
   }
 
   async holdLoop<T>(promise: Promise<T>): Promise<T> {
-    if (this.#holds++ === 0) this.#worker.ref();
+    if (this.#holds++ === 0) this.#link.ref();
     try {
       return await promise;
     } finally {
-      if (--this.#holds === 0) this.#worker.unref();
+      if (--this.#holds === 0) this.#link.unref();
     }
   }
 
   async close(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing';
-      post(this.#worker, { type: 'close' });
+      this.#post({ type: this.#link.isShared ? 'leave' : 'close' });
     }
     await this.holdLoop(this.#exited);
   }
 
   async destroy(): Promise<StillRunning | undefined> {
+    const { isShared } = this.#link;
     if (this.#state !== 'closed') {
       this.#state = 'closing';
-      post(this.#worker, { type: 'destroy' });
+      this.#post({ type: isShared ? 'leave' : 'destroy' });
     }
     // The timer keeps the event loop alive.
     let timer: NodeJS.Timeout | undefined;
@@ -209,9 +224,10 @@ export class WorkerChannel implements Channel {
     const streams = this.#binding.busyStreams(this.id);
     this.#end(undefined);
     // The worker's environment ends without waiting for kernels, but the worker may be in a driver call that waits.
-    this.#worker.unref();
-    void this.#worker.terminate();
-    return { streams, afterMs: DESTROY_MS };
+    this.#link.unref();
+    this.#link.stop();
+    // Operations of a thread that shared the device run on; the device's worker waits for them.
+    return isShared ? undefined : { streams, afterMs: DESTROY_MS };
   }
 
   /** Reports a shared buffer's memory to V8, which does not count shared memory by itself. */
@@ -227,20 +243,33 @@ export class WorkerChannel implements Channel {
     return this.#requests.request(id, message);
   }
 
+  #post(message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
+    this.#link.post(message, moved);
+  }
+
   get #device(): string {
     return `${this.backend}:${this.info.ordinal}`;
   }
 
   #hear(message: FromWorker): void {
     if (this.#requests.settle(message)) return;
-    if (message.type === 'closed') {
-      this.#ending = setTimeout(() => void this.#worker.terminate(), EXIT_MS).unref();
+    if (message.type === 'ending') {
+      this.#isOwnerClosing = true;
+    } else if (message.type === 'closed') {
+      this.#ending = setTimeout(() => this.#link.stop(), EXIT_MS).unref();
     } else if (message.type === 'registerFailed') {
       process.emitWarning(`${message.error.message} Copies to and from it fall back to pageable memory.`, {
         type: 'MillraceWarning',
         code: message.error.code,
       });
     }
+  }
+
+  endedError(): DeviceLostError {
+    // A message that has arrived and was not read yet may say why the device ended.
+    for (const message of this.#link.waiting()) this.#hear(message);
+    if (this.#state === 'open') this.#reason = 'worker-exit';
+    return this.#endedError(undefined);
   }
 
   /** Rejects everything pending: the worker has ended, or is about to end. */
@@ -253,15 +282,17 @@ export class WorkerChannel implements Channel {
     if (!wasAsked) this.onLost?.(error);
     this.#requests.end(error);
     this.#binding.detach(this.id);
+    this.#tellEnded();
   }
 
   #endedError(cause: unknown): DeviceLostError {
     const device = this.#device;
+    if (this.#link.isShared && this.#reason === 'worker-exit') {
+      const what = this.#isOwnerClosing ? `was closed by the thread that opened it` : `is lost: the thread that opened it ended`;
+      const reason = this.#isOwnerClosing ? 'closed' : 'worker-exit';
+      return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${device} ${what}.`, reason, { device, cause });
+    }
     const message = this.#reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, this.#reason, { device, cause });
   }
-}
-
-function post(worker: Worker, message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
-  worker.postMessage(message, moved);
 }

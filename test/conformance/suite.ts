@@ -45,6 +45,7 @@ import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { stageValues } from './stage-values.js';
+import { sharing } from './sharing.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
@@ -99,6 +100,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   kernelFaults,
   limits,
   lifecycle,
+  sharing,
   observation,
   watching,
   overlapped,

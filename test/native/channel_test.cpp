@@ -244,7 +244,7 @@ MR_TEST(malformed_records_are_refused_or_fail_and_touch_nothing) {
     // It may park forever, because a random handle may be bound later.
     const auto opcode = static_cast<Opcode>(header.opcode);
     if (opcode == Opcode::kLaunch || opcode == Opcode::kCopy || opcode == Opcode::kCopyStrided ||
-        opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
+        opcode == Opcode::kAdopt || opcode == Opcode::kHold || opcode == Opcode::kStreamDestroy) {
       continue;
     }
     const uint32_t no_handle = 5;  // Generation 0.

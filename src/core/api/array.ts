@@ -1,6 +1,7 @@
 // An array in device memory. It has a handle and a shape, and no bytes in JavaScript. It is made, filled and freed in stream order, so
 // none of these calls waits.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import type { ArrayToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';
 import { boxesOf } from '../elements/boxes.js';
@@ -15,6 +16,7 @@ import type { WaitOptions } from '../waits/wait.js';
 import type { Device } from './device.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
+import { shareArray } from './share-array.js';
 import type { Stream } from './stream.js';
 import { StridedArray } from './strided-array.js';
 
@@ -150,6 +152,20 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
     for (const [axis, value] of index.entries()) checkInteger(`index of dimension ${axis}`, value, 0, (this.shape[axis] as number) - 1);
     const [element] = (await this.view(...index).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
     return elementValue(this.dtype, element as number | bigint);
+  }
+
+  /**
+   * A token by which another thread that has the device open (`device.share`) adopts the array with `device.adopt`. Plain data for
+   * `postMessage`, and may be used by several threads. It carries what this thread has submitted so far that uses the array: the
+   * adopting stream waits for that on the device. Keep the array until the other threads have adopted it; then each thread disposes its
+   * own. Later uses of one thread are unknown to the others: share again, or await them. Throws StateError after disposal.
+   * @example worker.postMessage({ x: x.share() });
+   */
+  share(): ArrayToken<D> {
+    this.checkUsable();
+    const over = this.core.refuseIfOver();
+    if (over !== undefined) throw over;
+    return shareArray(this);
   }
 
   /**

@@ -3,6 +3,7 @@
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
+import type { ArrayToken, DeviceToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import { type DeviceLostError, type MillraceError, StateError } from '../base/errors.js';
 import { type Hub, type ObservableOf, observe } from '../base/observable.js';
@@ -13,6 +14,7 @@ import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
+import { adopt } from '../memory/adoption.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
 import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
@@ -226,6 +228,32 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const over = this.refusal();
     if (over !== undefined && this.state !== 'closing') throw over;
     await waitForDevices([this.core], opts);
+  }
+
+  /**
+   * A token by which other threads of this process open the same device with `openShared`: each gets streams, promises and `errors$` of
+   * its own. It is plain data for `postMessage`, `workerData` or a task of a pool, and may be used any number of times while the device
+   * is open. The device ends for all of them when the thread that opened it closes it or ends. No counterpart in CUDA, whose contexts
+   * belong to all threads of a process.
+   * @example worker.postMessage({ token: device.share() });
+   */
+  share(): DeviceToken {
+    this.#checkOpen();
+    const { core, context } = this;
+    return { type: 'millrace.device', device: core.name, address: core.channel.address, ordering: context.owner.ordering };
+  }
+
+  /**
+   * An array of another thread that has this device open, by the token of its `share`: the same memory, no copy. The current stream waits,
+   * on the device, for what that thread had submitted; other streams wait for the current one as for any array that it made. Dispose it
+   * as any array: the memory is freed when all threads have. Throws ArgumentError for what is no token, and for one of another device.
+   * If the array was disposed before it could be adopted, the operations that use it reject with an UpstreamError, whose `cause` is a
+   * StateError.
+   */
+  adopt<D extends DType>(token: ArrayToken<D>): DeviceArray<D> {
+    this.#checkOpen();
+    const { dtype, shape, storage, byteOffset, strides } = adopt(this.stream, token);
+    return new DeviceArray(this, dtype as D, shape, storage, byteOffset, undefined, strides);
   }
 
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */

@@ -6,6 +6,7 @@
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Build, BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
@@ -45,6 +46,8 @@ export interface Channel {
   readonly encoder: Encoder;
   /** The streams' slots. */
   readonly timeline: SharedArrayBuffer;
+  /** By which other threads find the device. */
+  readonly address: DeviceAddress;
   /** Growable. Staging memory and the pages of pinned arrays are parts of it. */
   readonly arena: GrowableSharedBuffer;
 
@@ -110,6 +113,8 @@ export interface Channel {
   /** The device address of memory; undefined until the device has allocated it, or if the allocation failed. */
   memoryAddress(handle: number): bigint | undefined;
 
+  /** Why the device is gone, if its worker or the thread that opened it ended. */
+  endedError(): DeviceLostError;
   /** Called at most once, when the worker ends without a request. */
   onLost: ((error: DeviceLostError) => void) | undefined;
   /** Keeps the process alive until `promise` settles, for awaited promises without a ticket. */

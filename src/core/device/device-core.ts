@@ -39,6 +39,9 @@ const MAX_COPY_STREAMS = 32;
 /** Host waits for events of other processes at the same time. */
 const MAX_INTERPROCESS_STREAMS = 8;
 
+/** Adoptions that wait at the same time for arrays which are not allocated yet; further ones share streams. */
+const MAX_ADOPTION_STREAMS = 4;
+
 export class DeviceCore implements FreeingDevice {
   /** 'cuda:0', 'cpu:0'. */
   readonly name: string;
@@ -74,6 +77,8 @@ export class DeviceCore implements FreeingDevice {
   readonly copyStreams: InternalStreams<Timeline>;
   /** Streams that wait, for the host, for events of other processes. */
   readonly interprocessStreams: InternalStreams<Timeline>;
+  /** Streams on which arrays of other threads are adopted. */
+  readonly adoptionStreams: InternalStreams<Timeline>;
   /** The shape of the launch that is being submitted: scratch space, which every launch overwrites. */
   readonly launchGeometry: LaunchGeometry = new LaunchGeometry();
   /** Its kernels. */
@@ -110,6 +115,7 @@ export class DeviceCore implements FreeingDevice {
     this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees', MAX_FREE_STREAMS));
     this.copyStreams = this.#internalStreams('copies', MAX_COPY_STREAMS);
     this.interprocessStreams = this.#internalStreams('interprocess', MAX_INTERPROCESS_STREAMS);
+    this.adoptionStreams = this.#internalStreams('adoptions', MAX_ADOPTION_STREAMS);
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
@@ -206,10 +212,9 @@ export class DeviceCore implements FreeingDevice {
     if (status === 0) return undefined;
     // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
     const hasWorkerEnded = status === Status.STATE;
-    const message = hasWorkerEnded
-      ? `The worker of device ${this.name} ended.`
-      : `Device ${this.name} is lost (status ${status}); it needs a new process.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, hasWorkerEnded ? 'worker-exit' : 'fault', { device: this.name });
+    if (hasWorkerEnded) return this.channel.endedError();
+    const message = `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
   }
 
   lose(error: DeviceLostError): void {

@@ -5,6 +5,7 @@
 //   frees           StreamOrderedFrees, for frees that wait       4
 //   copies          Relay, for a device's part of a copy         32
 //   interprocess    InterprocessEvent, for waits of the host      8
+//   adoptions       adopt, of arrays of other threads             4
 //   readback        DeviceContext, for `array.read`               8
 //
 // Work on a shared stream runs in sequence although nothing in user code orders it. So an idle stream is taken first, then a new one,

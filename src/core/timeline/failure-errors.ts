@@ -10,6 +10,7 @@ import {
   LaunchError,
   MillraceError,
   OutOfMemoryError,
+  StateError,
   UnsupportedError,
   UpstreamError,
 } from '../base/errors.js';
@@ -92,6 +93,9 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
         facts,
       );
     default:
+      if (record.status === Status.STATE && record.kernel === 0) {
+        return new StateError('ERR_MILLRACE_STATE', `${what} ${where} failed${note}.`, facts);
+      }
       // Launches of a kernel that did not build fail with the error of the build, which may not have arrived yet.
       if (kernel !== undefined && record.kernel !== 0) {
         return kernel.built.then(

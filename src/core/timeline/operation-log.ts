@@ -29,7 +29,7 @@ const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
 /** The kind of a record that no operation names. */
 const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
 for (const [kind, opcodes] of [
-  ['alloc', [Opcode.ALLOC]],
+  ['alloc', [Opcode.ALLOC, Opcode.ADOPT]],
   ['free', [Opcode.FREE, Opcode.FREE_EVENT]],
   ['fill', [Opcode.FILL, Opcode.FILL_STRIDED]],
   ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],

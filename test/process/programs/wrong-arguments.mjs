@@ -58,7 +58,7 @@ const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
 const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000);
 const channel = open();
-binding.attach(channel);
+binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
 const handle = (kind) => binding.reserveHandles(channel, kind, 1) + (1 << 22);
 binding.submit(channel, encoder.streamCreate(stream, 0));
@@ -70,6 +70,7 @@ const RIGHT = {
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
   destroyDevice: [channel + 1000],
+  ownerLeft: [channel + 1000, 1],
   installKernel: [
     channel,
     handle(HandleKind.KERNEL),
@@ -85,7 +86,7 @@ const RIGHT = {
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
   openPort: [new Uint8Array(MAX_RECORD_BYTES), () => {}],
   refPort: [false],
-  attach: [channel],
+  attach: [channel, false],
   detach: [channel + 1000],
   reserveHandles: [channel, HandleKind.MEMORY, 1],
   reserveStream: [channel],

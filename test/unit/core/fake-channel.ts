@@ -6,7 +6,7 @@ import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Device } from '../../../src/core/api/device.js';
 import { DeviceContext } from '../../../src/core/api/device-context.js';
 import type { DeviceName } from '../../../src/core/api/device-info.js';
-import type { DeviceLostError } from '../../../src/core/base/errors.js';
+import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
 import { Progress } from '../../../src/core/waits/progress.js';
 import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
@@ -52,6 +52,7 @@ export class FakeChannel implements Channel {
   readonly encoder: Encoder = new Encoder();
   readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
   readonly arena = growableSharedBuffer(0, 64 * MIB);
+  readonly address = { process: process.pid, thread: 0, channel: 0, key: 'fake' };
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly records: Submitted[] = [];
   readonly armed: { readonly stream: number; readonly ticket: number }[] = [];
@@ -145,6 +146,10 @@ export class FakeChannel implements Channel {
 
   get isBinding(): boolean {
     return this.variables.size > 0;
+  }
+
+  endedError(): DeviceLostError {
+    return new DeviceLostError('ERR_MILLRACE_LOST', 'The worker of the fake device ended.', 'worker-exit');
   }
 
   reserveFailure(): number {

@@ -7,6 +7,7 @@ import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Binding } from '../../../src/native/binding.js';
 import type { Encoder } from '../../../src/protocol/encoder.js';
 import type { NativeDeviceInfo } from '../../../src/protocol/reports.js';
+import { workerLink } from '../../../src/workers/control-link.js';
 import { WorkerChannel } from '../../../src/workers/worker-channel.js';
 
 class EndingWorker extends EventEmitter {
@@ -22,7 +23,7 @@ function channelOn(worker: EndingWorker): WorkerChannel {
   const binding = { attach: () => undefined, detach: () => undefined } as unknown as Binding;
   const opened = { id: 1, backend: 'cpu', info: { ordinal: 0 } as NativeDeviceInfo, maxPending: 1 } as const;
   const buffers = { timeline: new SharedArrayBuffer(8), arena: new SharedArrayBuffer(8) };
-  return new WorkerChannel(binding, worker as unknown as Worker, {} as Encoder, { ...opened, ...buffers } as never);
+  return new WorkerChannel(binding, workerLink(worker as unknown as Worker), {} as Encoder, { ...opened, ...buffers } as never);
 }
 
 describe('what is asked of a worker', () => {

@@ -1,0 +1,68 @@
+// An array of another thread, by the token of its `share`: this thread gets a handle of its own for the memory, and the current stream
+// waits on the device for that thread's uses. Each thread frees its handle, and the last free gives the memory back, after the uses of
+// all.
+//
+// The handle is made on a stream that does nothing else, so that no work of this thread delays it: once the call has returned, the other
+// thread may dispose its array.
+// Thread: owner.
+import { MemorySpace } from '../../protocol/protocol.gen.js';
+import { badArgument } from '../base/arguments.js';
+import { checkArrayToken } from '../base/device-token.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { checkDType, type DType, DTYPES } from '../elements/dtype.js';
+import { checkShape } from '../elements/shape.js';
+import { contiguousStrides, reachOf } from '../elements/strides.js';
+import { Storage } from './storage.js';
+
+/** The memory of an array token, and where the array is in it. */
+export interface Adopted {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Undefined: the elements follow each other. */
+  readonly strides: readonly number[] | undefined;
+  readonly storage: Storage;
+  readonly byteOffset: number;
+}
+
+/** Adopts the array on a stream, for `device.adopt`. If it throws, nothing is left on the device but waits. */
+export function adopt(site: StreamContext, given: unknown): Adopted {
+  const token = checkArrayToken(given);
+  const { core, timeline } = site;
+  if (token.key !== core.channel.address.key) {
+    throw badArgument('token', given, `The token is of an array on another device than ${core.name} as it is open here.`);
+  }
+  const { byteOffset, storageBytes } = token;
+  const dtype = checkDType(token.dtype as DType);
+  const shape = checkShape(token.shape);
+  const strides = token.strides === undefined ? undefined : Object.freeze([...token.strides]);
+  const [low, high] = reachOf({ shape, strides: strides ?? contiguousStrides(shape) });
+  const { byteSize } = DTYPES[dtype];
+  if (byteOffset + low * byteSize < 0 || byteOffset + high * byteSize > storageBytes) {
+    throw badArgument('token', given, `The token names elements outside of its memory (${storageBytes} bytes).`);
+  }
+  core.checkRoom(timeline, token.uses.length + 2);
+  const { encoder } = core;
+  const adopting = core.adoptionStreams.take();
+  const handle = core.memory.take();
+  try {
+    core.submit(adopting, encoder.adopt(adopting.slot, handle, token.handle, Math.max(storageBytes, 1)));
+  } catch (error) {
+    core.memory.giveBackNow(handle);
+    throw error;
+  }
+  const storage = new Storage(MemorySpace.DEVICE, handle, 0, storageBytes, core);
+  let last: number;
+  try {
+    for (const { channel, stream: slot, ticket } of token.uses) {
+      // The stream's own records come in order anyway.
+      if (channel !== core.channel.id || slot !== timeline.slot) core.submit(timeline, encoder.wait(timeline.slot, channel, slot, ticket));
+    }
+    last = core.submit(timeline, encoder.nop(timeline.slot));
+  } catch (error) {
+    core.frees.free(handle, [adopting.here()]);
+    throw error;
+  }
+  // To this thread's streams, the memory is as if this stream had made it behind the waits.
+  core.tracker.allocated(storage, site, last);
+  return { dtype, shape, strides, storage, byteOffset };
+}

@@ -1,0 +1,53 @@
+// How a thread reaches the worker that controls a device: the thread that opened it by the Worker itself, a thread that shares
+// it by a MessagePort of its own.
+// Thread: owner.
+import { type MessagePort, receiveMessageOnPort, type Worker } from 'node:worker_threads';
+import type { FromWorker, ToWorker } from './messages.js';
+
+export interface ControlLink {
+  /** Another thread opened the device and closes it. */
+  readonly isShared: boolean;
+  post(message: ToWorker, moved: readonly ArrayBuffer[]): void;
+  /** Keeps this thread's loop alive, or lets it go. */
+  ref(): void;
+  unref(): void;
+  /** `ended` is called once, when nothing answers any more. */
+  listen(heard: (message: FromWorker) => void, failed: (error: unknown) => void, ended: () => void): void;
+  /** Messages that have arrived and were not heard yet. */
+  waiting(): Iterable<FromWorker>;
+  /** Gives up what is at the other end. */
+  stop(): void;
+}
+
+export function workerLink(worker: Worker): ControlLink {
+  return {
+    isShared: false,
+    post: (message, moved) => worker.postMessage(message, moved),
+    ref: () => worker.ref(),
+    unref: () => worker.unref(),
+    listen: (heard, failed, ended) => {
+      worker.on('message', heard);
+      worker.on('error', failed);
+      worker.once('exit', ended);
+    },
+    waiting: () => [],
+    stop: () => void worker.terminate(),
+  };
+}
+
+export function portLink(port: MessagePort): ControlLink {
+  return {
+    isShared: true,
+    post: (message, moved) => port.postMessage(message, moved),
+    ref: () => port.ref(),
+    unref: () => port.unref(),
+    listen: (heard, _failed, ended) => {
+      port.on('message', heard);
+      port.once('close', ended);
+    },
+    *waiting() {
+      for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) yield next.message as FromWorker;
+    },
+    stop: () => port.close(),
+  };
+}

@@ -1,0 +1,288 @@
+// Requests of one thread to the worker of a device: builds, host memory, calls that may block. The thread that opened the device has one
+// client, and so has each thread that shares it.
+// Thread: control.
+import type { Build, BuildSpec } from '../core/channel/build.js';
+import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
+import type { ControlName } from '../core/channel/control.js';
+import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
+import type { Binding, NativeFailure } from '../native/binding.js';
+import { Status } from '../protocol/protocol.gen.js';
+import type { KernelBuilder } from '../toolchain/images/builder.js';
+import type { FromWorker, ToWorker } from './messages.js';
+import { asMillraceError, asUnopened } from './native-errors.js';
+
+export type Send = (message: FromWorker, moved?: readonly ArrayBuffer[]) => void;
+
+/** The open device of this worker. */
+export interface ControlledDevice {
+  readonly binding: Binding;
+  readonly channel: number;
+  readonly builder: KernelBuilder;
+  readonly isOnCpu: boolean;
+  readonly isClosing: boolean;
+}
+
+interface LoadedModule {
+  /** Names it to the device. */
+  readonly number: number;
+  readonly loading: Promise<ModuleReport>;
+}
+
+/** The image of a kernel whose module is loaded already. */
+const NO_IMAGE: Uint8Array = new Uint8Array(0);
+
+/** The capability that a device lacks when it does not support a call. */
+const CAPABILITIES: Partial<Record<ControlName, string>> = {
+  setPeer: 'peer access',
+  exportEvent: 'interprocess',
+  openEvent: 'interprocess',
+  exportMemory: 'interprocess',
+  openMemory: 'interprocess',
+  elapsed: 'timing',
+};
+
+let lastModule = 0;
+
+/** One thread that uses the device, in the device's worker: its builds, modules and host memory. */
+export class DeviceClient {
+  readonly #device: ControlledDevice;
+  readonly #send: Send;
+  readonly #building: Set<number> = new Set();
+  /** By the numbers that the thread chose. */
+  readonly #modules: Map<number, LoadedModule> = new Map();
+  /** By memory handle. */
+  readonly #binding: Map<number, VariableSpec> = new Map();
+  /** Buffers that the device writes into and that the thread has not collected; undefined where the allocation failed. */
+  readonly #lent: Map<number, ArrayBuffer | undefined> = new Map();
+  /** Host memory that is registered for it. */
+  readonly #registered: Set<number> = new Set();
+
+  constructor(device: ControlledDevice, send: Send) {
+    this.#device = device;
+    this.#send = send;
+  }
+
+  hear(message: ToWorker): void {
+    switch (message.type) {
+      case 'build':
+        void this.#build(message.handle, message.build, message.module);
+        break;
+      case 'module':
+        void this.#loadModule(message.module, message.build);
+        break;
+      case 'variable':
+        void this.#bindVariable(message.handle, message.variable);
+        break;
+      case 'register':
+        this.#register(message.handle, message.buffer, message.byteOffset, message.byteLength, message.isLocked);
+        break;
+      case 'lend':
+        this.#lend(message.handle, message.byteLength);
+        break;
+      case 'collect':
+        this.#collect(message.handle);
+        break;
+      case 'ask':
+        this.#answer(message.id, message.name, message.args);
+        break;
+      case 'unregister':
+        this.#unregister(message.handle);
+    }
+  }
+
+  /** Call it when the device closes: the channel ends after the queued records, and launches of these kernels would wait forever. */
+  failBuilds(): void {
+    const { binding, channel } = this.#device;
+    for (const handle of this.#building) binding.failKernel(channel, handle, Status.STATE);
+    for (const [handle, { byteLength, failure }] of this.#binding) binding.failVariable(channel, handle, byteLength, failure);
+  }
+
+  /** The thread has ended or has closed the device. Resolves when its streams have ended and its memory is freed; its kernels stay. */
+  async left(owner: number): Promise<void> {
+    const { binding, channel } = this.#device;
+    await binding.ownerLeft(channel, owner);
+    if (this.#device.isClosing) return;
+    for (const handle of this.#registered) {
+      try {
+        binding.unregisterHost(channel, handle, false);
+      } catch {
+        // The driver does not unlock the pages, so the device keeps them. Nobody is left to be told.
+      }
+    }
+    this.#registered.clear();
+    this.#lent.clear();
+  }
+
+  /** Builds and loads a kernel. Meanwhile the channel parks the streams that launch it. */
+  async #build(handle: number, spec: Build, module: number | undefined): Promise<void> {
+    this.#building.add(handle);
+    try {
+      // The image of a module is the same for every list of parameters: this build only compares the kernel's own list.
+      if (module !== undefined && 'parameterChecks' in spec) await this.#device.builder.build(spec);
+      const {
+        image = NO_IMAGE,
+        compiler,
+        fromCache,
+        ms,
+      } = await (module === undefined ? this.#device.builder.build(spec) : this.#loaded(module));
+      if (this.#device.isClosing) return;
+      const { entry, isBounded, isLaunching = false } = spec;
+      // On a GPU, CUDA itself handles the assertions and device launches of CUDA C++ source.
+      const isChecked = spec.isChecked || ((spec.isAsserting === true || isLaunching) && this.#device.isOnCpu);
+      const limits = this.#device.binding.installKernel(this.#device.channel, handle, {
+        image,
+        entry,
+        isBounded,
+        isLaunching,
+        isChecked,
+        module: this.#numberOf(module),
+      });
+      this.#send({ type: 'built', handle, compiler, fromCache, ms, limits });
+    } catch (error) {
+      if (this.#device.isClosing) return;
+      // Send the reason first: the owner needs it when it sees the failed launches.
+      this.#send({ type: 'buildFailed', handle, error: encodeError(asMillraceError(error, `Kernel ${spec.name} does not load`)) });
+      this.#device.binding.failKernel(
+        this.#device.channel,
+        handle,
+        error instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE,
+      );
+    } finally {
+      this.#building.delete(handle);
+    }
+  }
+
+  /** Loads a module. Builds of its kernels and bindings of its variables wait for it. */
+  async #loadModule(module: number, spec: BuildSpec): Promise<void> {
+    const number = ++lastModule;
+    const loading = this.#load(number, spec);
+    this.#modules.set(module, { number, loading });
+    try {
+      this.#send({ type: 'moduleLoaded', module, ...(await loading) });
+    } catch (error) {
+      if (!this.#device.isClosing) this.#send({ type: 'moduleFailed', module, error: encodeError(error) });
+    }
+  }
+
+  async #load(module: number, spec: BuildSpec): Promise<ModuleReport> {
+    const { image, compiler, fromCache, ms } = await this.#device.builder.build(spec);
+    if (!this.#device.isClosing) {
+      try {
+        this.#device.binding.loadModule(this.#device.channel, module, image);
+      } catch (error) {
+        throw asMillraceError(error, `The module of kernels ${spec.name} does not load`);
+      }
+    }
+    return { compiler, fromCache, ms };
+  }
+
+  #loaded(module: number): Promise<ModuleReport & { readonly image?: Uint8Array }> {
+    return (this.#modules.get(module) as LoadedModule).loading;
+  }
+
+  /** The device's number of the module. */
+  #numberOf(module: number | undefined): number | undefined {
+    return module === undefined ? undefined : (this.#modules.get(module) as LoadedModule).number;
+  }
+
+  /** Binds a variable to a memory handle. Meanwhile the channel parks the streams that name the handle. */
+  async #bindVariable(handle: number, variable: VariableSpec): Promise<void> {
+    const { module, byteLength, failure } = variable;
+    this.#binding.set(handle, variable);
+    try {
+      await this.#loaded(module);
+      if (this.#device.isClosing) return;
+      this.#bind(handle, variable);
+      this.#send({ type: 'variableBound', handle });
+    } catch (error) {
+      if (this.#device.isClosing) return;
+      this.#send({ type: 'variableFailed', handle, error: encodeError(error) });
+      this.#device.binding.failVariable(this.#device.channel, handle, byteLength, failure);
+    } finally {
+      this.#binding.delete(handle);
+    }
+  }
+
+  #bind(handle: number, { module, name, byteLength }: VariableSpec): void {
+    let found: number;
+    try {
+      found = this.#device.binding.bindVariable(this.#device.channel, handle, this.#numberOf(module) as number, name, byteLength);
+    } catch (error) {
+      const { status } = error as NativeFailure;
+      if (status === Status.ARGUMENT) throw badVariable(`The module has no variable '${name}'.`);
+      if (status === Status.UNSUPPORTED) throw badVariable(`The variable '${name}' is const: its value is fixed in the source.`);
+      throw asMillraceError(error, `The address of variable '${name}' cannot be found`);
+    }
+    if (found === byteLength) return;
+    throw badVariable(
+      `The size of the variable '${name}' (${found} bytes) differs from that of the requested array (${byteLength} bytes).`,
+    );
+  }
+
+  #register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    this.#registered.add(handle);
+    try {
+      this.#device.binding.registerHost(this.#device.channel, handle, bytes, isLocked && !this.#device.isOnCpu);
+    } catch (error) {
+      this.#send({
+        type: 'registerFailed',
+        handle,
+        error: encodeError(asMillraceError(error, `${byteLength} bytes cannot be page-locked`)),
+      });
+      // Copies of pageable memory are slower but correct.
+      this.#device.binding.registerHost(this.#device.channel, handle, bytes, false);
+    }
+  }
+
+  #unregister(handle: number): void {
+    this.#registered.delete(handle);
+    this.#device.binding.unregisterHost(this.#device.channel, handle, false);
+    this.#send({ type: 'unregistered', handle });
+  }
+
+  #lend(handle: number, byteLength: number): void {
+    const bytes = bytesOf(byteLength);
+    this.#lent.set(handle, bytes?.buffer);
+    this.#registered.add(handle);
+    // Without memory, register one byte: copies into it fail as out of bounds.
+    this.#device.binding.registerHost(this.#device.channel, handle, bytes ?? new Uint8Array(1), false);
+  }
+
+  #collect(handle: number): void {
+    const buffer = this.#lent.get(handle);
+    this.#lent.delete(handle);
+    this.#registered.delete(handle);
+    this.#device.binding.unregisterHost(this.#device.channel, handle, true);
+    if (buffer !== undefined) {
+      this.#send({ type: 'collected', handle, buffer }, [buffer]);
+      return;
+    }
+    const error = new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'There is not enough host memory for the result of the read.', 0, 0);
+    this.#send({ type: 'notLent', handle, error: encodeError(error) });
+  }
+
+  #answer(id: number, name: ControlName, args: readonly unknown[]): void {
+    try {
+      const call = this.#device.binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
+      this.#send({ type: 'answered', id, value: call(this.#device.channel, ...args) });
+    } catch (error) {
+      const refused = name === 'openEvent' || name === 'openMemory' ? asUnopened(error) : error;
+      this.#send({ type: 'refused', id, error: encodeError(asMillraceError(refused, `The call ${name} failed`, CAPABILITIES[name])) });
+    }
+  }
+}
+
+/** An error about a variable that only the compiled image shows. */
+function badVariable(message: string): CompileError {
+  return new CompileError('ERR_MILLRACE_COMPILE', `K705: ${message}`, message, [{ code: 'K705', line: 1, column: 1, message }]);
+}
+
+/** A zeroed buffer; undefined if the allocation fails. */
+function bytesOf(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return new Uint8Array(byteLength);
+  } catch {
+    return undefined;
+  }
+}

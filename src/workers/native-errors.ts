@@ -1,0 +1,55 @@
+// Failures of native calls as errors of the library.
+// Thread: control.
+import {
+  CompileError,
+  DeviceLostError,
+  LaunchError,
+  MillraceError,
+  OutOfMemoryError,
+  StateError,
+  UnavailableError,
+  UnsupportedError,
+} from '../core/base/errors.js';
+import type { NativeFailure } from '../native/binding.js';
+import { Status } from '../protocol/protocol.gen.js';
+
+/** Turns the status of a native failure into an error of the library. */
+export function asMillraceError(error: unknown, what: string, capability: string = ''): unknown {
+  if (error instanceof MillraceError || !(error instanceof Error)) return error;
+  const { status, driverStatus, message } = error as NativeFailure;
+  const facts = { driverStatus, cause: error };
+  switch (status) {
+    case Status.COMPILE:
+      return new CompileError('ERR_MILLRACE_COMPILE', `${what}: ${message}`, message, [], facts);
+    case Status.OUT_OF_MEMORY:
+      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${what}: ${message}`, 0, 0, facts);
+    case Status.UNAVAILABLE:
+      return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [], facts);
+    case Status.UNSUPPORTED:
+      return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what}: ${message}`, capability, facts);
+    case Status.STATE:
+      return new StateError('ERR_MILLRACE_STATE', `${what}: ${message}`, facts);
+    case Status.DEVICE_LOST:
+      return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'fault', facts);
+    default:
+      return status === undefined ? error : new LaunchError('ERR_MILLRACE_LAUNCH', `${what}: ${message}`, facts);
+  }
+}
+
+/** Status codes of failures that are not about the handle itself. */
+const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
+  Status.STATE,
+  Status.UNSUPPORTED,
+  Status.UNAVAILABLE,
+  Status.OUT_OF_MEMORY,
+  Status.DEVICE_LOST,
+]);
+
+/** If the driver refuses a handle, the process that exported it has usually ended. */
+export function asUnopened(error: unknown): unknown {
+  const { status, driverStatus, message } = error as NativeFailure;
+  if (driverStatus === undefined || NOT_THE_HANDLE.has(status)) return error;
+  const help = ['The process that created the handle must still run on the same GPU, and must not have freed its memory or event.'];
+  const what = `The handle of another process cannot be opened: ${message}`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, help, { driverStatus, cause: error });
+}

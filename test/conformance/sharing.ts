@@ -1,0 +1,139 @@
+// Chapter 8: one device that several threads use.
+import { describe, expect } from 'vitest';
+import { type ArrayToken, ArgumentError, type Device, DeviceLostError, type DeviceToken, openShared, UpstreamError } from 'millrace';
+import { rulesOf, withDevice } from '../support/rule.js';
+import { startSharer, untilGivenBack } from '../support/sharer.js';
+import type { Target } from '../support/target.js';
+import { rejectionOf, thrownBy } from '../support/wait.js';
+
+export function sharing(target: Target): void {
+  describe('8 sharing', () => {
+    const rule = rulesOf(target);
+    const alone = (body: (device: Device) => Promise<void>): Promise<void> => withDevice(target, {}, body);
+
+    rule('S813', 'another thread opens the device by its token and has streams of its own', async () => {
+      await alone(async (device) => {
+        const sharers = [startSharer('reads', device.share()), startSharer('reads', device.share())];
+        for (const { next } of sharers) expect(await next()).toBe(`read 9 on ${device.info.id}`);
+        for (const { exited } of sharers) await exited;
+        expect(device.state).toBe('open');
+        expect(await untilGivenBack(device, { blocks: 0 })).toBe('all given back');
+      });
+    });
+
+    rule('S813', 'in the thread that opened the device, the token gives another Device of it', async () => {
+      await alone(async (device) => {
+        const again = await openShared(device.share());
+        expect([again === device, again.isSameDevice(device)]).toEqual([false, true]);
+        await again.close();
+        expect(device.state).toBe('open');
+      });
+    });
+
+    rule('S813', 'what is no token is an ArgumentError, the token of a device that is gone a DeviceLostError', async () => {
+      const device = await target.open();
+      // Its address is for the library alone.
+      const token = device.share() as DeviceToken & { readonly address: object };
+      for (const bad of [undefined, 'cpu', {}, { ...token, ordering: 'any' }, { ...token, address: { ...token.address, process: 1 } }]) {
+        expect(await rejectionOf(openShared(bad as never))).toBeInstanceOf(ArgumentError);
+      }
+      expect(await rejectionOf(openShared({ ...token, address: { ...token.address, key: 'guessed' } } as DeviceToken))).toBeInstanceOf(
+        DeviceLostError,
+      );
+      let release: () => void = () => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      device.stream.hold(() => released, { timeoutMs: 30_000 });
+      const closing = device.close();
+      expect(await rejectionOf(openShared(token))).toBeInstanceOf(DeviceLostError);
+      release();
+      await closing;
+      expect(await rejectionOf(openShared(token))).toBeInstanceOf(DeviceLostError);
+      expect(thrownBy(() => device.share()).message).toContain('closed');
+    });
+
+    rule('S814', 'the first use of an adopted array waits for what the other thread submitted, on the device', async () => {
+      await alone(async (device) => {
+        const x = device.full([4, 6], 1, 'i32');
+        let release: () => void = () => undefined;
+        const released = new Promise<void>((resolve) => (release = resolve));
+        device.stream.hold(() => released, { timeoutMs: 30_000 });
+        device.stream.fill(x, 5);
+        const { worker, next, exited } = startSharer('adopts', { device: device.share(), x: x.view(1).share() });
+        expect(await next()).toBe('pending true');
+        release();
+        using back = device.adopt((await next()) as ArrayToken<'i32'>);
+        // Each thread disposes its own array; the memory stays while one has it.
+        x[Symbol.dispose]();
+        worker.postMessage('adopted');
+        await exited;
+        expect([...(await back.read())]).toEqual([7, 7, 5, 5, 5, 5]);
+        back[Symbol.dispose]();
+        expect(await untilGivenBack(device, { blocks: 0 })).toBe('all given back');
+      });
+    });
+
+    rule('S814', 'what is no token of an array, or of one on another device, is an ArgumentError', async () => {
+      await alone(async (device) => {
+        using x = device.full([4, 6], 1, 'i32');
+        // Its fields are for the library alone.
+        const token = x.share() as ArrayToken<'i32'> & { readonly key: string };
+        const parts = { key: 'other', strides: [1], handle: '1', byteOffset: -4, storageBytes: 8, uses: [{}], shape: [-1], dtype: 'any' };
+        const changed = Object.entries(parts).map(([name, value]) => ({ ...token, [name]: value }));
+        for (const bad of [undefined, 5, {}, device.share(), ...changed]) {
+          expect(thrownBy(() => device.adopt(bad as never))).toBeInstanceOf(ArgumentError);
+        }
+      });
+    });
+
+    rule('S814', 'an array that was disposed before it was adopted fails what uses it', async () => {
+      await alone(async (device) => {
+        const x = device.full(4, 1, 'i32');
+        const token = x.share();
+        x[Symbol.dispose]();
+        await device.synchronize();
+        using mine = device.adopt(token);
+        const error = await rejectionOf(mine.read());
+        expect(error).toBeInstanceOf(UpstreamError);
+        expect((error.cause as Error).message).toContain('the shared array was disposed before it was adopted');
+        expect(thrownBy(() => device.adopt({ ...token, key: 'another device' } as never))).toBeInstanceOf(ArgumentError);
+        expect(thrownBy(() => device.adopt({ ...token, shape: [5] }))).toBeInstanceOf(ArgumentError);
+        expect(thrownBy(() => x.share()).message).toContain('disposed');
+      });
+    });
+
+    rule('S815', 'pinned memory passes to another thread as it is, and is pinned there again', async () => {
+      await alone(async (device) => {
+        using pinned = device.pinned(1000, 'u32');
+        pinned.data.fill(3);
+        const { next, exited } = startSharer('pins', { device: device.share(), data: pinned.data });
+        expect(await next()).toBe('true 4 3');
+        await exited;
+        expect([pinned.data[0], pinned.data[999]]).toEqual([4, 3]);
+        using x = device.empty(1000, 'u32');
+        device.stream.copy(x, pinned);
+        expect(await x.item(0)).toBe(4);
+      });
+    });
+
+    rule('S816', 'the Devices of other threads are lost when the opener closes the device', async () => {
+      const device = await target.open();
+      const { next, exited } = startSharer('outlives', device.share());
+      expect(await next()).toBe('open');
+      await device.close();
+      expect(await next()).toMatch(/^DeviceLostError closed: .* was closed by the thread that opened it\. \| closed true /);
+      await exited;
+    });
+
+    rule('S817', 'a thread that ends takes nothing along: its streams end, its memory is freed, others go on', async () => {
+      await alone(async (device) => {
+        const { worker, next } = startSharer('holds', device.share());
+        using mine = device.adopt((await next()) as ArrayToken<'i32'>);
+        const read = mine.read();
+        // Its stream is held by a function that never returns.
+        await worker.terminate();
+        expect((await read).length).toBe(1000);
+        expect(await untilGivenBack(device, { blocks: 1 })).toBe('all given back');
+      });
+    });
+  });
+}
