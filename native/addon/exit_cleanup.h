@@ -15,18 +15,19 @@ namespace millrace {
 
 class ExitCleanup {
  public:
-  /// Adds `keepGroup` and `keepFolder` to the exports, for this environment alone.
+  /// Adds `keepGroup`, `keepChildren` and `keepFolder` to the exports, for this environment alone.
   static void Define(napi_env env, napi_value exports);
 
  private:
   static void CleanUp(void* cleanup);
   static napi_value KeepGroup(napi_env env, napi_callback_info info);
+  static napi_value KeepChildren(napi_env env, napi_callback_info info);
   static napi_value KeepFolder(napi_env env, napi_callback_info info);
-
-  void EndGroups();
 
   std::set<pid_t> groups_;  // By the child that leads each group.
   std::set<std::string> folders_;
+  /// A thread can be terminated after it started a child and before it called `keepGroup`.
+  bool ends_all_children_ = false;
 };
 
 }  // namespace millrace

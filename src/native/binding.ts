@@ -112,6 +112,8 @@ export interface Binding {
 
   /** When this environment ends, kills the process group of this child. Call it again with `isRunning` false after the child has ended. */
   keepGroup(pid: number, isRunning: boolean): void;
+  /** When this environment ends, kills the process group of every child that this thread started and that leads its group. */
+  keepChildren(): void;
   /** When this environment ends, removes the folder with its contents. Call it again with `isThere` false after removing the folder. */
   keepFolder(path: string, isThere: boolean): void;
   /** Call it once, before `takeCompilerSlot`. The addon calls `onGranted` on this thread after it granted turns. */

@@ -7,6 +7,11 @@ import { availableParallelism } from 'node:os';
 export interface BuildHost {
   /** Kills the process group that this child leads when the thread ends, unless `isRunning` was set to false before. */
   keepGroup(pid: number, isRunning: boolean): void;
+  /**
+   * Does so for every child of this thread that leads its process group, whether `keepGroup` was called or not. A thread can be terminated
+   * between the start of a child and that call.
+   */
+  keepChildren(): void;
   /** Removes the folder when the thread ends, unless `isThere` was set to false before. */
   keepFolder(path: string, isThere: boolean): void;
   /** Call it once. The addon calls `onGranted` after it granted turns that `takeCompilerSlot` did not give at once. */
@@ -23,8 +28,9 @@ let host: BuildHost | undefined;
 const folders: Set<string> = new Set();
 const groups: Set<number> = new Set();
 
-/** Gives this thread's builds the addon. */
+/** Gives this thread's builds the addon. The thread may start no children for other purposes. */
 export function endBuildsWith(given: BuildHost): void {
+  given.keepChildren();
   host = given;
 }
 

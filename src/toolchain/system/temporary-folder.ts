@@ -2,7 +2,8 @@
 // exists only while it holds something.
 //
 // Its name contains the process, so that a later process can tell that the owner has ended, and remove it.
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { guard } from './guard-process.js';
@@ -14,7 +15,7 @@ const HELP: readonly string[] = [
   'Set TMPDIR to a folder that this user can write to and that no other user can, unless it has the sticky bit.',
 ];
 /** millrace-PROCESS-START-NAMESPACE-RANDOM */
-const NAMED = /^millrace-(\d+)-(\d+)-(\d+)-\w{6}$/;
+const NAMED = /^millrace-(\d+)-(\d+)-(\d+)-\w{6,16}$/;
 
 let own: string | undefined;
 
@@ -23,7 +24,6 @@ export function temporaryFolder(): string {
   // A service that removes old files from /tmp may have removed it.
   if (own === undefined || !isThere(own)) {
     own = make();
-    keepFolder(own, true);
     guard.folder(own);
   }
   return own;
@@ -62,7 +62,11 @@ function make(): string {
     const who = whoCouldSwap(join(place, 'folder'));
     if (who !== undefined) throw new Error(who);
     sweep(place);
-    return mkdtempSync(join(place, `millrace-${process.pid}-${startOf('self') ?? 0}-${namespace()}-`));
+    const folder = join(place, `millrace-${process.pid}-${startOf('self') ?? 0}-${namespace()}-${randomBytes(8).toString('hex')}`);
+    // First, because this thread can be terminated after any call.
+    keepFolder(folder, true);
+    mkdirSync(folder, { mode: 0o700 });
+    return folder;
   } catch (error) {
     throw outside(`No temporary folder can be made in ${name}`, error, HELP);
   }

@@ -1,31 +1,67 @@
-// Owners in workers, terminated at random moments: while they load, open, work and close. Afterwards nothing of them is left:
-// no descriptor, no thread, no child process. Prints what there was before and what there is after.
-//   terminate-anywhere.mjs <spec> <workers> <seed> [load]     load: workers that only load the addon
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+// Terminates workers while they load, open a device, build a kernel, work and close. Afterwards nothing of them is left: no descriptor, no
+// thread, no child process, not even a zombie, and no temporary folder. Prints how many workers were terminated in each phase, and what the
+// process held before and after, and which descriptors are new.
+//   terminate-anywhere.mjs <spec> <workers> <seed> [phases]     phases: some of `phases` below, separated by commas
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
-/** The longest that a worker lives, about what it needs to come to its end. */
-const LIFE_MS = { load: 60, open: 700 };
+/**
+ * How long each phase takes, about, when nothing else runs. A worker is terminated at a random moment from the beginning of its phase until
+ * this time later. `addon` is a worker that only loads the addon.
+ */
+const phases = { addon: 60, loading: 120, opening: 150, building: 300, working: 40, closing: 100 };
+const names = Object.keys(phases);
+/** A worker that has not reached its phase by then is terminated where it is. */
+const LIMIT_MS = 20_000;
 const addon = fileURLToPath(new URL('../../../build/Release/millrace.node', import.meta.url));
 
 const after = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function live({ spec, mode }) {
-  if (mode === 'load') {
+/** Goes through the phases, and says where it is in `shared[0]`. */
+async function live({ spec, only, nth, shared }) {
+  const enter = (phase) => {
+    Atomics.store(shared, 0, names.indexOf(phase));
+    Atomics.notify(shared, 0);
+  };
+  enter(only === 'addon' ? 'addon' : 'loading');
+  if (only === 'addon') {
     createRequire(import.meta.url)(addon);
     return;
   }
-  const { openDevice } = await import('millrace');
-  const { checkDevice, startWork } = await import('./work.mjs');
-  for (;;) {
+  const { cudaKernel, inout, openDevice, u32 } = await import('millrace');
+  const { checkDevice, ONE, spin } = await import('./work.mjs');
+  const text = (round) => `extern "C" __global__ void fresh(unsigned* x) { x[0] = ${nth}u + ${round}u; }`;
+  for (let round = 0; ; round++) {
+    // Referenced until the device has closed, which frees them. Then they are garbage, about which nobody is warned.
+    const arrays = [];
+    enter('opening');
     const device = await openDevice(spec);
-    await checkDevice(device);
-    await startWork(device, 400, spec.startsWith('cuda') ? 500_000 : 50_000);
-    if (Math.random() < 0.5) await device.close();
+    if (only === 'building') {
+      enter('building');
+      await device.compile(cudaKernel('fresh', { x: inout(u32) }, text(round * 1_000_000)));
+    } else {
+      await checkDevice(device);
+      const turns = spec.startsWith('cuda') ? 500_000 : 50_000;
+      for (const stream of [device.createStream(), device.createStream()]) {
+        const x = stream.zeros(1, 'u32');
+        const out = device.pinned(1, 'u32');
+        for (let n = 0; n < 400; n++) stream.launch(spin, ONE, { x, turns });
+        stream.copy(out, x);
+        arrays.push(x, out);
+      }
+      enter('working');
+      // As long as the owner may wait for; the work goes on meanwhile.
+      if (only === 'working') await after(2 * phases.working);
+    }
+    enter('closing');
+    if ((nth + round) % 2 === 0) await device.close();
     else await device.destroy();
+    arrays.length = 0;
+    globalThis.gc?.();
   }
 }
 
@@ -37,37 +73,40 @@ const listed = (folder) => {
   }
 };
 
-/** What the process holds. */
-function held() {
-  const descriptors = listed('/proc/self/fd').filter((descriptor) => {
+/** What its descriptors are of. */
+function open() {
+  return listed('/proc/self/fd').flatMap((descriptor) => {
     try {
       const file = readlinkSync(`/proc/self/fd/${descriptor}`);
-      // The one that lists them is among them. A module that a worker reads when it is terminated Node leaves open: those of
-      // the owner's own program are not ours to count, those of the device's worker, which alone builds, are.
+      // The descriptor that lists the folder does not count. When a worker is terminated while it reads a module, Node leaves the file open.
+      // Modules that the owner's program imports do not count for that reason; the file of the device's worker and the compilers' do.
       const isOfWorker = file.endsWith('/device-worker.js') || file.includes('/dist/toolchain/');
-      return !file.endsWith('/fd') && (isOfWorker || !/\.m?js$/.test(file));
-    } catch {
-      return false;
-    }
-  });
-  const tasks = listed('/proc/self/task');
-  const children = tasks.flatMap((task) => {
-    try {
-      // One that has ended and waits for nobody's look holds nothing but its number.
-      const isRunning = (child) => !/\) Z /.test(readFileSync(`/proc/${child}/stat`, 'utf8'));
-      return readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean).filter(isRunning);
+      return !file.endsWith('/fd') && (isOfWorker || !/\.m?js$/.test(file)) ? [file] : [];
     } catch {
       return [];
     }
   });
-  return { descriptors: descriptors.length, threads: tasks.length, children: children.length };
+}
+
+/** What the process holds. */
+function held(temporary) {
+  const tasks = listed('/proc/self/task');
+  const children = tasks.flatMap((task) => {
+    try {
+      return readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean);
+    } catch {
+      return [];
+    }
+  });
+  // Compilers run in the temporary folder of their thread or write to it, also when they are children of no process that lives.
+  return { descriptors: open().length, threads: tasks.length, children: children.length, folders: listed(temporary).length };
 }
 
 /** Threads and compilers end a moment after their worker. */
-async function settled(before) {
-  let now = held();
-  for (const start = performance.now(); performance.now() - start < 20_000; now = held()) {
-    if (now.descriptors <= before.descriptors && now.threads <= before.threads && now.children <= before.children) break;
+async function settled(before, temporary) {
+  let now = held(temporary);
+  for (const start = performance.now(); performance.now() - start < 20_000; now = held(temporary)) {
+    if (Object.entries(now).every(([what, count]) => count <= before[what])) break;
     await after(50);
   }
   return now;
@@ -82,33 +121,58 @@ function dice(seed) {
   };
 }
 
-if (isMainThread) {
-  const [spec, workers, seed, mode = 'open'] = process.argv.slice(2);
-  const random = dice(Number(seed));
-  // What a process has once, whoever asks first: the addon, the pool of Node, the kernels in the cache.
-  createRequire(import.meta.url)(addon);
-  if (mode === 'open') {
-    const { openDevice } = await import('millrace');
-    const { checkDevice } = await import('./work.mjs');
-    const device = await openDevice(spec);
-    await checkDevice(device);
-    await device.close();
+/** Waits until the worker is in the phase or past it. */
+async function reached(phase, shared) {
+  const limit = performance.now() + LIMIT_MS;
+  for (let now = Atomics.load(shared, 0); now < names.indexOf(phase); now = Atomics.load(shared, 0)) {
+    const changed = Atomics.waitAsync(shared, 0, now, limit - performance.now());
+    if (changed.async ? (await changed.value) === 'timed-out' : changed.value === 'timed-out') return;
   }
-  const terminated = async () => {
-    const worker = new Worker(new URL(import.meta.url), { workerData: { spec, mode } });
+}
+
+if (isMainThread) {
+  const [spec, workers, seed, chosen = names.join()] = process.argv.slice(2);
+  const mixture = chosen.split(',');
+  const [temporary, cache] = ['temporary', 'cache'].map((name) => mkdtempSync(join(tmpdir(), `terminate-anywhere-${name}-`)));
+  // The workers inherit both. A cache of its own: a kernel that an earlier run built would not be built again.
+  process.env.TMPDIR = temporary;
+  process.env.MILLRACE_CACHE_DIR = cache;
+  const random = dice(Number(seed));
+  // What a process has once: the addon, Node's thread pool, the kernels in the cache.
+  createRequire(import.meta.url)(addon);
+  const { openDevice } = await import('millrace');
+  const { checkDevice } = await import('./work.mjs');
+  const device = await openDevice(spec);
+  await checkDevice(device);
+  await device.close();
+
+  const ended = Object.fromEntries(names.map((name) => [name, 0]));
+  const terminated = async (nth) => {
+    const only = mixture[Math.floor(random() * mixture.length)];
+    const delayMs = random() * phases[only];
+    const shared = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
+    const worker = new Worker(new URL(import.meta.url), { workerData: { spec, only, nth, shared } });
     worker.on('error', (error) => console.log(String(error)));
-    await after(random() * LIFE_MS[mode]);
+    // A worker that loads is terminated as early as may be.
+    if (only !== 'addon' && only !== 'loading') await reached(only, shared);
+    await after(delayMs);
+    // A worker that has not said anything yet loads Node's own modules.
+    const phase = names[Atomics.load(shared, 0)] ?? (only === 'addon' ? 'addon' : 'loading');
     await worker.terminate();
+    ended[phase]++;
   };
-  await terminated();
-  await after(500);
-  const before = held();
-  let left = Number(workers);
+  await terminated(0);
+  const before = { ...(await settled(held(temporary), temporary)), children: 0, folders: 0 };
+  const files = new Set(open());
+  const total = Number(workers);
+  let nth = 0;
   const lane = async () => {
-    while (left-- > 0) await terminated();
+    while (nth < total) await terminated(++nth);
   };
   await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, lane));
-  console.log(JSON.stringify({ before, after: await settled(before) }));
+  const now = await settled(before, temporary);
+  console.log(JSON.stringify({ ended, before, after: now, open: open().filter((file) => !files.has(file)) }));
+  for (const folder of [temporary, cache]) rmSync(folder, { recursive: true, force: true });
 } else {
   await live(workerData);
 }

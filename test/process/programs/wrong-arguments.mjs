@@ -120,6 +120,8 @@ const RIGHT = {
   openMemory: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES), 4],
   // A group and a folder that are not there: what is kept is ended with the environment.
   keepGroup: [2 ** 31 - 1, false],
+  // This thread starts no children.
+  keepChildren: [],
   keepFolder: ['/nonexistent/millrace', false],
   openCompilerSlots: [() => {}],
   takeCompilerSlot: [4],
