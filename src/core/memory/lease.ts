@@ -1,6 +1,7 @@
 // What keeps the memory of an array alive. An array and its views share one lease, and disposing the array ends it and frees the memory.
 // If the array and all views are collected without that, a finalizer frees device memory and warns once. It does not free pinned memory,
-// because `data` may still be in use, in this thread or another one.
+// because `data` may still be in use, in this thread or another one. A device that closes or is lost frees the memory itself, so its arrays
+// need no disposal.
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
@@ -19,7 +20,7 @@ let hasWarned = false;
 const forgotten = new FinalizationRegistry<Leased>((leased) => {
   if (leased.storage.isDisposed) return;
   if (leased.block === undefined) setImmediate(() => giveBack(leased));
-  if (hasWarned) return;
+  if (hasWarned || leased.core.state !== 'open') return;
   hasWarned = true;
   const message =
     'An array was garbage-collected without being disposed. Declare arrays with `using`, or call [Symbol.dispose](): the ' +

@@ -1,18 +1,53 @@
-// Arrays that nobody disposed, and views that outlive the object they were made of. In a file of its own: the warning comes
-// once a process.
+// Arrays that nobody disposed, and views that outlive the object they were made of. In a file of its own, because the process emits the
+// warning once. The last test is the one that causes it.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
-import { collectUntil } from '../../support/wait.js';
-import { type FakeChannel, fixture } from './fake-channel.js';
+import { DeviceLostError } from '../../../src/core/base/errors.js';
+import type { Storage } from '../../../src/core/memory/storage.js';
+import { collectUntil, turn } from '../../support/wait.js';
+import { type FakeChannel, finish, type Fixture, fixture } from './fake-channel.js';
+
+/** The warnings that the process emits while `body` runs, as their codes. */
+async function warningsOf(body: () => Promise<void>): Promise<unknown[]> {
+  const codes: unknown[] = [];
+  const hear = (warning: Error): void => void codes.push('code' in warning && warning.code);
+  process.on('warning', hear);
+  try {
+    await body();
+    await delay(5);
+  } finally {
+    process.off('warning', hear);
+  }
+  return codes;
+}
+
+test.each([
+  ['closed', async ({ device }: Fixture) => device.close()],
+  ['closing', async ({ device }: Fixture) => void device.close()],
+  ['destroyed', async ({ device }: Fixture) => device.destroy()],
+  ['lost', async ({ core }: Fixture) => core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Lost.', 'worker-exit', { device: core.name }))],
+])('arrays of a device that is %s are collected without a warning', async (state, end) => {
+  const codes = await warningsOf(async () => {
+    const all = fixture();
+    // The storage outlives its array and shows that the finalizer ran.
+    const storages = (function make(): readonly Storage[] {
+      return [all.device.zeros(4), all.device.zeros(4)].map((array) => array.storage);
+    })();
+    if (state !== 'closing') finish(all);
+    await end(all);
+    expect(all.core.state).toBe(state === 'destroyed' ? 'closed' : state);
+    await collectUntil(() => storages.every((storage) => storage.isDisposed));
+    expect(storages.map((storage) => storage.isDisposed)).toEqual([true, true]);
+    if (state === 'closing') await all.device.destroy();
+  });
+  expect(codes).toEqual([]);
+});
 
 const frees = (channel: FakeChannel): number => channel.opcodes().filter((opcode) => opcode === 'FREE').length;
 
 test('memory is freed when the last of an array and its views is collected, with one warning', async () => {
-  const warnings: Error[] = [];
-  const hear = (warning: Error): void => void warnings.push(warning);
-  process.on('warning', hear);
-  try {
+  const codes = await warningsOf(async () => {
     const { channel, device } = fixture();
     // In a scope of its own, so that only the views refer to the array's memory.
     const views: DeviceArray[] = [];
@@ -28,13 +63,11 @@ test('memory is freed when the last of an array and its views is collected, with
     expect(bases.map((base) => base.deref())).toEqual([undefined, undefined]);
     expect(views[0]!.isDisposed).toBe(false);
     device.stream.fill(views[0]!, 1);
-    expect([frees(channel), warnings.length]).toEqual([0, 0]);
+    expect(frees(channel)).toBe(0);
+    expect(await warningsOf(() => turn())).toEqual([]);
     views.length = 0;
     await collectUntil(() => frees(channel) === 2);
     expect(frees(channel)).toBe(2);
-    await delay(5);
-    expect(warnings.map((warning) => 'code' in warning && warning.code)).toEqual(['MILLRACE_FORGOTTEN']);
-  } finally {
-    process.off('warning', hear);
-  }
+  });
+  expect(codes).toEqual(['MILLRACE_FORGOTTEN']);
 });
