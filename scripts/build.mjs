@@ -41,8 +41,9 @@ function checkTools() {
 }
 
 /**
- * Bundles a device's worker into one file, in place of the output of tsc: a worker that is terminated while it loads files leaks
- * their descriptors. Names are kept, and a source map refers to src.
+ * Bundles a device's worker into one CommonJS file, in place of the output of tsc. When a worker is terminated while Node reads an ES module,
+ * the descriptor of the module's file stays open. Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt.
+ * Names are kept, and a source map refers to src.
  */
 async function bundleWorker() {
   const { build } = await import('esbuild');
@@ -55,16 +56,17 @@ async function bundleWorker() {
       onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
         const text = readFileSync(path, 'utf8');
         const file = join(root, 'dist', relative(join(root, 'src'), path)).replace(/\.ts$/, '.js');
-        const url = `new URL(${JSON.stringify(relative(folder, file))}, import.meta.url).href`;
+        const url = `new URL(${JSON.stringify(relative(folder, file))}, FOLDER_URL).href`;
         return { contents: text.replaceAll('import.meta.url', url), loader: 'ts', resolveDir: dirname(path) };
       });
     },
   };
   await build({
     entryPoints: [source],
-    outfile: join(folder, 'device-worker.js'),
+    outfile: join(folder, 'device-worker.cjs'),
     bundle: true,
-    format: 'esm',
+    format: 'cjs',
+    banner: { js: "'use strict'; const FOLDER_URL = require('node:url').pathToFileURL(__filename);" },
     platform: 'node',
     target: 'node20.19',
     keepNames: true,
@@ -74,6 +76,7 @@ async function bundleWorker() {
     logLevel: 'warning',
     plugins: [ownUrls],
   });
+  for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) rmSync(join(folder, `device-worker.${end}`), { force: true });
 }
 
 if (!flags.has('--ts-only')) {

@@ -97,4 +97,4 @@ export class DeviceThread {
   }
 }
 
-const WORKER = new URL('./device-worker.js', import.meta.url);
+const WORKER = new URL('./device-worker.cjs', import.meta.url);

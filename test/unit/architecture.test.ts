@@ -140,7 +140,7 @@ interface Import {
   readonly isType: boolean;
 }
 
-/** Imports, re-exports, dynamic imports, and the files named by `new URL('./x.js', import.meta.url)`. */
+/** Imports, re-exports, dynamic imports, and the files named by `new URL('./x.js', import.meta.url)`; a bundle is named x.cjs. */
 function importsOf(text: string): Import[] {
   const found: Import[] = [];
   const statement = /^(?:import|export)\s+(type\s+)?([^'";]*?\sfrom\s+)?'([^']+)'/gm;
@@ -152,8 +152,8 @@ function importsOf(text: string): Import[] {
     found.push({ target: target!, isType: type !== undefined || list?.every((name) => name.trim().startsWith('type ')) === true });
   }
   for (const [, target] of text.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g)) found.push({ target: target!, isType: false });
-  for (const [, target] of text.matchAll(/new URL\(\s*'(\.[^']+\.js)',\s*import\.meta\.url\s*\)/g))
-    found.push({ target: target!, isType: false });
+  for (const [, target] of text.matchAll(/new URL\(\s*'(\.[^']+)\.c?js',\s*import\.meta\.url\s*\)/g))
+    found.push({ target: `${target!}.js`, isType: false });
   return found;
 }
 

@@ -78,10 +78,9 @@ function open() {
   return listed('/proc/self/fd').flatMap((descriptor) => {
     try {
       const file = readlinkSync(`/proc/self/fd/${descriptor}`);
-      // The descriptor that lists the folder does not count. When a worker is terminated while it reads a module, Node leaves the file open.
-      // Modules that the owner's program imports do not count for that reason; the file of the device's worker and the compilers' do.
-      const isOfWorker = file.endsWith('/device-worker.js') || file.includes('/dist/toolchain/');
-      return !file.endsWith('/fd') && (isOfWorker || !/\.m?js$/.test(file)) ? [file] : [];
+      // The descriptor that lists the folder does not count. When a worker is terminated while it reads an ES module, Node leaves the file
+      // open. This worker imports ES modules, and the device's worker imports none.
+      return file.endsWith('/fd') || /\.m?js$/.test(file) ? [] : [file];
     } catch {
       return [];
     }
