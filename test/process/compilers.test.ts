@@ -86,6 +86,19 @@ describe('a compiler that never ends', () => {
   });
 });
 
+test.each([
+  ['nothing left', 0, ['1 4']],
+  ['exit', 7, ['1 4']],
+  ['throw', 1, ['1 4']],
+  ['terminate', 0, ['1', '0']],
+])('a temporary folder that holds a kernel is removed although the device is not closed (%s)', async (how, code, lines) => {
+  const env: Record<string, string> = { ...surroundings('g++'), MILLRACE_CACHE_DIR: '/dev/null/below' };
+  const ending = await runProgram('no-cache', [how], { env });
+  expect(ending).toMatchObject({ code, signal: null });
+  expect(linesOf(ending)).toEqual(lines);
+  expect(await until(() => readdirSync(env['TMPDIR']!).length === 0)).toBe(true);
+});
+
 test('two devices that build many kernels run at most one compiler per core at once', async () => {
   const log = join(folder, 'log');
   const cxx = compiler(`echo + >> ${log}\ng++ "$@"\nstatus=$?\necho - >> ${log}\nexit $status`);
