@@ -247,7 +247,7 @@ export function transfers(target: Target): void {
         const first = device.full(most, 2, 'u8');
         using seen = device.zeros(16, 'u8');
         await device.synchronize();
-        let release: () => void = () => undefined;
+        let release: (() => void) | undefined;
         stream.hold(() => new Promise<void>((resolve) => (release = resolve)), { timeoutMs: 30_000 });
         const copied = stream.copy(seen, first.subarray(0, 16));
         first[Symbol.dispose]();
@@ -259,7 +259,8 @@ export function transfers(target: Target): void {
         await eventually('the allocation waits for memory', () => isWaiting() || fill.isComplete);
         expect(early).toBeUndefined();
         expect([copied.isComplete, fill.isComplete]).toEqual([false, false]);
-        release();
+        await eventually('the function that holds the stream was called', () => release !== undefined);
+        release?.();
         await fill.done;
         expect([(await second.subarray(0, 16).read())[15], (await seen.read())[15]]).toEqual([3, 2]);
         second[Symbol.dispose]();

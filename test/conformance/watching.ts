@@ -57,24 +57,24 @@ export function watching(target: Target): void {
         globalThis.kept = x; // Otherwise the library would warn when x is collected.
         await stream.synchronize();
         void (async () => { for await (const { kind } of stream) console.log(kind); })();`;
-        const idle = await runChild(lines);
-        expect([idle.code, idle.stdout, idle.stderr]).toEqual([0, '', '']);
-        const busy = await runChild(`${lines}\n stream.launch(slow, { grid: 1, block: 1 }, { x });`);
-        expect([busy.code, busy.stdout.trim(), busy.stderr]).toEqual([0, 'launch', '']);
         const subscribed = (members: string): string =>
           lines.replace(
             /void \(async.*$/,
             `${members}.subscribe(({ kind, phase }) => { if (phase !== 'submitted') console.log(kind ?? phase); });`,
           );
-        for (const [members, told] of [
-          ['stream.operations$', 'launch'],
-          ['device.activity$', 'finished'],
-        ] as const) {
-          const nothing = await runChild(subscribed(members));
-          expect([nothing.code, nothing.stdout, nothing.stderr]).toEqual([0, '', '']);
-          const watched = await runChild(`${subscribed(members)}\n stream.launch(slow, { grid: 1, block: 1 }, { x });`);
-          expect([watched.code, watched.stdout.trim(), watched.stderr]).toEqual([0, told, '']);
-        }
+        const ways = [
+          [lines, 'launch'],
+          [subscribed('stream.operations$'), 'launch'],
+          [subscribed('device.activity$'), 'finished'],
+        ] as const;
+        await Promise.all(
+          ways.map(async ([way, told]) => {
+            const idle = await runChild(way);
+            expect([idle.code, idle.stdout, idle.stderr]).toEqual([0, '', '']);
+            const busy = await runChild(`${way}\n stream.launch(slow, { grid: 1, block: 1 }, { x });`);
+            expect([busy.code, busy.stdout.trim(), busy.stderr]).toEqual([0, told, '']);
+          }),
+        );
       },
       { timeoutMs: 120_000 },
     );

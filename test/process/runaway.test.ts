@@ -19,9 +19,9 @@ describe('a CPU device whose kernel never ends', () => {
     expect(rest.slice(8)).toEqual(['lost lost lost lost 4', 'works']);
   }, 90_000);
 
-  test('close and openDevice time out and name the kernel; after destroy the device opens again at once', async () => {
+  test('close and openDevice time out and name the kernel; after destroy the device opens again; a process with nothing left ends', async () => {
     const ending = await runProgram('runaway', ['open again'], { timeoutMs: 60_000 });
-    expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
     const [closing, opening, again, reason] = linesOf(ending);
     expect(closing).toMatch(
       /^true The wait for device cpu:0 to close took longer than its timeout \(200 ms\): stream lane is at launch forever\.$/,
@@ -34,7 +34,6 @@ describe('a CPU device whose kernel never ends', () => {
     ['destroy, exit', 'exits', 3],
     ['destroy, throw', 'throws', 1],
     ['destroy, terminate', 'true', 3],
-    ['destroy, nothing left', 'hung', 0],
   ] as const) {
     test(`${how}: the process ends`, async () => {
       const ending = await runProgram('runaway', [how], { timeoutMs: 40_000 });

@@ -1,5 +1,6 @@
 // Subscribers of a stream's operations, in processes that have nothing else to do.
 import { describe, expect } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 /** Longer with more rounds, by MILLRACE_WATCH_ROUNDS. */
@@ -18,8 +19,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     'activity$ of the device',
   ])('subscriptions to the %s', (how) => {
     run('keeps the process alive until the pending operations were given', async () => {
-      for (const when of ['busy', 'before']) {
-        const ending = await runProgram('watching', [spec, how, when]);
+      for (const ending of await Promise.all(['busy', 'before'].map((when) => runProgram('watching', [spec, how, when])))) {
         expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
         expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'exit']);
       }
@@ -30,12 +30,12 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
       expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
       expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'the end', 'exit']);
     });
+  });
 
-    run('keeps no process alive that has nothing more to submit', async () => {
-      const ending = await runProgram('watching', [spec, how, 'idle']);
-      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-      expect(linesOf(ending)).toEqual(['exit']);
-    });
+  run('watching in all of these ways keeps no process alive that has nothing more to submit', async () => {
+    const ending = await runProgram('watching', [spec, 'all', 'idle']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['exit']);
   });
 
   run('errors$ keeps the process alive until what is pending has failed or not', async () => {
@@ -47,7 +47,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   run(
     'every operation that finishes is told once and in order, whoever begins to watch when, and whatever ends',
     async () => {
-      const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? '300';
+      const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? (IS_LONG ? '300' : '150');
       const ending = await runProgram('watch-anywhere', [spec, rounds, process.env.MILLRACE_WATCH_SEED ?? '1'], { timeoutMs: WATCHING_MS });
       expect(ending).toEqual({ code: 0, signal: null, stdout: `${rounds} rounds\n`, stderr: '' });
     },

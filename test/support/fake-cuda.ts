@@ -1,6 +1,7 @@
 // Imported before the library: points the CUDA backend at the fake driver and its compiler, for this process only.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { QUICK } from './quick-compiler.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUILT = 'build/cmake/test/native/libfake_cuda.so';
@@ -17,5 +18,7 @@ if (FAKE_DRIVER !== undefined) {
   process.env['MILLRACE_NVRTC'] = '/nonexistent';
   // Any file: the fake driver has the device runtime itself.
   process.env['MILLRACE_CUDADEVRT'] = process.env['MILLRACE_NVCC'];
+  // The subject is native/cuda, not what a compiler makes of the kernels.
+  Object.assign(process.env, QUICK);
   process.env['MILLRACE_FAKE_CUDA_MEMORY'] ??= String(2 ** 30);
 }

@@ -23,6 +23,10 @@ export interface Target {
   open(options?: OpenOptions): Promise<Device>;
   /** Random programs of each kind, where the usual number is too many. */
   readonly programs?: number;
+  /** Random TypeScript kernels, where each takes long to build. */
+  readonly kernels?: number;
+  /** Launches in one synchronous loop, where each takes long to run. */
+  readonly launches?: number;
   /** Another device of the same kind, for the rules that join two. */
   readonly openOther?: () => Promise<Device>;
 }

@@ -1,27 +1,45 @@
 // Terminates worker threads whose CPU device runs a kernel for longer than the end of a thread waits, with a copy from host
 // memory behind it, of the same device or of another; that memory is gone when the kernel ends.
+import { readdirSync, readFileSync } from 'node:fs';
 import process from 'node:process';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { openDevice } from 'millrace';
 import { checkDevice, ONE, spin } from './work.mjs';
 
 const BYTES = 64 * 2 ** 20;
-/** Well above the 400 ms that an end waits, on any machine. */
+/** About two seconds: well above the 400 ms that the end of each of two devices waits. */
 const TURNS = 1_000_000_000;
+/** A kernel that still runs then fails the test. */
+const LIMIT_MS = 20_000;
 const LEAD_MS = 100;
 
 process.env['MILLRACE_CPU_DEVICES'] = '2';
 
+/** The threads of CPU devices that were not closed. They end with their kernels. */
+function runningThreads() {
+  return readdirSync('/proc/self/task').filter((task) => {
+    try {
+      return /^mr-(?:cpu|channel)/.test(readFileSync(`/proc/self/task/${task}/comm`, 'utf8'));
+    } catch {
+      return false;
+    }
+  }).length;
+}
+
 if (isMainThread) {
   const [mode, rounds] = process.argv.slice(2);
-  const started = performance.now();
+  let isRunning = true;
   for (let round = 0; round < Number(rounds); round++) {
     const worker = new Worker(new URL(import.meta.url), { workerData: mode });
     await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
     await worker.terminate();
+    // Otherwise no copy is behind a kernel whose owner has ended.
+    isRunning &&= runningThreads() > 0;
   }
-  // The kernels, all at once, end meanwhile.
-  await new Promise((resolve) => setTimeout(resolve, performance.now() - started + 6000));
+  console.log(isRunning ? 'still running' : 'ended too early');
+  const limit = performance.now() + LIMIT_MS;
+  while (runningThreads() > 0 && performance.now() < limit) await new Promise((resolve) => setTimeout(resolve, 20));
+  if (runningThreads() > 0) console.log('still running at the end');
   const device = await openDevice('cpu');
   await checkDevice(device);
   await device.close();

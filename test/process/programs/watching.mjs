@@ -24,15 +24,18 @@ const subscriptions = {
 const submit = () => {
   for (let n = 0; n < 3; n++) stream.launch(spin, ONE, { x, turns: 20 * TURNS });
 };
-async function read() {
-  for await (const { kind } of readers[how]) console.log(kind);
+async function read(way) {
+  for await (const { kind } of readers[way]) console.log(kind);
   console.log('the end');
 }
 // Pending operations are told as well.
 if (when === 'before') submit();
-if (how in readers) void read();
-else {
-  subscriptions[how].subscribe({
+for (const way of how === 'all' ? [...Object.keys(readers), ...Object.keys(subscriptions)] : [how]) {
+  if (way in readers) {
+    void read(way);
+    continue;
+  }
+  subscriptions[way].subscribe({
     next: ({ kind, phase, operation }) => {
       if (phase === undefined) console.log(kind);
       else if (phase !== 'submitted') console.log(operation.kind);
