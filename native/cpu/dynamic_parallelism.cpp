@@ -26,9 +26,9 @@ uint32_t AxisBeyond(const unsigned (&dim)[3], const uint32_t (&limits)[3]) {
 }  // namespace
 
 // Collects the launches of a run of blocks.
-class LaunchTreeGrid::Launcher : public CpuLauncher {
+class LaunchTreeGrid::Launcher : public MrLauncher {
  public:
-  explicit Launcher(LaunchTreeGrid& grid) : CpuLauncher{&Launch, &MakeStream, {}}, grid_(grid) {}
+  explicit Launcher(LaunchTreeGrid& grid) : MrLauncher{&Launch, &MakeStream, {}}, grid_(grid) {}
 
   std::vector<std::shared_ptr<LaunchTreeGrid>> TakeLaunched() { return std::move(launched_); }
   void ReportRefused() {
@@ -36,35 +36,36 @@ class LaunchTreeGrid::Launcher : public CpuLauncher {
   }
 
  private:
-  static unsigned long long MakeStream(CpuLauncher* self) { return static_cast<Launcher*>(self)->grid_.NewStream(); }
-  static void Launch(CpuLauncher* self, const CpuChild* child) {
+  static unsigned long long MakeStream(MrLauncher* self) { return static_cast<Launcher*>(self)->grid_.NewStream(); }
+  static void Launch(MrLauncher* self, const MrChild* child) {
     const KernelPause pause;
     static_cast<Launcher*>(self)->LaunchOne(*child);
   }
 
-  void LaunchOne(const CpuChild& child) {
+  void LaunchOne(const MrChild& child) {
     const GridLimits& limits = grid_.launch_tree_->limits();
     const uint64_t threads = Product(child.block);
     const uint64_t most = std::min(limits.threads, child.max_threads);
     const uint32_t block_axis = AxisBeyond(child.block, limits.block);
     const uint32_t grid_axis = AxisBeyond(child.grid, limits.grid);
     if (threads > most) {
-      Refuse(child, kInvalidConfiguration, Refusal::kThreads, threads, most);
+      Refuse(child, mr_invalid_configuration, Refusal::kThreads, threads, most);
     } else if (block_axis < 3) {
-      Refuse(child, kInvalidConfiguration, Refusal::kBlock, child.block[block_axis], limits.block[block_axis]);
+      Refuse(child, mr_invalid_configuration, Refusal::kBlock, child.block[block_axis], limits.block[block_axis]);
     } else if (grid_axis < 3) {
-      Refuse(child, kInvalidConfiguration, Refusal::kGrid, child.grid[grid_axis], limits.grid[grid_axis]);
+      Refuse(child, mr_invalid_configuration, Refusal::kGrid, child.grid[grid_axis], limits.grid[grid_axis]);
     } else if (child.shared_bytes > limits.shared_bytes) {
-      Refuse(child, kInvalidValue, Refusal::kShared, child.shared_bytes, limits.shared_bytes);
+      Refuse(child, mr_invalid_value, Refusal::kShared, child.shared_bytes, limits.shared_bytes);
     } else if (!grid_.launch_tree_->Count()) {
-      Refuse(child, kPendingCountExceeded, Refusal::kPending, uint64_t{kMaxPendingLaunches} + 1, kMaxPendingLaunches);
+      Refuse(child, mr_pending_count_exceeded, Refusal::kPending, uint64_t{kMaxPendingLaunches} + 1,
+             kMaxPendingLaunches);
     } else {
       launched_.push_back(std::make_shared<LaunchTreeGrid>(grid_, child));
     }
   }
 
   // The earlier refusal belongs to a thread that did not read or clear it: report it now.
-  void Refuse(const CpuChild& child, int error, Refusal what, uint64_t value, uint64_t limit) {
+  void Refuse(const MrChild& child, int error, Refusal what, uint64_t value, uint64_t limit) {
     ReportRefused();
     refused = {error,
                static_cast<unsigned>(what),
@@ -81,7 +82,7 @@ class LaunchTreeGrid::Launcher : public CpuLauncher {
 LaunchTreeGrid::LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree)
     : Grid(request, launch_tree->priority()), launch_tree_(std::move(launch_tree)) {}
 
-LaunchTreeGrid::LaunchTreeGrid(const LaunchTreeGrid& parent, const CpuChild& child)
+LaunchTreeGrid::LaunchTreeGrid(const LaunchTreeGrid& parent, const MrChild& child)
     : Grid(GridCall(parent.call(), child), parent.priority()),
       launch_tree_(parent.launch_tree_),
       is_launched_(true),
@@ -178,7 +179,7 @@ void LaunchTree::Adopt(const GridPtr& parent, std::vector<GridPtr> launched, uin
 
 // Blocks run one after the other, so the launches of one block are adjacent.
 void LaunchTree::AdoptOne(const GridPtr& parent, const GridPtr& child, LaunchTreeGrid*& last_of_null) {
-  if (child->launched_on_ == kTailStream) {
+  if (child->launched_on_ == mr_tail_stream) {
     if (parent->tails_ == nullptr) {
       parent->tails_ = child;
     } else {
@@ -190,10 +191,10 @@ void LaunchTree::AdoptOne(const GridPtr& parent, const GridPtr& child, LaunchTre
   child->parent_ = parent;
   ++parent->unfinished_parts_;
   LaunchTreeGrid* before = nullptr;
-  if (child->launched_on_ >= kFirstOwnStream) {
+  if (child->launched_on_ >= mr_first_own_stream) {
     child->stream_ = child->launched_on_;
     before = std::exchange(parent->last_on_[child->stream_], child.get());
-  } else if (child->launched_on_ != kFireAndForgetStream) {
+  } else if (child->launched_on_ != mr_fire_and_forget_stream) {
     if (last_of_null != nullptr && last_of_null->launched_by_ == child->launched_by_) before = last_of_null;
     last_of_null = child.get();
   }
@@ -228,7 +229,7 @@ bool LaunchTree::Count() {
 }
 
 // A launch reports only its first refusal, as with out-of-bounds accesses.
-void LaunchTree::Report(const CpuRefused& refused) {
+void LaunchTree::Report(const MrRefused& refused) {
   std::atomic_ref state(slot_->state);
   uint32_t free = 0;
   if (!state.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) return;
@@ -283,7 +284,7 @@ void LaunchTree::Settle(GridPtr grid) {
         tail->parent_ = std::move(grid->parent_);
         tail->next_ = std::move(grid->next_);
         tail->stream_ = grid->stream_;
-        if (tail->stream_ != kNullStream) {
+        if (tail->stream_ != mr_null_stream) {
           LaunchTreeGrid*& last = tail->parent_->last_on_[tail->stream_];
           if (last == grid.get()) last = tail.get();
         }
@@ -295,7 +296,7 @@ void LaunchTree::Settle(GridPtr grid) {
     const GridPtr parent = std::move(grid->parent_);
     if (grid->next_ != nullptr) {
       ready_.push_back(std::move(grid->next_));
-    } else if (grid->stream_ != kNullStream) {
+    } else if (grid->stream_ != mr_null_stream) {
       parent->last_on_.erase(grid->stream_);
     }
     if (grid->is_launched_) pending_.fetch_sub(1, std::memory_order_relaxed);

@@ -15,14 +15,17 @@
 #include <vector>
 
 #include "cpu/grid.h"
-#include "cpu/launcher.h"
 #include "cpu/pool.h"
+#include "cpu/shim/launch_abi.h"
 
 namespace millrace::cpu {
 
 /// Most unfinished grids of one launch. CUDA's default for cudaLimitDevRuntimePendingLaunchCount is 2048, and users can
 /// raise it; a grid takes about 600 bytes here.
 inline constexpr uint32_t kMaxPendingLaunches = 32768;
+
+/// Why a launch from a kernel was refused: MrRefused::what, and FaultSlot::dimension of its report.
+enum class Refusal : unsigned { kPending, kThreads, kBlock, kGrid, kShared };
 
 class LaunchTreeGrid;
 
@@ -43,7 +46,7 @@ class LaunchTree final : public Runnable, public std::enable_shared_from_this<La
   void Relieve();
   /// Counts one more grid, which the caller then adopts. False: there are too many.
   [[nodiscard]] bool Count();
-  void Report(const CpuRefused& refused);
+  void Report(const MrRefused& refused);
   [[nodiscard]] const GridLimits& limits() const { return limits_; }
   /// Shared by all its grids.
   [[nodiscard]] LaunchFault& fault() { return fault_; }
@@ -83,7 +86,7 @@ class LaunchTreeGrid final : public Grid {
  public:
   /// The launch's first grid.
   LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree);
-  LaunchTreeGrid(const LaunchTreeGrid& parent, const CpuChild& child);
+  LaunchTreeGrid(const LaunchTreeGrid& parent, const MrChild& child);
 
   [[nodiscard]] bool IsLight() const override { return false; }
   [[nodiscard]] bool IsOver(std::shared_ptr<Runnable> stream) override;
@@ -99,13 +102,13 @@ class LaunchTreeGrid final : public Grid {
 
   const std::shared_ptr<LaunchTree> launch_tree_;
   const bool is_launched_ = false;  // By a kernel.
-  const uint64_t launched_on_ = kNullStream;
+  const uint64_t launched_on_ = mr_null_stream;
   const uint64_t launched_by_ = 0;  // The number of the block.
-  std::atomic<uint64_t> next_stream_{kFirstOwnStream};
+  std::atomic<uint64_t> next_stream_{mr_first_own_stream};
 
   // Guarded by the launch tree's mutex.
   std::shared_ptr<LaunchTreeGrid> parent_;  // Null: the first grid, or its replacement.
-  uint64_t stream_ = kNullStream;           // The stream, if the parent created it.
+  uint64_t stream_ = mr_null_stream;        // The stream, if the parent created it.
   std::shared_ptr<LaunchTreeGrid> next_;    // The next grid on the same stream.
   uint64_t unfinished_parts_ = 1;           // Its blocks, and the grids that they launched.
   std::shared_ptr<LaunchTreeGrid> tails_;   // The first tail; next_ links the others.

@@ -36,6 +36,9 @@ thread_local SharedBuffer shared_buffer;
 // A waiting thread's coroutine frames hold its local memory, of which CUDA allows this much.
 constexpr uint64_t kLocalBytes = 512 << 10;
 
+// An image reads the counter with its compiler's atomic functions.
+static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
+
 void WaitForGrid(void* barrier) {
   const KernelPause pause;
   static_cast<GridBarrier*>(barrier)->Wait();
@@ -64,7 +67,7 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .take_memory = &KernelRun::TakeMemory};
 }
 
-GridCall::GridCall(const GridCall& parent, const CpuChild& child)
+GridCall::GridCall(const GridCall& parent, const MrChild& child)
     : image_(parent.image_), function_(child.entry), is_bounded_(false), kernel_(parent.kernel_), params_(child.count) {
   constexpr size_t kWord = sizeof(uint64_t);
   size_t words = 0;
@@ -86,11 +89,11 @@ GridCall::GridCall(const GridCall& parent, const CpuChild& child)
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
   if (fault.IsNoted()) return;
   KernelRun run(kLocalBytes * block_threads());
-  CpuLaunch launch = launch_;
+  MrLaunch launch = launch_;
   launch.run = &run;
   launch.block_now = first;
   launch.launcher = of.launcher;
-  launch.last_kept = of.stop.last_kept;
+  launch.last_kept = reinterpret_cast<const unsigned long long*>(of.stop.last_kept);
   launch.ticket = of.stop.ticket;
   launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
   if (of.barrier != nullptr) {

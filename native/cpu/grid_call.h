@@ -24,7 +24,7 @@ struct RunOfBlocks {
   /// The grid barrier; null when the launch is not cooperative.
   GridBarrier* barrier = nullptr;
   /// Receives the launches of the blocks; null when the kernel launches none.
-  CpuLauncher* launcher = nullptr;
+  MrLauncher* launcher = nullptr;
   /// Checked before each block.
   Stop stop = {};
 };
@@ -34,7 +34,7 @@ class GridCall {
   /// Copies the parameters and outputs. `request.params` has as many entries as the kernel takes.
   explicit GridCall(const hal::LaunchRequest& request);
   /// For a launch by a kernel of `parent`, from the same image.
-  GridCall(const GridCall& parent, const CpuChild& child);
+  GridCall(const GridCall& parent, const MrChild& child);
   // `params_` points to the arguments.
   GridCall(GridCall&&) = default;
 
@@ -47,17 +47,17 @@ class GridCall {
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   [[nodiscard]] uint64_t block_count() const;
   [[nodiscard]] uint64_t block_threads() const;
-  [[nodiscard]] const CpuLaunch& launch() const { return launch_; }
+  [[nodiscard]] const MrLaunch& launch() const { return launch_; }
 
  private:
   const std::shared_ptr<Image> image_;  // Keeps the image loaded while its code runs.
-  const EntryFunction function_;
+  const MrEntry function_;
   const bool is_bounded_;
   const uint32_t kernel_;
   std::vector<uint64_t> values_;  // Each parameter begins a word; the outputs follow.
   size_t output_count_ = 0;
   std::vector<void*> params_;
-  CpuLaunch launch_;
+  MrLaunch launch_;
 };
 
 }  // namespace millrace::cpu

@@ -179,7 +179,7 @@ void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
   if (!is_raised) raise(signal);
 }
 
-KernelExit KernelRun::Call(EntryFunction entry, const CpuLaunch& launch, uint64_t first, uint64_t end) {
+KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) {
   KernelThread& thread = KernelThread::Here();
   if (sigsetjmp(place_, 0) == 0) {
     thread.run = this;

@@ -30,9 +30,9 @@ class KernelRun {
   KernelRun& operator=(const KernelRun&) = delete;
 
   /// Runs the blocks [first, end). `launch.run` is this object.
-  [[nodiscard]] KernelExit Call(EntryFunction entry, const CpuLaunch& launch, uint64_t first, uint64_t end);
+  [[nodiscard]] KernelExit Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end);
 
-  /// For `CpuLaunch::take_memory`: cache-aligned memory until the run ends. Aborts the kernel if there is none.
+  /// For `MrLaunch::take_memory`: cache-aligned memory until the run ends. Aborts the kernel if there is none.
   static void* TakeMemory(void* run, unsigned long long bytes);
 
  private:

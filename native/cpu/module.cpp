@@ -43,13 +43,13 @@ Result<std::string> FileOf(const std::string& path) {
 /// A variable of a loaded image, which it keeps loaded.
 class Variable final : public hal::Memory {
  public:
-  Variable(std::shared_ptr<Image> image, const CpuVariable& found) : image_(std::move(image)), found_(found) {}
+  Variable(std::shared_ptr<Image> image, const MrVariable& found) : image_(std::move(image)), found_(found) {}
   [[nodiscard]] std::byte* address() const override { return static_cast<std::byte*>(found_.address); }
   [[nodiscard]] uint64_t bytes() const override { return found_.bytes; }
 
  private:
   const std::shared_ptr<Image> image_;
-  const CpuVariable found_;
+  const MrVariable found_;
 };
 
 }  // namespace
@@ -88,7 +88,7 @@ Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> 
 
 Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded,
                                                            bool is_launching) {
-  auto function = reinterpret_cast<EntryFunction>(image_->Find("mr_entry_" + entry));
+  auto function = reinterpret_cast<MrEntry>(image_->Find("mr_entry_" + entry));
   if (function == nullptr) return Explanation::Fail(StatusCode::kInternal, kFindingEntry, LoaderError());
   const auto* table = static_cast<const unsigned*>(image_->Find("mr_params_" + entry));
   if (table == nullptr) return Status(StatusCode::kInternal, "finding a kernel's parameter sizes in its shared object");
@@ -108,7 +108,7 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuModule::FindVariable(const std::string& name) {
-  const auto* found = static_cast<const CpuVariable*>(image_->Find("mr_variables"));
+  const auto* found = static_cast<const MrVariable*>(image_->Find("mr_variables"));
   while (found != nullptr && found->name != nullptr && name != found->name) ++found;
   if (found == nullptr || found->name == nullptr) return Status(StatusCode::kArgument, "finding a variable");
   if (found->is_const != 0) return Status(StatusCode::kUnsupported, "reaching a variable that is const");

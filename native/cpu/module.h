@@ -1,60 +1,27 @@
 // Compiled kernels: shared objects from the kernel builder.
 //
 // For each kernel an image exports two symbols, and a third if its source has launch bounds:
-//   void mr_entry_<entry>(const MrCpuLaunch*, unsigned long long first_block, unsigned long long end_block);
+//   void mr_entry_<entry>(const MrLaunch*, unsigned long long first_block, unsigned long long end_block);
 //   const unsigned mr_params_<entry>[] = {count, size of parameter 0, size of parameter 1, ...};
 //   const unsigned mr_max_threads_<entry> = threads of a block;
 // For the variables of a module it exports one table, which ends with a null name:
-//   const CpuVariable mr_variables[];
+//   const MrVariable mr_variables[];
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be split between any two blocks.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cpu/launcher.h"
+#include "cpu/shim/launch_abi.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
 
-/// Arguments of an entry. The compiled kernels share this layout.
-struct CpuLaunch {
-  void* const* params = nullptr;
-  unsigned grid[3] = {};
-  unsigned block[3] = {};
-  unsigned shared_bytes = 0;
-  char* dynamic_shared = nullptr;
-  /// Waits at the grid barrier of a cooperative launch, whose blocks each have a thread; else null.
-  void (*wait_for_grid)(void* grid_barrier) = nullptr;
-  void* grid_barrier = nullptr;
-  /// Null if the image launches no kernels.
-  CpuLauncher* launcher = nullptr;
-  /// Memory of at least this size until the entry returns. Aborts the kernel if there is none.
-  void* (*take_memory)(void* run, unsigned long long bytes) = nullptr;
-  void* run = nullptr;
-  /// The running block, or the first of several, for the report of a kernel that had to stop.
-  mutable volatile unsigned long long block_now = 0;
-  mutable volatile unsigned long long blocks_now = 1;
-  /// If not null, a block begins only if `ticket` is at most this value: see cpu/stop.h.
-  const std::atomic<uint64_t>* last_kept = nullptr;
-  unsigned long long ticket = 0;
-};
-static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
-
 /// Largest parameter: the value field of a launch record's argument.
 inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
-
-/// A variable of an image.
-struct CpuVariable {
-  const char* name;
-  void* address;
-  unsigned long long bytes;
-  unsigned is_const;
-};
 
 /// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The loader loads a file only
 /// once per process, so a file with variables is copied first: each load then has variables of its own.
@@ -91,7 +58,7 @@ class CpuModule final : public hal::Module {
 
 class CpuKernel final : public hal::Kernel {
  public:
-  CpuKernel(std::shared_ptr<Image> image, EntryFunction function, std::vector<uint32_t> param_bytes, bool is_bounded,
+  CpuKernel(std::shared_ptr<Image> image, MrEntry function, std::vector<uint32_t> param_bytes, bool is_bounded,
             bool is_launching, const hal::KernelLimits& limits)
       : image_(std::move(image)),
         function_(function),
@@ -106,7 +73,7 @@ class CpuKernel final : public hal::Kernel {
   }
 
   [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }
-  [[nodiscard]] EntryFunction function() const { return function_; }
+  [[nodiscard]] MrEntry function() const { return function_; }
   [[nodiscard]] const std::vector<uint32_t>& param_bytes() const { return param_bytes_; }
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   /// Whether it may launch kernels. The last two parameters of its launches are then a fault slot and a fault word,
@@ -115,7 +82,7 @@ class CpuKernel final : public hal::Kernel {
 
  private:
   const std::shared_ptr<Image> image_;
-  const EntryFunction function_;
+  const MrEntry function_;
   const std::vector<uint32_t> param_bytes_;
   const bool is_bounded_;
   const bool is_launching_;

@@ -27,44 +27,11 @@ inline constexpr char kKernels[] = R"(
 #include <atomic>
 #include <cstdint>
 #include <unistd.h>
-struct MrLauncher;
-struct MrCpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-  void (*wait_for_grid)(void*);
-  void* grid_barrier;
-  MrLauncher* launcher;
-  void* (*take_memory)(void*, unsigned long long);
-  void* run;
-  mutable volatile unsigned long long block_now;
-  mutable volatile unsigned long long blocks_now;
-  const unsigned long long* last_kept;
-  unsigned long long ticket;
-};
-struct MrChild {
-  void (*entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);
-  const void* const* params;
-  const unsigned* sizes;
-  unsigned count;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned max_threads;
-  unsigned long long shared_bytes;
-  unsigned long long stream;
-  unsigned from_block[3];
-  unsigned from_thread[3];
-};
-struct MrLauncher {
-  void (*launch)(MrLauncher*, const MrChild*);
-  unsigned long long (*make_stream)(MrLauncher*);
-};
+#include "launch_abi.h"
 #define KERNEL(name, ...)                                      \
   extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
-  extern "C" void mr_entry_##name(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end)
-template <typename T> T Param(const MrCpuLaunch* launch, int i) { return *static_cast<T*>(launch->params[i]); }
+  extern "C" void mr_entry_##name(const MrLaunch* launch, unsigned long long first, unsigned long long end)
+template <typename T> T Param(const MrLaunch* launch, int i) { return *static_cast<T*>(launch->params[i]); }
 using Flag = std::atomic<uint32_t>*;
 
 // words[i] = words[i] * factor + term: the order of launches shows in the result.
@@ -140,17 +107,11 @@ static const uint32_t fixed = 7;
 KERNEL(count, 1, 8) {
   *Param<uint32_t*>(launch, 0) = ++launches;
 }
-struct Variable {
-  const char* name;
-  void* address;
-  unsigned long long bytes;
-  unsigned is_const;
-};
-extern "C" const Variable mr_variables[] = {
+extern "C" const MrVariable mr_variables[] = {
     {"launches", &launches, sizeof launches, 0}, {"box::fixed", (void*)&fixed, sizeof fixed, 1}, {}};
 
 // Launches `entry` with two pointers and a number.
-void Launch(const MrCpuLaunch* launch, unsigned long long block, decltype(MrChild::entry) entry, unsigned blocks,
+void Launch(const MrLaunch* launch, unsigned long long block, MrEntry entry, unsigned blocks,
             unsigned threads, unsigned long long stream, void* one, void* two, unsigned number) {
   const void* const params[] = {&one, &two, &number};
   const unsigned sizes[] = {8, 8, 4};
@@ -248,7 +209,7 @@ KERNEL(ruinous, 3, 8, 8, 4) {
   Launch(launch, 0, mr_entry_overflow, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
   Launch(launch, 0, mr_entry_tree, 1, 1, 0, Param<void*>(launch, 0), nullptr, 0);
 }
-extern "C" void mr_entry_bare(const MrCpuLaunch*, unsigned long long, unsigned long long) {}
+extern "C" void mr_entry_bare(const MrLaunch*, unsigned long long, unsigned long long) {}
 )";
 
 // The kernels' shared object, in a folder that is removed when the program ends.
@@ -261,7 +222,7 @@ class KernelImage {
     path_ = folder_ + "/kernels.so";
     const std::string source = folder_ + "/kernels.cpp";
     std::ofstream(source) << kKernels;
-    const std::string command = "c++ -std=c++20 -O1 -shared -fPIC -w -o " + path_ + ' ' + source;
+    const std::string command = "c++ -std=c++20 -O1 -shared -fPIC -w -I " MILLRACE_SHIM " -o " + path_ + ' ' + source;
     MR_CHECK(std::system(command.c_str()) == 0);
   }
   ~KernelImage() {

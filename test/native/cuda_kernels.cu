@@ -1,7 +1,7 @@
 // Kernels of cuda_backend_test, once for a GPU and once for the fake driver, which loads the second as a shared object:
 //
 //   nvcc -cubin -arch=sm_90 -o cuda_kernels.cubin cuda_kernels.cu
-//   g++ -x c++ -std=c++20 -shared -fPIC -o libcuda_kernels.so cuda_kernels.cu
+//   g++ -x c++ -std=c++20 -shared -fPIC -I ../../native -o libcuda_kernels.so cuda_kernels.cu
 //
 //   hold(gate)          runs until the host makes *gate other than zero
 //   axpy(y, x, a, n)    y[i] += a * x[i]
@@ -50,22 +50,16 @@ extern "C" __global__ void shared_sum(unsigned* out, int n) {
 
 #include <sched.h>
 
-struct CpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-};
+#include "cpu/shim/launch_abi.h"
 
 template <typename T>
-static T Param(const CpuLaunch* launch, int index) {
+static T Param(const MrLaunch* launch, int index) {
   return *static_cast<const T*>(launch->params[index]);
 }
 
 #define ENTRY(name, ...)                                        \
   extern "C" const unsigned mr_params_##name[] = {__VA_ARGS__}; \
-  extern "C" void mr_entry_##name(const CpuLaunch* launch, unsigned long long, unsigned long long end)
+  extern "C" void mr_entry_##name(const MrLaunch* launch, unsigned long long, unsigned long long end)
 
 ENTRY(hold, 1, 8) {
   if (end == 0) return;

@@ -293,7 +293,9 @@ describe('imports of src/', () => {
 });
 
 describe('includes of native/', () => {
-  const sources = filesUnder('native', /\.(h|cpp|def)$/).filter((file) => !file.startsWith('cpu/shim/'));
+  /** The only file of the shim that the CPU device includes too. */
+  const LAUNCH_ABI = 'cpu/shim/launch_abi.h';
+  const sources = filesUnder('native', /\.(h|cpp|def)$/).filter((file) => !file.startsWith('cpu/shim/') || file === LAUNCH_ABI);
   const includes = new Map(
     sources.map((file) => {
       const found = [...read(`native/${file}`).matchAll(/^\s*#\s*include\s+["<]([^">]+)[">]/gm)];
@@ -321,6 +323,16 @@ describe('includes of native/', () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+
+  test('the layouts that images and the CPU device share stand in a file that includes nothing', () => {
+    expect(includes.get(LAUNCH_ABI)).toEqual([]);
+    const layouts = [...read(`native/${LAUNCH_ABI}`).matchAll(/^struct (Mr\w+) \{/gm)].map((match) => match[1]!);
+    expect(layouts).toContain('MrLaunch');
+    const again = ['native', 'test/native', 'test/unit']
+      .flatMap((folder) => filesUnder(folder, /\.(h|cpp|cu)$/).map((file) => `${folder}/${file}`))
+      .filter((file) => file !== `native/${LAUNCH_ABI}` && layouts.some((name) => new RegExp(`struct ${name}\\s*\\{`).test(read(file))));
+    expect(again).toEqual([]);
   });
 
   test('only the addon knows Node', () => {

@@ -7,19 +7,22 @@
 
 #include "index.h"
 
-struct MrFaultSlot;
-/// The launch's fault slot and word, for the blocks that this pool thread runs.
-static thread_local MrFaultSlot* mr_fault;
-static thread_local unsigned* mr_fault_word;
-static thread_local void* mr_place_to_leave[5];
-
-/// Layout of the protocol's FaultSlot.
+/// Layout of the protocol's FaultSlot. Emitted source declares it itself (src/compiler/emission/prelude.ts).
 struct MrFaultSlot {
   unsigned state, parameter, dimension, limit;
   long long index;
   unsigned block_x, block_y, block_z, thread_x, thread_y, thread_z;
   unsigned long long reserved0, reserved1;
 };
+static_assert(sizeof(MrFaultSlot) == 64, "");
+static_assert(__builtin_offsetof(MrFaultSlot, index) == 16, "");
+static_assert(__builtin_offsetof(MrFaultSlot, block_x) == 24, "");
+static_assert(__builtin_offsetof(MrFaultSlot, thread_z) == 44, "");
+
+/// The launch's fault slot and word, for the blocks that this pool thread runs.
+static thread_local MrFaultSlot* mr_fault;
+static thread_local unsigned* mr_fault_word;
+static thread_local void* mr_place_to_leave[5];
 
 /// `line` takes the place of the index in other reports. All ones as the parameter means an assertion.
 [[noreturn]] __attribute__((noinline, cold)) static void mr_assertion_failed(int line, uint3 block, uint3 thread) {

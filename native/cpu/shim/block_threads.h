@@ -55,7 +55,7 @@ static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
 }
 
 template <bool IsPassedIndices, auto Kernel, class... Args>
-static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                                   Args... args) {
   const int width = static_cast<int>(launch->block[0]);
   const int height = static_cast<int>(launch->block[1]);
@@ -110,13 +110,13 @@ static void mr_run_waiting_blocks(const MrCpuLaunch* launch, unsigned long long 
 template <bool IsPassedIndices, class... Params>
 struct mr_waiting_signature_of : mr_signature<void(Params...)> {
   template <auto Kernel, unsigned... Number>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
     mr_run_waiting_blocks<IsPassedIndices, Kernel, Params...>(launch, first, end,
                                                               mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };

@@ -4,17 +4,17 @@
 // It rewrites `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
 // (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments are converted to the kernel's parameter types; the
 // launcher of these blocks passes them to the device, which copies them. native/cpu/dynamic_parallelism.h defines when
-// a launch runs. Layouts are those of native/cpu/launcher.h.
+// a launch runs.
 #pragma once
 
 #include "launch.h"
 
 enum cudaError {
   cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
+  cudaErrorInvalidValue = mr_invalid_value,
   cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorLaunchPendingCountExceeded = 69,
+  cudaErrorInvalidConfiguration = mr_invalid_configuration,
+  cudaErrorLaunchPendingCountExceeded = mr_pending_count_exceeded,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorLaunchOutOfResources = 701,
@@ -27,37 +27,8 @@ typedef enum cudaError cudaError_t;
 typedef struct CUstream_st* cudaStream_t;
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
-#define cudaStreamTailLaunch ((cudaStream_t)0x3)
-#define cudaStreamFireAndForget ((cudaStream_t)0x4)
-
-typedef void (*mr_entry)(const MrCpuLaunch*, unsigned long long, unsigned long long);
-
-struct MrChild {
-  mr_entry entry;
-  const void* const* params;
-  const unsigned* sizes;
-  unsigned count;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned max_threads;
-  unsigned long long shared_bytes;
-  unsigned long long stream;
-  unsigned from_block[3];
-  unsigned from_thread[3];
-};
-
-struct MrLauncher {
-  void (*launch)(MrLauncher* self, const MrChild* child);
-  unsigned long long (*make_stream)(MrLauncher* self);
-  struct {
-    int error;
-    unsigned what;
-    unsigned long long value;
-    unsigned long long limit;
-    unsigned block[3];
-    unsigned thread[3];
-  } refused;
-};
+#define cudaStreamTailLaunch ((cudaStream_t)mr_tail_stream)
+#define cudaStreamFireAndForget ((cudaStream_t)mr_fire_and_forget_stream)
 
 MR_INLINE dim3 mr_extent(dim3 extent) {
   return extent;
@@ -134,8 +105,7 @@ struct mr_pointee<T*> {
 template <auto Kernel>
 struct mr_kernel_entry {
   using Signature = mr_signature<typename mr_pointee<decltype(Kernel)>::type>;
-  __attribute__((flatten)) static void run(const MrCpuLaunch* launch, unsigned long long first,
-                                           unsigned long long end) {
+  __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     mr_take_hidden(launch, Signature::table.count);
     Signature::template run<Kernel>(launch, first, end);
   }
@@ -154,8 +124,7 @@ template <class Body, class... Args>
 struct mr_body_entry {
   static MR_INLINE auto call(Args... args) { return (*static_cast<Body*>(nullptr))(args...); }
   using Signature = mr_signature<decltype(call(static_cast<Args (*)()>(nullptr)()...))(Args...)>;
-  __attribute__((flatten)) static void run(const MrCpuLaunch* launch, unsigned long long first,
-                                           unsigned long long end) {
+  __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     mr_take_hidden(launch, Signature::table.count);
     Signature::template run<&mr_body_entry::call>(launch, first, end);
   }
@@ -204,7 +173,8 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flag
 }
 /// Grids that were launched on the stream still run.
 static cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return reinterpret_cast<unsigned long long>(stream) < 16 ? cudaErrorInvalidResourceHandle : cudaSuccess;
+  return reinterpret_cast<unsigned long long>(stream) < mr_first_own_stream ? cudaErrorInvalidResourceHandle
+                                                                            : cudaSuccess;
 }
 
 static const char* cudaGetErrorName(cudaError_t error) {

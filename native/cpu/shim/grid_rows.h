@@ -29,7 +29,7 @@ MR_INLINE int mr_same_until(int from, int to, Holds holds) {
 }
 
 template <bool IsOfGrid, auto Kernel, class... Args>
-static MR_INLINE void mr_run_rows(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+static MR_INLINE void mr_run_rows(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                                   Args... args) {
   const int width = static_cast<int>(launch->block[0]);
   const int height = static_cast<int>(launch->block[1]);
@@ -61,12 +61,12 @@ static MR_INLINE void mr_run_rows(const MrCpuLaunch* launch, unsigned long long 
 template <bool IsOfGrid, class... Params>
 struct mr_signature_of_rows : mr_signature<void(Params...)> {
   template <auto Kernel, unsigned... Number>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
     mr_run_rows<IsOfGrid, Kernel, Params...>(launch, first, end, mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "index.h"
+#include "launch_abi.h"
 
 #if defined(MR_ASSERTING)
 #include "assertions.h"
@@ -20,38 +21,13 @@ static MR_INLINE void mr_run_thread(Args... args) {
 }
 #endif
 
-struct MrLauncher;
-
-struct MrCpuLaunch {
-  /// Pointers to the argument values.
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-  /// Waits at the grid barrier of a cooperative launch, whose blocks each have a thread; else null.
-  void (*wait_for_grid)(void* grid_barrier);
-  void* grid_barrier;
-  /// Null if the source launches no kernels.
-  MrLauncher* launcher;
-  /// Memory of at least this size until the entry returns. If there is none, it does not return, and the launch fails.
-  void* (*take_memory)(void* run, unsigned long long bytes);
-  void* run;
-  /// The running block, or the first of several, for the report of a kernel that had to stop.
-  mutable volatile unsigned long long block_now;
-  mutable volatile unsigned long long blocks_now;
-  /// If not null, a block begins only if `ticket` is at most this value, which cancelling the device lowers.
-  const unsigned long long* last_kept;
-  unsigned long long ticket;
-};
-
 /// Checked before each block.
-static MR_INLINE bool mr_is_stopped(const MrCpuLaunch* launch) {
+static MR_INLINE bool mr_is_stopped(const MrLaunch* launch) {
   return launch->last_kept != nullptr && launch->ticket > __atomic_load_n(launch->last_kept, __ATOMIC_RELAXED);
 }
 
 /// The launch of the blocks that this thread runs.
-static thread_local const MrCpuLaunch* mr_launch_of_block;
+static thread_local const MrLaunch* mr_launch_of_block;
 
 /// Memory aligned to a cache line, which the kernel owns until the entry returns.
 static __attribute__((noinline)) void* mr_take_memory(size_t bytes) {
@@ -78,7 +54,7 @@ struct mr_block {};
 /// Runs every thread of every block, or every block. The x loop is innermost and contains only the kernel, so that it
 /// vectorises.
 template <bool IsPassedIndices, bool IsOfBlocks, auto Kernel, class... Args>
-static MR_INLINE void mr_run_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+static MR_INLINE void mr_run_blocks(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                                     Args... args) {
   const int width = static_cast<int>(launch->block[0]);
   const int height = static_cast<int>(launch->block[1]);
@@ -173,13 +149,13 @@ struct mr_signature_of {
                                   {sizeof(Params)..., sizeof(void*), sizeof(void*)}};
 
   template <auto Kernel, unsigned... Number>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
     mr_run_blocks<IsPassedIndices, IsOfBlocks, Kernel, Params...>(launch, first, end,
                                                                   mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };
@@ -205,24 +181,23 @@ struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, P
   }
 
 #if defined(MR_ASSERTING)
-static MR_INLINE void mr_take_hidden(const MrCpuLaunch* launch, unsigned count) {
+static MR_INLINE void mr_take_hidden(const MrLaunch* launch, unsigned count) {
   mr_fault = mr_argument<MrFaultSlot*>(launch->params[count - 2]);
   mr_fault_word = mr_argument<unsigned*>(launch->params[count - 1]);
 }
 #else
-static MR_INLINE void mr_take_hidden(const MrCpuLaunch*, unsigned) {}
+static MR_INLINE void mr_take_hidden(const MrLaunch*, unsigned) {}
 #endif
 
 // Parameter names also have the prefix, because a kernel may be called `first`.
 #define MR_KERNEL(name) MR_KERNEL_OF(name, name)
 /// `path` is the kernel's C++ name, with its namespaces.
-#define MR_KERNEL_OF(name, path)                                                                    \
-  extern "C" {                                                                                      \
-  MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \
-                                 unsigned long long mr_end) {                                       \
-    mr_take_hidden(mr_launch, mr_signature<decltype(path)>::table.count);                           \
-    mr_signature<decltype(path)>::run<&path>(mr_launch, mr_first, mr_end);                          \
-  }                                                                                                 \
-  MR_EXPORT_DATA extern const mr_signature<decltype(path)>::Table mr_params_##name;                 \
-  const mr_signature<decltype(path)>::Table mr_params_##name = mr_signature<decltype(path)>::table; \
+#define MR_KERNEL_OF(name, path)                                                                                      \
+  extern "C" {                                                                                                        \
+  MR_EXPORT void mr_entry_##name(const MrLaunch* mr_launch, unsigned long long mr_first, unsigned long long mr_end) { \
+    mr_take_hidden(mr_launch, mr_signature<decltype(path)>::table.count);                                             \
+    mr_signature<decltype(path)>::run<&path>(mr_launch, mr_first, mr_end);                                            \
+  }                                                                                                                   \
+  MR_EXPORT_DATA extern const mr_signature<decltype(path)>::Table mr_params_##name;                                   \
+  const mr_signature<decltype(path)>::Table mr_params_##name = mr_signature<decltype(path)>::table;                   \
   }

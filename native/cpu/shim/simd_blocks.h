@@ -12,7 +12,7 @@ struct mr_blocks {
 };
 
 template <auto Kernel, class... Args>
-static MR_INLINE void mr_run_together(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+static MR_INLINE void mr_run_together(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                                       Args... args) {
   const int columns = static_cast<int>(launch->grid[0]);
   const int rows = static_cast<int>(launch->grid[1]);
@@ -46,12 +46,12 @@ template <class... Params>
 struct mr_signature<bool(mr_index3, mr_index3, mr_index3, mr_index3, mr_blocks, Params...)>
     : mr_signature<void(Params...)> {
   template <auto Kernel, unsigned... Number>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
     mr_run_together<Kernel, Params...>(launch, first, end, mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };

@@ -8,7 +8,7 @@
 struct mr_whole_block {};
 
 template <auto Kernel, class... Args>
-static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+static MR_INLINE void mr_run_whole_blocks(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                                           Args... args) {
   const unsigned* size = launch->block;
   const mr_index3 block_dim{mr_index(static_cast<int>(size[0])), mr_index(static_cast<int>(size[1])),
@@ -33,12 +33,12 @@ static MR_INLINE void mr_run_whole_blocks(const MrCpuLaunch* launch, unsigned lo
 template <class... Params>
 struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> : mr_signature<void(Params...)> {
   template <auto Kernel, unsigned... Number>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end,
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end,
                             mr_numbers<Number...>) {
     mr_run_whole_blocks<Kernel, Params...>(launch, first, end, mr_argument<Params>(launch->params[Number])...);
   }
   template <auto Kernel>
-  static MR_INLINE void run(const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+  static MR_INLINE void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };

@@ -34,7 +34,7 @@ namespace millrace::fake_cuda {
 namespace {
 
 template <typename Body>
-void ForEachThread(const CpuLaunch& launch, const Body& body) {
+void ForEachThread(const MrLaunch& launch, const Body& body) {
   gridDim.x = launch.grid[0];
   blockDim.x = launch.block[0];
   for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
@@ -46,13 +46,13 @@ template <auto Kernel, typename... Params>
 struct Runner {
   static constexpr unsigned kSizes[] = {sizeof...(Params), sizeof(Params)...};
 
-  static void Run(const CpuLaunch* launch, unsigned long long, unsigned long long) {
+  static void Run(const MrLaunch* launch, unsigned long long, unsigned long long) {
     RunWith(*launch, std::index_sequence_for<Params...>());
   }
 
  private:
   template <size_t... Is>
-  static void RunWith(const CpuLaunch& launch, std::index_sequence<Is...>) {
+  static void RunWith(const MrLaunch& launch, std::index_sequence<Is...>) {
     const std::tuple<Params...> values{*static_cast<const Params*>(launch.params[Is])...};
     ForEachThread(launch, [&] { std::apply(Kernel, values); });
   }

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "cpu/shim/launch_abi.h"
+
 namespace millrace::fake_cuda {
 
 /// Memory that a kernel allocated while its entry ran.
@@ -27,29 +29,9 @@ class KernelMemory {
   std::vector<void*> chunks_;
 };
 
-struct CpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-  void (*wait_for_grid)(void* grid_barrier);
-  void* grid_barrier;
-  /// Of images whose kernels launch kernels: a millrace::cpu::CpuLauncher.
-  void* launcher;
-  void* (*take_memory)(void* run, unsigned long long bytes) = &KernelMemory::Take;
-  void* run = nullptr;  // A KernelMemory.
-  mutable volatile unsigned long long block_now = 0;
-  mutable volatile unsigned long long blocks_now = 1;
-  /// Only for destroyed CPU devices; null here.
-  const unsigned long long* last_kept = nullptr;
-  unsigned long long ticket = 0;
-};
-using Entry = void (*)(const CpuLaunch*, unsigned long long first_block, unsigned long long end_block);
-
 struct BuiltIn {
   const char* name;
-  Entry entry;
+  MrEntry entry;
   const unsigned* params;  // Their number, then the size of each.
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/launcher.h"
+#include "cpu/shim/launch_abi.h"
 
 namespace millrace::fake_cuda {
 namespace {
@@ -12,43 +12,39 @@ namespace {
 constexpr unsigned kMaxThreads = 1024;
 
 struct Child {
-  Entry entry;
-  CpuLaunch shape;
+  MrEntry entry;
+  MrLaunch shape;
   std::vector<std::vector<char>> values;
 };
 
-struct Launcher : cpu::CpuLauncher {
-  Launcher() : CpuLauncher{&Launch, &MakeStream, {}} {}
+struct Launcher : MrLauncher {
+  Launcher() : MrLauncher{&Launch, &MakeStream, {}} {}
 
-  static unsigned long long MakeStream(CpuLauncher* self) {
-    return cpu::kFirstOwnStream + static_cast<Launcher*>(self)->streams++;
+  static unsigned long long MakeStream(MrLauncher* self) {
+    return mr_first_own_stream + static_cast<Launcher*>(self)->streams++;
   }
-  static void Launch(CpuLauncher* self, const cpu::CpuChild* child) { static_cast<Launcher*>(self)->Take(*child); }
+  static void Launch(MrLauncher* self, const MrChild* child) { static_cast<Launcher*>(self)->Take(*child); }
 
-  void Take(const cpu::CpuChild& child) {
+  void Take(const MrChild& child) {
     if (child.block[0] * child.block[1] * child.block[2] - 1 >= kMaxThreads || child.grid[0] == 0) {
-      refused.error = cpu::kInvalidConfiguration;
+      refused.error = mr_invalid_configuration;
       for (int axis = 0; axis < 3; ++axis) {
         refused.block[axis] = child.from_block[axis];
         refused.thread[axis] = child.from_thread[axis];
       }
       return;
     }
-    Child taken{reinterpret_cast<Entry>(child.entry),
-                {.params = nullptr,
-                 .grid = {child.grid[0], child.grid[1], child.grid[2]},
+    Child taken{child.entry,
+                {.grid = {child.grid[0], child.grid[1], child.grid[2]},
                  .block = {child.block[0], child.block[1], child.block[2]},
                  .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-                 .dynamic_shared = nullptr,
-                 .wait_for_grid = nullptr,
-                 .grid_barrier = nullptr,
-                 .launcher = nullptr},
+                 .take_memory = &KernelMemory::Take},
                 {}};
     for (unsigned i = 0; i < child.count; ++i) {
       const auto* from = static_cast<const char*>(child.params[i]);
       taken.values.emplace_back(from, from + child.sizes[i]);
     }
-    (child.stream == cpu::kTailStream ? tails : others).push_back(std::move(taken));
+    (child.stream == mr_tail_stream ? tails : others).push_back(std::move(taken));
   }
 
   unsigned long long streams = 0;
@@ -67,14 +63,14 @@ void RunChildren(std::vector<Child>& children) {
 
 }  // namespace
 
-void RunLaunchTree(Entry entry, const CpuLaunch& shape) {
+void RunLaunchTree(MrEntry entry, const MrLaunch& shape) {
   std::vector<char> shared(shape.shared_bytes + 64);
   Launcher launcher;
   KernelMemory memory;
-  CpuLaunch launch = shape;
+  MrLaunch launch = shape;
   launch.run = &memory;
   launch.dynamic_shared = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(shared.data()) + 63) / 64 * 64);
-  launch.launcher = static_cast<cpu::CpuLauncher*>(&launcher);
+  launch.launcher = &launcher;
   entry(&launch, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
   RunChildren(launcher.others);
   RunChildren(launcher.tails);

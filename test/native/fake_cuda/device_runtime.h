@@ -7,6 +7,6 @@ namespace millrace::fake_cuda {
 
 /// Runs a grid and its child launches: first those outside the tail stream, in launch order, then the tail launches.
 /// Each has its own dynamic shared memory.
-void RunLaunchTree(Entry entry, const CpuLaunch& shape);
+void RunLaunchTree(MrEntry entry, const MrLaunch& shape);
 
 }  // namespace millrace::fake_cuda

@@ -28,7 +28,7 @@ constexpr int kDefaultShared = 48 << 10;
 constexpr int kMostShared = 227 << 10;
 
 struct Function {
-  Entry entry = nullptr;
+  MrEntry entry = nullptr;
   const unsigned* params = nullptr;  // Their number, then the size of each.
   int max_threads = 1024;
   int own_shared = 0;  // Static.
@@ -132,8 +132,8 @@ class SharedMemory {
 /// An accepted launch: a copy of all its data, like the driver's.
 struct Launch {
   std::shared_ptr<Module> module;
-  Entry entry;
-  CpuLaunch shape;
+  MrEntry entry;
+  MrLaunch shape;
   std::vector<std::vector<char>> values;
   bool is_cooperative;
 
@@ -160,7 +160,7 @@ struct Launch {
       blocks.emplace_back([this, block, &barrier] {
         SharedMemory shared(shape.shared_bytes);
         KernelMemory memory;
-        CpuLaunch launch = shape;
+        MrLaunch launch = shape;
         launch.run = &memory;
         launch.dynamic_shared = shared.address();
         launch.grid_barrier = &barrier;
@@ -176,12 +176,14 @@ struct Launch {
 /// Null if the device cannot run it.
 std::shared_ptr<Launch> Accept(const Function& function, const std::array<unsigned, 3>& grid,
                                const std::array<unsigned, 3>& block, unsigned shared_bytes, void** params) {
-  auto launch = std::make_shared<Launch>(
-      Launch{function.module.lock(),
-             function.entry,
-             {nullptr, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, nullptr},
-             {},
-             false});
+  auto launch = std::make_shared<Launch>(Launch{function.module.lock(),
+                                                function.entry,
+                                                {.grid = {grid[0], grid[1], grid[2]},
+                                                 .block = {block[0], block[1], block[2]},
+                                                 .shared_bytes = shared_bytes,
+                                                 .take_memory = &KernelMemory::Take},
+                                                {},
+                                                false});
   if (!IsAllowed(launch->shape.grid, launch->shape.block) ||
       static_cast<int>(block[0] * block[1] * block[2]) > function.max_threads ||
       static_cast<int>(shared_bytes) > function.allowed_shared) {
@@ -241,7 +243,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
   auto made = std::make_unique<Function>();
   made->module = module;
   if (module->library != nullptr) {
-    made->entry = reinterpret_cast<Entry>(dlsym(module->library, (std::string("mr_entry_") + name).c_str()));
+    made->entry = reinterpret_cast<MrEntry>(dlsym(module->library, (std::string("mr_entry_") + name).c_str()));
     made->params = static_cast<const unsigned*>(dlsym(module->library, (std::string("mr_params_") + name).c_str()));
   } else if (const BuiltIn* built_in = FindBuiltIn(name);
              built_in != nullptr && module->ptx.find(std::string(".entry ") + name + "(") != std::string::npos) {

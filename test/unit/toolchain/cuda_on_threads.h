@@ -26,7 +26,7 @@ void mr_run_threads(unsigned threads, void (*run)(void* of, unsigned thread), vo
 template <class... Params>
 struct mr_block_of_threads {
   void (*kernel)(mr_index3, mr_index3, mr_index3, mr_index3, Params...);
-  const MrCpuLaunch* launch;
+  const MrLaunch* launch;
   mr_index3 block, dim, grid;
 
   template <unsigned... Number>
@@ -50,7 +50,7 @@ struct mr_block_of_threads {
 /// One block after the other, because blocks share the static shared memory.
 template <class... Params>
 static void mr_run_blocks_of_threads(void (*kernel)(mr_index3, mr_index3, mr_index3, mr_index3, Params...),
-                                     const MrCpuLaunch* launch, unsigned long long first, unsigned long long end) {
+                                     const MrLaunch* launch, unsigned long long first, unsigned long long end) {
   const auto index = [](unsigned value) { return mr_index(static_cast<int>(value)); };
   const unsigned* grid = launch->grid;
   const unsigned* block = launch->block;
@@ -66,7 +66,7 @@ static void mr_run_blocks_of_threads(void (*kernel)(mr_index3, mr_index3, mr_ind
 #undef MR_KERNEL
 #define MR_KERNEL(name)                                                                             \
   extern "C" {                                                                                      \
-  MR_EXPORT void mr_entry_##name(const MrCpuLaunch* mr_launch, unsigned long long mr_first,         \
+  MR_EXPORT void mr_entry_##name(const MrLaunch* mr_launch, unsigned long long mr_first,         \
                                  unsigned long long mr_end) {                                       \
     mr_run_blocks_of_threads(&name, mr_launch, mr_first, mr_end);                                   \
   }                                                                                                 \

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
+import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
 
 export type ImageArgument =
   | Uint8Array
@@ -52,7 +53,18 @@ export class ImageRunner {
 
   constructor() {
     const source = fileURLToPath(new URL('./run_image.cpp', import.meta.url));
-    execFileSync('g++', ['-std=c++20', '-O1', '-rdynamic', source, '-o', join(this.directory, 'run_image'), '-ldl', '-pthread']);
+    execFileSync('g++', [
+      '-std=c++20',
+      '-O1',
+      '-rdynamic',
+      '-I',
+      SHIM_DIRECTORY,
+      source,
+      '-o',
+      join(this.directory, 'run_image'),
+      '-ldl',
+      '-pthread',
+    ]);
   }
 
   /** Arrays hold what the kernel left in them afterwards. Returns what it printed. */

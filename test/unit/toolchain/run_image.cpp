@@ -15,25 +15,11 @@
 #include <thread>
 #include <vector>
 
-struct MrCpuLaunch {
-  void* const* params;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  char* dynamic_shared;
-  void (*wait_for_grid)(void*) = nullptr;
-  void* grid_barrier = nullptr;
-  void* launcher = nullptr;
-  void* (*take_memory)(void*, unsigned long long) = [](void*, unsigned long long bytes) {
-    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);  // The process ends soon.
-  };
-  void* run = nullptr;
-  mutable volatile unsigned long long block_now = 0;
-  mutable volatile unsigned long long blocks_now = 0;
-  const unsigned long long* last_kept = nullptr;
-  unsigned long long ticket = 0;
-};
-using Entry = void (*)(const MrCpuLaunch*, unsigned long long, unsigned long long);
+#include "launch_abi.h"
+
+static void* TakeMemory(void*, unsigned long long bytes) {
+  return std::aligned_alloc(64, (bytes + 63) / 64 * 64);  // The process ends soon.
+}
 
 struct Argument {
   std::string file;
@@ -47,12 +33,12 @@ extern "C" {
 alignas(64) char mr_grids[65536];
 }
 
-static Entry CopyOf(const std::string& image, const std::string& entry, unsigned number) {
+static MrEntry CopyOf(const std::string& image, const std::string& entry, unsigned number) {
   const std::string path = image + '.' + std::to_string(number);
   std::ofstream(path, std::ios::binary) << std::ifstream(image, std::ios::binary).rdbuf();
   void* copy = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::remove(path.c_str());
-  return copy == nullptr ? nullptr : reinterpret_cast<Entry>(dlsym(copy, entry.c_str()));
+  return copy == nullptr ? nullptr : reinterpret_cast<MrEntry>(dlsym(copy, entry.c_str()));
 }
 
 int main(int argc, char** argv) {
@@ -60,7 +46,7 @@ int main(int argc, char** argv) {
   void* image = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (!image) return std::fprintf(stderr, "%s\n", dlerror()), 3;
   const std::string name = argv[2];
-  const auto entry = reinterpret_cast<Entry>(dlsym(image, ("mr_entry_" + name).c_str()));
+  const auto entry = reinterpret_cast<MrEntry>(dlsym(image, ("mr_entry_" + name).c_str()));
   const auto* sizes = static_cast<const unsigned*>(dlsym(image, ("mr_params_" + name).c_str()));
   if (!entry || !sizes) return std::fprintf(stderr, "no kernel %s\n", argv[2]), 3;
   unsigned numbers[8];
@@ -96,11 +82,12 @@ int main(int argc, char** argv) {
   for (unsigned t = 0; t < numbers[7]; ++t) {
     threads.emplace_back([&] {
       std::vector<char> shared(numbers[6] + 16);
-      const MrCpuLaunch launch{params.data(),
-                               {numbers[0], numbers[1], numbers[2]},
-                               {numbers[3], numbers[4], numbers[5]},
-                               numbers[6],
-                               shared.data()};
+      const MrLaunch launch{.params = params.data(),
+                            .grid = {numbers[0], numbers[1], numbers[2]},
+                            .block = {numbers[3], numbers[4], numbers[5]},
+                            .shared_bytes = numbers[6],
+                            .dynamic_shared = shared.data(),
+                            .take_memory = &TakeMemory};
       for (unsigned long long first; (first = next.fetch_add(3)) < blocks;) {
         entry(&launch, first, first + 3 < blocks ? first + 3 : blocks);
       }
@@ -108,17 +95,19 @@ int main(int argc, char** argv) {
   }
   std::barrier<> grid(static_cast<std::ptrdiff_t>(blocks));
   for (unsigned block = 0; numbers[7] == 0 && block < blocks; ++block) {
-    const Entry own = CopyOf(argv[1], "mr_entry_" + name, block);
+    const MrEntry own = CopyOf(argv[1], "mr_entry_" + name, block);
     if (!own) return std::fprintf(stderr, "%s\n", dlerror()), 3;
     threads.emplace_back([&, own, block] {
       std::vector<char> shared(numbers[6] + 16);
-      const MrCpuLaunch launch{params.data(),
-                               {numbers[0], numbers[1], numbers[2]},
-                               {numbers[3], numbers[4], numbers[5]},
-                               numbers[6],
-                               shared.data(),
-                               [](void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); },
-                               &grid};
+      const MrLaunch launch{
+          .params = params.data(),
+          .grid = {numbers[0], numbers[1], numbers[2]},
+          .block = {numbers[3], numbers[4], numbers[5]},
+          .shared_bytes = numbers[6],
+          .dynamic_shared = shared.data(),
+          .wait_for_grid = [](void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); },
+          .grid_barrier = &grid,
+          .take_memory = &TakeMemory};
       own(&launch, block, block + 1);
       grid.arrive_and_drop();
     });

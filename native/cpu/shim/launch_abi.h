@@ -1,0 +1,101 @@
+// The layouts and numbers that the CPU device (native/cpu) and the images that it loads share. Both include this file,
+// so neither can change one alone; the assertions fail if their compilers lay a structure out differently. The identity
+// of a cached image covers this folder, so a change here makes the device compile every kernel again.
+//
+// It includes no header and is valid C++17, because images are compiled without system headers.
+#pragma once
+
+struct MrLauncher;
+
+/// The arguments of an entry, which runs the blocks [first_block, end_block) of a launch.
+struct MrLaunch {
+  /// Pointers to the argument values, each aligned to 8 bytes.
+  void* const* params = nullptr;
+  unsigned grid[3] = {};
+  unsigned block[3] = {};
+  unsigned shared_bytes = 0;
+  char* dynamic_shared = nullptr;
+  /// Waits at the grid barrier of a cooperative launch, whose blocks each have a thread; else null.
+  void (*wait_for_grid)(void* grid_barrier) = nullptr;
+  void* grid_barrier = nullptr;
+  /// Null if the image launches no kernels.
+  MrLauncher* launcher = nullptr;
+  /// Returns memory of at least this size, which stays valid until the entry returns. If there is none, it does not
+  /// return, and the launch fails.
+  void* (*take_memory)(void* run, unsigned long long bytes) = nullptr;
+  void* run = nullptr;
+  /// The running block, or the first of several, for the report of a kernel that had to stop.
+  mutable volatile unsigned long long block_now = 0;
+  mutable volatile unsigned long long blocks_now = 1;
+  /// If not null, a block begins only if `ticket` is at most this value, which cancelling the device lowers.
+  const unsigned long long* last_kept = nullptr;
+  unsigned long long ticket = 0;
+};
+static_assert(sizeof(MrLaunch) == 120, "");
+static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
+static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
+static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");
+static_assert(__builtin_offsetof(MrLaunch, ticket) == 112, "");
+
+using MrEntry = void (*)(const MrLaunch*, unsigned long long first_block, unsigned long long end_block);
+
+/// One launch from a kernel. The pointers are valid during the call.
+struct MrChild {
+  MrEntry entry;
+  const void* const* params;
+  const unsigned* sizes;
+  unsigned count;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned max_threads;
+  unsigned long long shared_bytes;
+  unsigned long long stream;
+  /// The launching block and thread.
+  unsigned from_block[3];
+  unsigned from_thread[3];
+};
+static_assert(sizeof(MrChild) == 96, "");
+static_assert(__builtin_offsetof(MrChild, count) == 24, "");
+static_assert(__builtin_offsetof(MrChild, shared_bytes) == 56, "");
+static_assert(__builtin_offsetof(MrChild, from_thread) == 84, "");
+
+/// The last refused launch from a kernel, for cudaGetLastError. `what` is a Refusal of cpu/dynamic_parallelism.h.
+struct MrRefused {
+  int error;
+  unsigned what;
+  unsigned long long value;
+  unsigned long long limit;
+  unsigned block[3];
+  unsigned thread[3];
+};
+static_assert(sizeof(MrRefused) == 48, "");
+
+/// Receives the launches of the blocks in one call of an entry.
+struct MrLauncher {
+  void (*launch)(MrLauncher* self, const MrChild* child);
+  unsigned long long (*make_stream)(MrLauncher* self);
+  MrRefused refused;
+};
+static_assert(sizeof(MrLauncher) == 64, "");
+static_assert(__builtin_offsetof(MrLauncher, refused) == 16, "");
+
+/// Values of MrChild::stream: CUDA's handles of the streams that exist without being created. Created streams have
+/// numbers from mr_first_own_stream on.
+inline constexpr unsigned long long mr_null_stream = 0;
+inline constexpr unsigned long long mr_tail_stream = 3;
+inline constexpr unsigned long long mr_fire_and_forget_stream = 4;
+inline constexpr unsigned long long mr_first_own_stream = 16;
+
+/// The cudaError_t values of MrRefused::error.
+inline constexpr int mr_invalid_value = 1;
+inline constexpr int mr_invalid_configuration = 9;
+inline constexpr int mr_pending_count_exceeded = 69;
+
+/// A module's variable. An image exports an array of them as `mr_variables`, which ends with a null name.
+struct MrVariable {
+  const char* name;
+  void* address;
+  unsigned long long bytes;
+  unsigned is_const;
+};
+static_assert(sizeof(MrVariable) == 32, "");
