@@ -51,14 +51,14 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
 
 // ── Owners ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Channel::Submission Channel::Submit(std::span<const std::byte> record) {
-  protocol::RecordHeader header;
-  if (!RecordReader::ReadHeader(record, header) || header.size != record.size()) return {0, StatusCode::kInternal};
+Channel::Submission Channel::Submit(std::span<const std::byte> bytes) {
+  const std::optional<Record> record = Record::Check(bytes);
+  if (!record) return {0, StatusCode::kInternal};
   if (const StatusCode lost = LostStatus(); lost != StatusCode::kOk) return {0, lost};
   Ticket ticket = 0;
   {
     std::lock_guard lock(ring_.producer_mutex());
-    StreamState* stream = FindStream(header.stream);
+    StreamState* stream = FindStream(record->header.stream);
     if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
     // Behind its end nothing of a stream is issued in order.
     if (is_closing_ || stream->is_ending) return {0, StatusCode::kState};
@@ -68,8 +68,8 @@ Channel::Submission Channel::Submit(std::span<const std::byte> record) {
     }
     ++submitted_;
     ticket = ++stream->last_ticket;
-    if (static_cast<protocol::Opcode>(header.opcode) == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
-    ring_.Publish(record);
+    if (record->opcode() == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
+    ring_.Publish(bytes);
   }
   bell_.Ring();
   return {ticket, StatusCode::kOk};

@@ -88,7 +88,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     Ticket ticket = 0;
     StatusCode refused = StatusCode::kOk;  // With nothing claimed and nothing queued.
   };
-  Submission Submit(std::span<const std::byte> record);
+  Submission Submit(std::span<const std::byte> bytes);
   /// A free timeline slot, or -1. `owner_id`: of a thread that shares the device, for OwnerLeft; else 0.
   int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0);
   /// The first of a run of indices, or kMaxHandles when there are not so many left.
@@ -222,8 +222,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   // channel_owners.cpp: threads that share the device.
   void EndOwner(uint32_t owner_id, std::function<void()> told);
-  template <typename Record>
-  void SubmitOwn(StreamState& stream, Record record = {});
+  template <typename Body>
+  void SubmitOwn(StreamState& stream, Body record = {});
   bool FreeLeftBehind(StreamState& stream);
   void OwnedStreamEnded(uint32_t owner_id);
   void SlotFreed();
@@ -234,8 +234,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void OwnEvent(const StreamState& stream, uint32_t event);
 
   // issue*.cpp: one record.
-  Outcome Issue(StreamState& stream, std::span<const std::byte> record);
-  Outcome IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header, RecordReader& reader);
+  Outcome Issue(StreamState& stream, const Record& record);
+  Outcome IssueKnown(StreamState& stream, Ticket ticket, const Record& record);
   Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueDestroy(StreamState& stream, Ticket ticket);
   Outcome IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader);

@@ -73,12 +73,10 @@ bool Channel::DrainRing() {
     const std::span<const std::byte> bytes = ring_.Front();
     // Looked at after the record was found: what was submitted on a held channel is not read.
     if (bytes.empty() || is_held_.load(std::memory_order_acquire)) break;
-    protocol::RecordHeader header;
-    MR_CHECK(RecordReader::ReadHeader(bytes, header));  // Submit let it through.
-    const auto record = bytes.first(header.size);
-    StreamState& stream = *FindStream(header.stream);
+    const Record record = Record::First(bytes);
+    StreamState& stream = *FindStream(record.header.stream);
     if (stream.HasDeferred() || Issue(stream, record) == Outcome::kParked) stream.Defer(record);
-    ring_.Advance(header.size);
+    ring_.Advance(record.bytes.size());
     // A change posted before a record was submitted must be seen before that record is read.
     if (has_notices_.load(std::memory_order_acquire)) {
       ++read;
@@ -95,12 +93,9 @@ void Channel::Proceed(StreamState& stream) {
       WakeStream(stream.index());
       return;
     }
-    const std::span<const std::byte> bytes(stream.deferred.data() + stream.deferred_at,
-                                           stream.deferred.size() - stream.deferred_at);
-    protocol::RecordHeader header;
-    MR_CHECK(RecordReader::ReadHeader(bytes, header));
-    if (Issue(stream, bytes.first(header.size)) == Outcome::kParked) return;
-    stream.DropDeferred(header.size);
+    const Record record = stream.FirstDeferred();
+    if (Issue(stream, record) == Outcome::kParked) return;
+    stream.DropDeferred(record);
   }
 }
 

@@ -64,9 +64,9 @@ bool Channel::OwnsAnything(uint32_t owner_id) {
 }
 
 /// Like Submit, of a stream that takes no other records any more.
-template <typename Record>
-void Channel::SubmitOwn(StreamState& stream, Record record) {
-  const protocol::RecordHeader header{static_cast<uint16_t>(Record::kOpcode), 0, sizeof(Record), stream.index(), 0};
+template <typename Body>
+void Channel::SubmitOwn(StreamState& stream, Body record) {
+  const protocol::RecordHeader header{static_cast<uint16_t>(Body::kOpcode), 0, sizeof(Body), stream.index(), 0};
   std::memcpy(&record, &header, sizeof(header));
   std::lock_guard lock(ring_.producer_mutex());
   stream.is_ending = true;

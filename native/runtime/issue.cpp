@@ -13,16 +13,13 @@ namespace millrace {
 
 using protocol::Opcode;
 
-Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> record) {
+Channel::Outcome Channel::Issue(StreamState& stream, const Record& record) {
   const Ticket ticket = stream.Issued() + 1;
   Outcome outcome = Outcome::kIssued;
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
   if (LostStatus() == StatusCode::kOk) {
     if (std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0) CollectFaults(stream);
-    RecordReader reader(record);
-    protocol::RecordHeader header;
-    MR_CHECK(RecordReader::ReadHeader(record, header));
-    outcome = IssueKnown(stream, ticket, header, reader);
+    outcome = IssueKnown(stream, ticket, record);
     if (outcome == Outcome::kIssued) stream.accepted = ticket;
   }
   if (outcome == Outcome::kParked) return outcome;
@@ -35,9 +32,9 @@ Channel::Outcome Channel::Issue(StreamState& stream, std::span<const std::byte> 
   return outcome;
 }
 
-Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const protocol::RecordHeader& header,
-                                     RecordReader& reader) {
-  const auto opcode = static_cast<Opcode>(header.opcode);
+Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const Record& record) {
+  const Opcode opcode = record.opcode();
+  RecordReader reader(record.bytes);
   if (opcode == Opcode::kStreamCreate) return IssueCreate(stream, ticket, reader);
   if (opcode == Opcode::kStreamDestroy) return IssueDestroy(stream, ticket);
   if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow &&

@@ -49,10 +49,11 @@ bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) 
       default:
         return true;  // It does not wait for a stream.
     }
-    RecordReader reader(each->FirstDeferred());
+    const Record record = each->FirstDeferred();
+    RecordReader reader(record.bytes);
     protocol::WaitRecord wait;
     // It names memory that another stream has not allocated yet.
-    if (each->FirstDeferredOpcode() != protocol::Opcode::kWait || !reader.Read(wait)) return false;
+    if (record.opcode() != protocol::Opcode::kWait || !reader.Read(wait)) return false;
     const bool is_here = wait.device == id_;
     const std::shared_ptr<Channel> other = is_here ? nullptr : Registry::Instance().Find(wait.device);
     StreamState* const target = is_here ? FindStream(wait.target) : other ? other->FindStream(wait.target) : nullptr;

@@ -1,10 +1,12 @@
-// Reads records from unchecked bytes. Every access is checked against the record's size, and the size against the
-// available bytes, so a malformed record is an error and never a read out of bounds.
+// Reads records. Submit checks a record's header, once; the channel then reads the header once more, from the ring or
+// from a stream's deferred records, and passes it on. RecordReader checks every read of the other fields against the
+// record's size, so a malformed record is an error and never a read out of bounds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -20,17 +22,34 @@ constexpr bool IsElementSize(uint32_t bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 }
 
+/// A record with its header read. `bytes` is the whole record, and valid as long as the memory that it was read from.
+struct Record {
+  protocol::RecordHeader header;
+  std::span<const std::byte> bytes;
+
+  [[nodiscard]] protocol::Opcode opcode() const { return static_cast<protocol::Opcode>(header.opcode); }
+
+  /// Nothing unless the unchecked bytes are one record with a valid header.
+  [[nodiscard]] static std::optional<Record> Check(std::span<const std::byte> bytes) {
+    protocol::RecordHeader header;
+    if (bytes.size() < sizeof(header)) return std::nullopt;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const bool is_valid = header.size == bytes.size() && header.size >= sizeof(header) && header.size % 8 == 0 &&
+                          header.size <= protocol::kMaxRecordBytes && header.stream < protocol::kMaxStreams;
+    return is_valid ? std::optional<Record>({header, bytes}) : std::nullopt;
+  }
+  /// The first of several records that passed Check.
+  [[nodiscard]] static Record First(std::span<const std::byte> bytes) {
+    Record record;
+    std::memcpy(&record.header, bytes.data(), sizeof(record.header));
+    record.bytes = bytes.first(record.header.size);
+    return record;
+  }
+};
+
 class RecordReader {
  public:
   explicit RecordReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  /// The header, or false when the bytes cannot be one whole record.
-  [[nodiscard]] static bool ReadHeader(std::span<const std::byte> bytes, protocol::RecordHeader& header) {
-    if (bytes.size() < sizeof(header)) return false;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    return header.size >= sizeof(header) && header.size % 8 == 0 && header.size <= bytes.size() &&
-           header.size <= protocol::kMaxRecordBytes && header.stream < protocol::kMaxStreams;
-  }
 
   /// Copies the next `T`, or returns false if the record ends before it.
   template <typename T>

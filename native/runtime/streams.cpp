@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/record_reader.h"
-
 namespace millrace {
 
 const char* ParkReasonName(ParkReason reason) {
@@ -32,22 +30,16 @@ const char* ParkReasonName(ParkReason reason) {
   return "";
 }
 
-protocol::Opcode StreamState::OpcodeOf(std::span<const std::byte> record) {
-  protocol::RecordHeader header;
-  MR_CHECK(RecordReader::ReadHeader(record, header));  // Submit has checked it.
-  return static_cast<protocol::Opcode>(header.opcode);
+void StreamState::Defer(const Record& record) {
+  if (record.opcode() == protocol::Opcode::kFree) ++deferred_frees;
+  deferred.insert(deferred.end(), record.bytes.begin(), record.bytes.end());
 }
 
-void StreamState::Defer(std::span<const std::byte> record) {
-  if (OpcodeOf(record) == protocol::Opcode::kFree) ++deferred_frees;
-  deferred.insert(deferred.end(), record.begin(), record.end());
-}
-
-void StreamState::DropDeferred(size_t bytes) {
-  if (FirstDeferredOpcode() == protocol::Opcode::kFree) --deferred_frees;
+void StreamState::DropDeferred(const Record& record) {
+  if (record.opcode() == protocol::Opcode::kFree) --deferred_frees;
   // Compact only rarely, and free the memory of a long queue once it is empty.
   constexpr size_t kCompactBytes = 1 << 20;
-  deferred_at += bytes;
+  deferred_at += record.bytes.size();
   if (deferred_at == deferred.size()) {
     deferred_at = 0;
     if (deferred.capacity() > kCompactBytes) {

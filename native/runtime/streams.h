@@ -24,6 +24,7 @@
 #include "runtime/failures.h"
 #include "runtime/faults.h"
 #include "runtime/pump.h"
+#include "runtime/record_reader.h"
 #include "runtime/waiting_streams.h"
 
 namespace millrace {
@@ -92,12 +93,11 @@ class StreamState final : public hal::ProgressSink {
   uint32_t deferred_frees = 0;           // The number of FREE records among them.
   std::shared_ptr<PumpedRecord> pumped;  // The pump's work for the first deferred record, if there is any.
   [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
-  void Defer(std::span<const std::byte> record);
-  /// The first deferred record, which begins with a whole header.
-  [[nodiscard]] std::span<const std::byte> FirstDeferred() const { return std::span(deferred).subspan(deferred_at); }
-  [[nodiscard]] protocol::Opcode FirstDeferredOpcode() const { return OpcodeOf(FirstDeferred()); }
-  /// Removes the first deferred record, of this many bytes, after it was issued.
-  void DropDeferred(size_t bytes);
+  void Defer(const Record& record);
+  /// Call it only with HasDeferred. Valid until the next Defer or DropDeferred.
+  [[nodiscard]] Record FirstDeferred() const { return Record::First(std::span(deferred).subspan(deferred_at)); }
+  /// Removes `record`, the first deferred one, after it was issued.
+  void DropDeferred(const Record& record);
   /// Keeps `object` alive until the ticket has completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
   /// Drops all state of the present stream, after its backend stream ended.
@@ -159,7 +159,6 @@ class StreamState final : public hal::ProgressSink {
   [[nodiscard]] std::optional<uint64_t> NativeHandle();
 
  private:
-  static protocol::Opcode OpcodeOf(std::span<const std::byte> record);
   struct Waiter {
     Ticket ticket;
     bool until_completed;
