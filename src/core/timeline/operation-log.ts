@@ -164,8 +164,11 @@ export class OperationLog {
     const kept = this.kept.list();
     const found: PendingOperation[] = [];
     const { last } = this.#timeline;
+    const over = this.#over();
     let at = 0;
-    for (let ticket = this.#over() + 1; ticket <= last; ticket++) {
+    // The device goes on: it may have finished these since they were listed.
+    for (let own = kept[at]; own !== undefined && own.ticket <= over; own = kept[++at]);
+    for (let ticket = over + 1; ticket <= last; ticket++) {
       const chunk = this.#chunkOf(ticket);
       const isNamed = chunk !== undefined && ((chunk.words[(ticket - chunk.first) * 2] as number) & NAMED) !== 0;
       const operation = isNamed ? this.#infoAt(chunk, ticket) : undefined;
