@@ -85,7 +85,7 @@ const endings: Map<DeviceName, Ending> = new Map();
 export async function listDevices(): Promise<readonly DeviceInfo[]> {
   const { machine } = getEnvironment();
   const backends = await machine.backends();
-  await machine.letGo();
+  await machine.release();
   return candidates(backends).map((candidate) => candidate.info);
 }
 
@@ -111,7 +111,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   try {
     candidate = choose(spec, backends);
   } catch (error) {
-    await env.machine.letGo();
+    await env.machine.release();
     throw error;
   }
   const { id } = candidate.info;
@@ -194,7 +194,7 @@ async function openIn(
       const ended = closed.catch(() => undefined).then(() => left(core));
       endings.set(id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
     },
-    letsGo: left,
+    destroying: left,
   });
   openedHere.set(context.core, opened);
   return context;
@@ -212,7 +212,7 @@ async function openSharedIn(env: Environment, token: DeviceToken, entryOf: () =>
   return contextOn(env, channel, token.ordering as Ordering, entryOf(), {
     forget: (entry) => forget(sharedEntries, id, entry),
     ends: () => undefined,
-    letsGo: () => undefined,
+    destroying: () => undefined,
   });
 }
 
@@ -220,7 +220,7 @@ async function openSharedIn(env: Environment, token: DeviceToken, entryOf: () =>
 interface Listing {
   forget(entry: Entry): void;
   ends(core: DeviceCore, closed: Promise<void>): void;
-  letsGo(core: DeviceCore): void;
+  destroying(core: DeviceCore): void;
 }
 
 function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
@@ -240,9 +240,9 @@ function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering,
       void closed.catch(() => undefined).then(() => env.cores.delete(core));
       listing.ends(core, closed);
     },
-    letsGo: () => {
+    destroying: () => {
       env.cores.delete(core);
-      listing.letsGo(core);
+      listing.destroying(core);
     },
   });
   void core.lost.then(() => listing.forget(entry));
@@ -262,7 +262,7 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
   } catch (error) {
     // The device may have been removed, so enumerate again.
     env.machine.forget();
-    await env.machine.letGo();
+    await env.machine.release();
     throw error;
   }
 }

@@ -288,7 +288,7 @@ void Channel::MarkLost(Status why) {
   // Streams of other channels wait for what never comes.
   memory_.WakeAll();
   host_.WakeAll();
-  roads_.WakeAll();
+  peer_routes_.WakeAll();
   bell_.Ring();
 }
 

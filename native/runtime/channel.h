@@ -355,8 +355,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // What other channels see of this one.
   alignas(64) SharedTable<MemoryRef> memory_;
   SharedTable<HostEntry> host_;
-  PeerRoutes roads_;
-  ForeignUses foreign_uses_;
+  PeerRoutes peer_routes_;
+  PeerUsers peer_users_;
 
   // Channel thread only.
   alignas(64) HandleTable<KernelEntry> kernels_;

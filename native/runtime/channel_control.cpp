@@ -84,7 +84,7 @@ Result<PeerRoute> Channel::ProbePeer(uint32_t from) {
   auto probed = Probe(other.get());
   // Whatever went wrong, bytes that go through the host's memory arrive.
   const PeerRoute route = probed.ok() ? probed.value() : PeerRoute::kStaged;
-  roads_.Set(from, route);
+  peer_routes_.Set(from, route);
   return probed.ok() ? Result<PeerRoute>(route) : Result<PeerRoute>(probed.status());
 }
 

@@ -213,7 +213,7 @@ void Channel::Finish() {
     is_closed_ = true;
     for (uint32_t n = 0; n < stream_count_.load(); ++n) streams_[n].load()->backend.reset();
   }
-  foreign_uses_.Await();  // None comes any more.
+  peer_users_.Await();  // None comes any more.
   for (uint32_t n = 0; n < stream_count_.load(); ++n) {
     StreamState& stream = *streams_[n].load();
     CollectFaults(stream);  // Their slots go with the device.
@@ -231,7 +231,7 @@ void Channel::Finish() {
   // Whoever came too late to be woken when the device was marked lost holds this channel.
   memory_.WakeAll();
   host_.WakeAll();
-  roads_.WakeAll();
+  peer_routes_.WakeAll();
   {
     std::lock_guard lock(device_mutex_);
     is_shut_ = true;

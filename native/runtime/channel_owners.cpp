@@ -86,7 +86,7 @@ bool Channel::FreeLeftBehind(StreamState& stream) {
   if (stream.backend == nullptr) SubmitOwn<protocol::StreamCreateRecord>(stream);
   // Streams of other devices may use the memory; this channel knows only their last uses.
   if (!owned.memory.empty()) {
-    for (const auto& [device, target, ticket] : foreign_uses_.Unfinished()) {
+    for (const auto& [device, target, ticket] : peer_users_.Unfinished()) {
       SubmitOwn(stream, protocol::WaitRecord{.device = device, .target = target, .ticket = ticket});
     }
   }

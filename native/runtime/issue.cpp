@@ -110,7 +110,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     stream.backend.reset();
   }
   stream.Forget();
-  stream.poisoned_by = stream.doomed_device = 0;
+  stream.poisoned_by = stream.lost_device = 0;
   stream.has_owner_left = false;
   stream.CompleteOnHost(ticket);
   const uint32_t owner_id = stream.owner_id;
@@ -181,7 +181,7 @@ Channel::Outcome Channel::ParkFor(StreamState& stream, const Channel& other, Par
 Channel::Outcome Channel::Poison(StreamState& stream, Ticket ticket, uint32_t device) {
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
   const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
-  stream.doomed_device = device;
+  stream.lost_device = device;
   stream.poisoned_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
@@ -195,7 +195,7 @@ Channel::Outcome Channel::FailPoisoned(StreamState& stream, Ticket ticket, const
 
 void Channel::RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
-  RecordFailure(stream, ticket, {.status = status, .cause = stream.poisoned_by, .lost_device = stream.doomed_device},
+  RecordFailure(stream, ticket, {.status = status, .cause = stream.poisoned_by, .lost_device = stream.lost_device},
                 outputs);
 }
 

@@ -118,7 +118,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   auto route = std::optional(PeerRoute::kDirect);
   hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
   if (is_of_device && is_of_others) {
-    if (dst.home != src.home) route = dst.home->roads_.Find(src.home->id(), shared_from_this(), stream.index());
+    if (dst.home != src.home) route = dst.home->peer_routes_.Find(src.home->id(), shared_from_this(), stream.index());
     if (!route) return ParkFor(stream, *dst.home, ParkReason::kPeer);
     if (*route == PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
       if (staging == nullptr) return StageByPump(stream, bytes);
@@ -151,7 +151,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
 
 void Channel::NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy) {
   for (const CopyEnd* end : {&copy.dst, &copy.src}) {
-    if (end->home != this) end->home->foreign_uses_.Add(weak_from_this(), stream, ticket);
+    if (end->home != this) end->home->peer_users_.Add(weak_from_this(), stream, ticket);
   }
 }
 

@@ -91,7 +91,7 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
   RecordFailure(stream, ticket,
                 {.status = why,
                  .cause = stream.poisoned_by,
-                 .lost_device = stream.doomed_device,
+                 .lost_device = stream.lost_device,
                  .requested_bytes = record.bytes,
                  .free_bytes = free_bytes},
                 {.memory = outputs});

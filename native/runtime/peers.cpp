@@ -36,7 +36,7 @@ void PeerRoutes::WakeAll() {
   waiting.Wake();
 }
 
-void ForeignUses::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket) {
+void PeerUsers::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket ticket) {
   std::lock_guard lock(mutex_);
   uses_[&stream] = {std::move(user), ticket};
   if (uses_.size() < prune_at_) return;
@@ -44,7 +44,7 @@ void ForeignUses::Add(std::weak_ptr<Channel> user, StreamState& stream, Ticket t
   prune_at_ = 2 * uses_.size();
 }
 
-std::vector<ForeignUses::Point> ForeignUses::Unfinished() {
+std::vector<PeerUsers::Point> PeerUsers::Unfinished() {
   std::vector<Point> points;
   // Let go of without the lock: the last holder of a channel destroys it.
   std::vector<std::shared_ptr<Channel>> users;
@@ -58,7 +58,7 @@ std::vector<ForeignUses::Point> ForeignUses::Unfinished() {
   return points;
 }
 
-void ForeignUses::Await() {
+void PeerUsers::Await() {
   std::unordered_map<StreamState*, Use> uses;
   {
     std::lock_guard lock(mutex_);

@@ -35,7 +35,7 @@ class PeerRoutes {
 
 /// The peer users: streams of other channels with work that uses memory of this device, which waits for the end of that
 /// work before it frees its memory. Owners order uses of the same memory; this class does not.
-class ForeignUses {
+class PeerUsers {
  public:
   /// `stream` of `user` uses memory of this device until it completes `ticket`, also if that record fails. Thread: the
   /// user's channel, while this device cannot close.

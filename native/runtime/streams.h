@@ -85,7 +85,7 @@ class StreamState final : public hal::ProgressSink {
   Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
   bool is_dirty = false;        // Records were issued since the last Signal.
   uint32_t poisoned_by = 0;     // It waited for a lost device: the failure that every later record repeats.
-  uint32_t doomed_device = 0;   // The channel of that lost device.
+  uint32_t lost_device = 0;     // The channel of that lost device.
   uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
   bool has_owner_left = false;  // No thread will release its holds.
   std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.

@@ -93,7 +93,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       meter: this.#meter,
       clock,
       onRetry: () => void this.#counts.retried++,
-      onLate: (slot) => this.#slots.forsake(slot),
+      onLate: (slot) => this.#slots.abandon(slot),
     };
     this.#answersOf = work.answersOf;
     this.#isGrouping = group.maxItems > 1;

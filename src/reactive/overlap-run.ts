@@ -83,7 +83,7 @@ export class OverlapRun<T, R> {
       meter,
       clock: layout.clock,
       onRetry: () => void this.counts.retried++,
-      onLate: (slot) => this.#slots?.forsake(slot),
+      onLate: (slot) => this.#slots?.abandon(slot),
     };
   }
 

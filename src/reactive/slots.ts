@@ -66,7 +66,7 @@ interface DeviceLanes {
 export class Slots {
   readonly #lanes: DeviceLanes[];
   readonly #ownStreams: Set<Stream> = new Set();
-  readonly #forsaken: Set<Stream> = new Set();
+  readonly #abandoned: Set<Stream> = new Set();
   #nextIndex = 0;
 
   /** Creates the streams. If `createStream` throws, closes the streams created so far and throws its error. */
@@ -132,14 +132,14 @@ export class Slots {
   }
 
   /** Excludes the lane's stream from `close`, which would wait for operations of a stage that exceeded its time limit. */
-  forsake({ stream }: Slot): void {
-    if (this.#ownStreams.delete(stream)) this.#forsaken.add(stream);
+  abandon({ stream }: Slot): void {
+    if (this.#ownStreams.delete(stream)) this.#abandoned.add(stream);
   }
 
   /** Closes the streams that the lanes created, after their operations. */
   async close(): Promise<void> {
-    for (const stream of this.#forsaken) stream.close().catch(() => undefined);
-    this.#forsaken.clear();
+    for (const stream of this.#abandoned) stream.close().catch(() => undefined);
+    this.#abandoned.clear();
     const streams = [...this.#ownStreams];
     this.#ownStreams.clear();
     await Promise.all(streams.map((stream) => stream.close()));

@@ -338,7 +338,7 @@ export class TestChannel implements Channel {
     };
   }
 
-  holdLoop<T>(promise: Promise<T>): Promise<T> {
+  keepAlive<T>(promise: Promise<T>): Promise<T> {
     return promise;
   }
 

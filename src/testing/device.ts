@@ -77,7 +77,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
       isShared: () => false,
       release: () => undefined,
       ends: () => undefined,
-      letsGo: () => undefined,
+      destroying: () => undefined,
     }),
   );
 }

@@ -12,8 +12,8 @@ export interface ControlLink {
   ref(): void;
   unref(): void;
   /** `ended` is called once, when nothing answers any more. */
-  listen(heard: (message: FromWorker) => void, failed: (error: unknown) => void, ended: () => void): void;
-  /** Messages that have arrived and were not heard yet. */
+  listen(receive: (message: FromWorker) => void, failed: (error: unknown) => void, ended: () => void): void;
+  /** Messages that have arrived and were not read yet. */
   waiting(): Iterable<FromWorker>;
   /** Gives up what is at the other end. */
   stop(): void;
@@ -25,8 +25,8 @@ export function workerLink(worker: Worker): ControlLink {
     post: (message, moved) => worker.postMessage(message, moved),
     ref: () => worker.ref(),
     unref: () => worker.unref(),
-    listen: (heard, failed, ended) => {
-      worker.on('message', heard);
+    listen: (receive, failed, ended) => {
+      worker.on('message', receive);
       worker.on('error', failed);
       worker.once('exit', ended);
     },
@@ -41,8 +41,8 @@ export function portLink(port: MessagePort): ControlLink {
     post: (message, moved) => port.postMessage(message, moved),
     ref: () => port.ref(),
     unref: () => port.unref(),
-    listen: (heard, _failed, ended) => {
-      port.on('message', heard);
+    listen: (receive, _failed, ended) => {
+      port.on('message', receive);
       port.once('close', ended);
     },
     *waiting() {

@@ -62,7 +62,7 @@ export class DeviceClient {
     this.#send = send;
   }
 
-  hear(message: ToWorker): void {
+  receive(message: ToWorker): void {
     switch (message.type) {
       case 'build':
         void this.#build(message.handle, message.build, message.module);

@@ -39,7 +39,7 @@ export class DeviceThread {
         resolve();
       });
     });
-    worker.on('message', this.#hear);
+    worker.on('message', this.#receive);
   }
 
   get hasEnded(): boolean {
@@ -54,7 +54,7 @@ export class DeviceThread {
   /** Opens a device in the worker. The returned channel owns the worker from then on. */
   open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
     const opened = this.#next('opened', ({ channel, info, timeline, arena, address }) => {
-      this.#worker.off('message', this.#hear);
+      this.#worker.off('message', this.#receive);
       const link = workerLink(this.#worker);
       return new WorkerChannel(this.#binding, link, encoder, { id: channel, backend, info, maxPending, timeline, arena, address });
     });
@@ -79,7 +79,7 @@ export class DeviceThread {
     });
   }
 
-  readonly #hear = (message: FromWorker): void => {
+  readonly #receive = (message: FromWorker): void => {
     const awaited = this.#awaited;
     this.#awaited = undefined;
     if (message.type === 'openFailed') awaited?.refuse(decodeError(message.error));

@@ -77,7 +77,7 @@ class WorkerDevice implements ControlledDevice {
     const leave = (): Promise<void> => (leaving ??= client.left(owner).finally(() => this.#sharers.delete(its)));
     its.on('message', (message: ToWorker) => {
       if (message.type === 'leave') void leave().then(() => its.close());
-      else client.hear(message);
+      else client.receive(message);
     });
     // Its thread has ended, whatever it was at.
     its.on('close', () => void leave());
@@ -149,7 +149,7 @@ port.on('message', (message: ToWorker) => {
       void end(device?.destroy());
       break;
     default:
-      device?.opener.hear(message);
+      device?.opener.receive(message);
   }
 });
 

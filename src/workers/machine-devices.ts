@@ -18,7 +18,7 @@ export class MachineDevices {
     this.#binding = binding;
   }
 
-  /** Enumerates the devices. Call `thread` or `letGo` afterwards. */
+  /** Enumerates the devices. Call `thread` or `release` afterwards. */
   backends(): Promise<readonly BackendReport[]> {
     return (this.#backends ??= this.#ask());
   }
@@ -34,7 +34,7 @@ export class MachineDevices {
   }
 
   /** Ends the worker that enumerated, unless another call opens a device in it. */
-  async letGo(): Promise<void> {
+  async release(): Promise<void> {
     const spare = this.#spare;
     this.#spare = undefined;
     if (spare !== undefined) this.#ending = spare.close();

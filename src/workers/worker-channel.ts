@@ -80,7 +80,7 @@ export class WorkerChannel implements Channel {
     });
     this.#exited = new Promise((resolve) => {
       link.listen(
-        (message) => this.#hear(message),
+        (message) => this.#receive(message),
         (error) => this.#end(error),
         () => {
           clearTimeout(this.#ending);
@@ -171,7 +171,7 @@ export class WorkerChannel implements Channel {
 
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
     const id = ++this.#lastAsked;
-    return this.holdLoop(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
+    return this.keepAlive(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
   }
 
   releaseHold(stream: number, ticket: number): void {
@@ -190,7 +190,7 @@ export class WorkerChannel implements Channel {
     return this.#request(handle, { type: 'unregister', handle });
   }
 
-  async holdLoop<T>(promise: Promise<T>): Promise<T> {
+  async keepAlive<T>(promise: Promise<T>): Promise<T> {
     if (this.#holds++ === 0) this.#link.ref();
     try {
       return await promise;
@@ -204,7 +204,7 @@ export class WorkerChannel implements Channel {
       this.#state = 'closing';
       this.#post({ type: this.#link.isShared ? 'leave' : 'close' });
     }
-    await this.holdLoop(this.#exited);
+    await this.keepAlive(this.#exited);
   }
 
   async destroy(): Promise<StillRunning | undefined> {
@@ -251,7 +251,7 @@ export class WorkerChannel implements Channel {
     return `${this.backend}:${this.info.ordinal}`;
   }
 
-  #hear(message: FromWorker): void {
+  #receive(message: FromWorker): void {
     if (this.#requests.settle(message)) return;
     if (message.type === 'ending') {
       this.#isOwnerClosing = true;
@@ -267,7 +267,7 @@ export class WorkerChannel implements Channel {
 
   endedError(): DeviceLostError {
     // A message that has arrived and was not read yet may say why the device ended.
-    for (const message of this.#link.waiting()) this.#hear(message);
+    for (const message of this.#link.waiting()) this.#receive(message);
     if (this.#state === 'open') this.#reason = 'worker-exit';
     return this.#endedError(undefined);
   }

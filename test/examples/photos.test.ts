@@ -140,8 +140,8 @@ describe('the photos example in trouble', () => {
   it(
     'keeps results apart whose photos differ only in the extension',
     async () => {
-      const folder = join(scratch, 'twins');
-      const out = join(scratch, 'twins-out');
+      const folder = join(scratch, 'same-names');
+      const out = join(scratch, 'same-names-out');
       await mkdir(folder);
       await copyFile(join(IMAGES, 'chelsea.png'), join(folder, 'cat.png'));
       await sharp(join(IMAGES, 'chelsea.png')).toFile(join(folder, 'cat.jpg'));

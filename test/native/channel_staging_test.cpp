@@ -10,7 +10,7 @@ namespace {
 using protocol::Access;
 using protocol::CopyFlag;
 
-MR_TEST(spoiled_ranges_are_told_apart_by_their_bytes) {
+MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
   PoisonedRanges ranges;
   MR_EXPECT_EQ(ranges.by(0, 100), 0u);
   ranges.Set(10, 10, 7);

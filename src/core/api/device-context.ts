@@ -184,7 +184,7 @@ export class DeviceContext {
     // A close that is in progress stops waiting.
     if (this.core.state === 'closing') this.#lose(reason);
     this.#closing ??= this.#destroy(reason);
-    this.owner.letsGo();
+    this.owner.destroying();
     return this.#closing;
   }
 

@@ -38,5 +38,5 @@ export interface DeviceOwner {
   /** The device is closing until the promise settles. */
   ends(closed: Promise<void>): void;
   /** The device is being destroyed. A later opening does not wait for that. */
-  letsGo(): void;
+  destroying(): void;
 }

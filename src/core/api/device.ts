@@ -215,7 +215,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
       const text = textOf(kernel);
       return text === undefined ? kernelRegistry.of(kernel as Kernel).built : kernelRegistry.module(text).loaded;
     });
-    await this.core.channel.holdLoop(Promise.all(builds));
+    await this.core.channel.keepAlive(Promise.all(builds));
   }
 
   /**

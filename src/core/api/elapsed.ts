@@ -29,7 +29,7 @@ export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitO
     await Promise.all([from, to].map((point) => core.waits.until(point.timeline, point.ticket, undefined, opts, [point])));
     return await askElapsed(from.eventHandle, to.eventHandle, rest(opts, sinceMs));
   } finally {
-    for (const eventHandle of eventHandles) eventHandle.letGo();
+    for (const eventHandle of eventHandles) eventHandle.release();
   }
 }
 

@@ -20,7 +20,7 @@ export async function openIpcEvent(core: DeviceCore, handle: unknown): Promise<E
     eventHandle.bind();
     return eventHandle;
   } catch (error) {
-    eventHandle.letGo();
+    eventHandle.release();
     throw error;
   }
 }

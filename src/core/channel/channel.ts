@@ -118,7 +118,7 @@ export interface Channel {
   /** Called at most once, when the worker ends without a request. */
   onLost: ((error: DeviceLostError) => void) | undefined;
   /** Keeps the process alive until `promise` settles, for awaited promises without a ticket. */
-  holdLoop<T>(promise: Promise<T>): Promise<T>;
+  keepAlive<T>(promise: Promise<T>): Promise<T>;
   /** Runs the queued records, closes the device and ends the worker. Call it after the last record. */
   close(): Promise<void>;
   /**

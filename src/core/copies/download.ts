@@ -81,16 +81,16 @@ export class Loan {
         throw error;
       }
       // If the worker could not allocate the buffer, the copy failed for that reason.
-      const reason: unknown = await channel.holdLoop(arena.collect(this.#block)).catch((refused: unknown) => refused);
+      const reason: unknown = await channel.keepAlive(arena.collect(this.#block)).catch((refused: unknown) => refused);
       throw reason instanceof OutOfMemoryError ? reason : error;
     }
-    return channel.holdLoop(arena.collect(this.#block));
+    return channel.keepAlive(arena.collect(this.#block));
   }
 
   /** Gives the buffer up: the caller no longer waits for the bytes. */
   #drop(ticket: number): void {
     const { core, timeline } = this.#site;
     const drop = (): void => void core.arena.collect(this.#block).catch(() => undefined);
-    core.progress.add(timeline, { ticket, holdsLoop: false, settle: drop, lose: () => undefined });
+    core.progress.add(timeline, { ticket, keepsAlive: false, settle: drop, lose: () => undefined });
   }
 }

@@ -76,7 +76,7 @@ function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: U
   };
   core.progress.add(timeline, {
     ticket,
-    holdsLoop: false,
+    keepsAlive: false,
     // The operation failed: there is nothing to copy to the host. Waits for the ticket report the failure.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();

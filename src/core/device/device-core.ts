@@ -119,7 +119,7 @@ export class DeviceCore implements FreeingDevice {
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
-      holdLoop: (reason) => void channel.holdLoop(reason),
+      keepAlive: (reason) => void channel.keepAlive(reason),
       channel: channel.id,
       settle: () => void progress.drain(),
       lost: () => this.#end(),

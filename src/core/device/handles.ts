@@ -5,7 +5,7 @@
 // the record that makes the new object could otherwise run before the one that frees the old object.
 // Thread: owner.
 import { HANDLE_INDEX_BITS } from '../../protocol/protocol.gen.js';
-import { Bell } from '../base/notifier.js';
+import { Notifier } from '../base/notifier.js';
 import { LimitError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 
@@ -31,7 +31,7 @@ export class HandleTable {
   /** In the order of their frees; reused from the front. */
   #freed: Freed[] = [];
   #freedHead = 0;
-  readonly #given: Bell = new Bell();
+  readonly #given: Notifier = new Notifier();
   #isOver = false;
 
   /** `reserve` gives the first of a run of unused indices. */
@@ -58,7 +58,7 @@ export class HandleTable {
   /** The record that frees the handle is `ticket`. */
   giveBack(handle: number, timeline: Timeline, ticket: number): void {
     this.#freed.push({ handle, timeline, ticket });
-    this.#given.ring();
+    this.#given.notify();
   }
 
   /** The handle names nothing any more, and no submitted record names it. */
@@ -66,20 +66,20 @@ export class HandleTable {
     const index = handle & (MAX_INDEX - 1);
     const generation = (handle >>> HANDLE_INDEX_BITS) % MAX_GENERATION;
     this.#reusable.push((index | ((generation + 1) << HANDLE_INDEX_BITS)) >>> 0);
-    this.#given.ring();
+    this.#given.notify();
   }
 
   /** The device is gone: code that waits for a handle tries again, and gets the error of the device. */
   end(): void {
     this.#isOver = true;
-    this.#given.ring();
+    this.#given.notify();
   }
 
   /** Resolves when there is a handle to take. */
   async #room(): Promise<void> {
     for (this.#reclaim(); this.#reusable.length === 0 && !this.#isOver; this.#reclaim()) {
       const oldest = this.#freed[this.#freedHead];
-      const given = this.#given.heard();
+      const given = this.#given.notified();
       const withdrawals: (() => void)[] = [];
       try {
         await (oldest === undefined ? given : Promise.race([given, this.#reach(oldest.timeline, oldest.ticket, withdrawals)]));

@@ -42,7 +42,7 @@ export class PeerUsers {
       if (timeline.hasReached(ticket)) continue;
       const left = new Promise<void>((resolve) => {
         // A device that is lost will not use the memory any more.
-        withdrawals.push(this.#progress.add(timeline, { ticket, holdsLoop: true, settle: resolve, lose: () => resolve() }));
+        withdrawals.push(this.#progress.add(timeline, { ticket, keepsAlive: true, settle: resolve, lose: () => resolve() }));
       });
       await Promise.race([left, this.#lost]);
     }

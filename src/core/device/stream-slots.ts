@@ -1,13 +1,13 @@
 // The timeline slots of a device, one for each stream. The slot of a stream whose creation was refused serves the next stream. A caller
 // that found no slot can wait until one may be free.
 // Thread: owner.
-import { Bell } from '../base/notifier.js';
+import { Notifier } from '../base/notifier.js';
 
 export class StreamSlots {
   readonly #reserve: () => number;
   /** The slots of streams whose creation was refused. */
   readonly #spare: number[] = [];
-  readonly #freed: Bell = new Bell();
+  readonly #freed: Notifier = new Notifier();
 
   /** `reserve` gives an unused slot, or -1. */
   constructor(reserve: () => number) {
@@ -26,11 +26,11 @@ export class StreamSlots {
 
   /** Resolves when a stream was closed. */
   freed(): Promise<void> {
-    return this.#freed.heard();
+    return this.#freed.notified();
   }
 
   /** A stream was closed, or the device is gone. */
   tell(): void {
-    this.#freed.ring();
+    this.#freed.notify();
   }
 }

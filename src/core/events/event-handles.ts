@@ -49,7 +49,7 @@ export class EventHandle {
     this.#holders++;
   }
 
-  letGo(): void {
+  release(): void {
     if (--this.#holders > 0) return;
     const { core, handle } = this;
     if (!this.#isBound) core.eventHandles.giveBackNow(handle);
@@ -84,7 +84,7 @@ export function stamp(core: DeviceCore, timeline: Timeline): EventHandle {
   try {
     eventHandle.record(timeline);
   } catch (error) {
-    eventHandle.letGo();
+    eventHandle.release();
     throw error;
   }
   return eventHandle;
@@ -101,8 +101,8 @@ export async function askElapsed(start: EventHandle, end: EventHandle, opts: Wai
   start.hold();
   end.hold();
   const answer = core.channel.ask('elapsed', start.handle, end.handle).finally(() => {
-    start.letGo();
-    end.letGo();
+    start.release();
+    end.release();
   });
   return waitWith(answer, opts, `the clock of device ${core.name}`);
 }
@@ -123,7 +123,7 @@ export class EventCell {
   replace(...eventHandles: readonly EventHandle[]): void {
     const before = this.eventHandles;
     this.eventHandles = eventHandles;
-    for (const eventHandle of before) eventHandle.letGo();
+    for (const eventHandle of before) eventHandle.release();
   }
 }
 

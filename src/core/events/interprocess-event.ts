@@ -89,7 +89,7 @@ export class InterprocessEvent {
       this.#isShared = true;
       return handle;
     } finally {
-      this.#eventHandle.letGo();
+      this.#eventHandle.release();
     }
   }
 

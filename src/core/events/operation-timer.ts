@@ -66,7 +66,7 @@ export class OperationTimer {
 
   /** A call begins, or the stream ends; what is left here is of a call that was refused. */
   clear(): void {
-    this.#start?.letGo();
+    this.#start?.release();
     this.#start = undefined;
   }
 
@@ -83,7 +83,7 @@ export class OperationTimer {
     try {
       return new Span(this.#core, this.#timeline, start, stamp(this.#core, this.#timeline));
     } catch (error) {
-      start.letGo();
+      start.release();
       if (isRefusal(error)) return undefined;
       throw error;
     }

@@ -156,7 +156,7 @@ export class HostCall extends HostCompletion {
 
   #wait(ticket: number, settle: () => void): void {
     const { core, timeline } = this.site;
-    this.#withdrawals.push(core.progress.add(timeline, { ticket, holdsLoop: true, settle, lose: (error) => this.lose(error) }));
+    this.#withdrawals.push(core.progress.add(timeline, { ticket, keepsAlive: true, settle, lose: (error) => this.lose(error) }));
   }
 
   #abort(signal: AbortSignal): void {

@@ -43,11 +43,11 @@ export class Followers {
   #withdraw: (() => void) | undefined = undefined;
   /** Called when all operations are reported. */
   #waiting: (() => void)[] = [];
-  #letLoopGo: (() => void) | undefined = undefined;
+  #endKeepAlive: (() => void) | undefined = undefined;
 
   constructor(site: WatchedSite) {
     this.#site = site;
-    this.#activity = new ActivityFeed([site.observation.activity, site.context.observation.activity], () => this.#holdLoop());
+    this.#activity = new ActivityFeed([site.observation.activity, site.context.observation.activity], () => this.#keepAlive());
     this.update();
   }
 
@@ -65,7 +65,7 @@ export class Followers {
       if (isOn) this.#begin();
       else this.#clear();
     }
-    this.#holdLoop();
+    this.#keepAlive();
   }
 
   /** Reports an operation to the subscribers now and again when it has finished. */
@@ -76,7 +76,7 @@ export class Followers {
     operation.submittedAt(submittedAt);
     this.#followed.push({ operation, ticket, finishedAt: undefined });
     this.#await();
-    this.#holdLoop();
+    this.#keepAlive();
     if (this.#activity.observed) this.#activity.next({ phase: 'submitted', operation, atMs: submittedAt });
   }
 
@@ -86,7 +86,7 @@ export class Followers {
     // The event loop may not have looked since the last operation finished.
     core.progress.drain();
     if (this.#isEmpty) return Promise.resolve();
-    return core.channel.holdLoop(new Promise((resolve) => this.#waiting.push(resolve)));
+    return core.channel.keepAlive(new Promise((resolve) => this.#waiting.push(resolve)));
   }
 
   /** Ends the stream. If its device is lost, reports the finished operations, and to `activity$` also that the others failed with `error`. */
@@ -133,7 +133,7 @@ export class Followers {
       this.#withdraw = undefined;
       this.#advance();
     };
-    this.#withdraw = core.progress.add(timeline, { ticket: next.ticket, holdsLoop: false, settle, lose: () => undefined });
+    this.#withdraw = core.progress.add(timeline, { ticket: next.ticket, keepsAlive: false, settle, lose: () => undefined });
   }
 
   #advance(): void {
@@ -204,18 +204,18 @@ export class Followers {
     this.#followed = [];
     this.#head = 0;
     this.#reached = 0;
-    this.#holdLoop();
+    this.#keepAlive();
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   /** Keeps the process alive exactly while a subscriber awaits a pending operation. */
-  #holdLoop(): void {
+  #keepAlive(): void {
     const { core, context, observation } = this.#site;
     const isPending = !this.#isEmpty || !this.#activity.isEmpty;
     const isNeeded = isPending && (observation.isAwaited || context.observation.isAwaited);
-    if (isNeeded === (this.#letLoopGo !== undefined)) return;
-    this.#letLoopGo?.();
-    this.#letLoopGo = undefined;
-    if (isNeeded) void core.channel.holdLoop(new Promise<void>((resolve) => (this.#letLoopGo = resolve)));
+    if (isNeeded === (this.#endKeepAlive !== undefined)) return;
+    this.#endKeepAlive?.();
+    this.#endKeepAlive = undefined;
+    if (isNeeded) void core.channel.keepAlive(new Promise<void>((resolve) => (this.#endKeepAlive = resolve)));
   }
 }

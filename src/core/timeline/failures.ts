@@ -42,7 +42,7 @@ export interface FailureContext {
   readonly channel: number;
   readonly kernel: (handle: number) => KernelFacts | undefined;
   /** Keeps the process alive until a failure's error, which is still being made, was reported. */
-  readonly holdLoop: (reason: Promise<void>) => void;
+  readonly keepAlive: (reason: Promise<void>) => void;
   /** Settles the promises whose tickets have been reached. */
   readonly settle: () => void;
   /** The error of the device, for streams of other devices that find it lost or closed. */
@@ -255,7 +255,7 @@ export class FailureLog {
   #tellEntry(entry: Entry): void {
     this.#keep(entry);
     const error = this.#errorOf(entry);
-    if (error instanceof Promise) this.#context.holdLoop(error.then((settled) => this.#tell(settled)));
+    if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.#tell(settled)));
     else this.#tell(error);
   }
 

@@ -3,19 +3,19 @@
 // Thread: owner.
 import { addAbortListener } from 'node:events';
 
-interface Heard {
+interface Listening {
   readonly calls: Set<{ readonly call: () => void }>;
   readonly listener: Disposable;
 }
 
-const heard: WeakMap<AbortSignal, Heard> = new WeakMap();
+const listening: WeakMap<AbortSignal, Listening> = new WeakMap();
 
 /**
  * Calls `call` once when the signal aborts, in the order of registration. `call` must not throw. Returns a function that removes it. Does
  * nothing for a signal that has aborted already.
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
-  const { calls } = heard.get(signal) ?? listen(signal);
+  const { calls } = listening.get(signal) ?? listen(signal);
   // Each registration is a separate entry, because the same function may be given twice.
   const entry = { call };
   calls.add(entry);
@@ -24,25 +24,25 @@ export function onAbort(signal: AbortSignal, call: () => void): () => void {
   };
 }
 
-function listen(signal: AbortSignal): Heard {
-  const calls: Heard['calls'] = new Set();
+function listen(signal: AbortSignal): Listening {
+  const calls: Listening['calls'] = new Set();
   const listener = addAbortListener(signal, () => {
-    heard.delete(signal);
+    listening.delete(signal);
     for (const entry of calls) {
       calls.delete(entry);
       entry.call();
     }
   });
   const made = { calls, listener };
-  heard.set(signal, made);
+  listening.set(signal, made);
   return made;
 }
 
-function stopListening(signal: AbortSignal, calls: Heard['calls']): void {
-  const known = heard.get(signal);
+function stopListening(signal: AbortSignal, calls: Listening['calls']): void {
+  const known = listening.get(signal);
   // The signal is aborting: its list was taken already.
   if (known?.calls !== calls) return;
-  heard.delete(signal);
+  listening.delete(signal);
   known.listener[Symbol.dispose]();
 }
 

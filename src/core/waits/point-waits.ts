@@ -99,7 +99,7 @@ export class PointWaits {
     return new Promise((resolve, reject) => {
       const withdraw = this.#progress.add(timeline, {
         ticket,
-        holdsLoop: true,
+        keepsAlive: true,
         settle: () => {
           const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
           if (failure === undefined) resolve(this.#hostCompleted(timeline, ticket));
@@ -113,13 +113,13 @@ export class PointWaits {
 
   /** Rejects with the failure. If the reason of a failed build is still pending, keeps the process alive until it arrives. */
   #reject(failure: MillraceError | Promise<MillraceError>, reject: (error: MillraceError) => void): void {
-    if (failure instanceof Promise) void this.#channel.holdLoop(failure).then(reject);
+    if (failure instanceof Promise) void this.#channel.keepAlive(failure).then(reject);
     else reject(failure);
   }
 
   #hostCompleted(timeline: Timeline, ticket: number): Promise<void> | undefined {
     const hostCompleted = this.#hostCompletions.hostCompleted(timeline, ticket);
     // A host completion does not keep the process alive; a wait for it does.
-    return hostCompleted && this.#channel.holdLoop(hostCompleted.then(() => undefined));
+    return hostCompleted && this.#channel.keepAlive(hostCompleted.then(() => undefined));
   }
 }

@@ -20,7 +20,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 export interface Waiter {
   readonly ticket: number;
   /** Whether it keeps the process alive: promises do, observers do not. */
-  readonly holdsLoop: boolean;
+  readonly keepsAlive: boolean;
   /** Called once when the ticket was reached. Must not throw. */
   settle(): void;
   /** Called once instead if the ticket will never be reached. Must not throw. */
@@ -60,7 +60,7 @@ class Line {
 }
 
 export class Progress {
-  readonly #holdLoop: (on: boolean) => void;
+  readonly #keepAlive: (on: boolean) => void;
   readonly #lines: Map<Timeline, Line> = new Map();
   /** Lines with waiters. */
   readonly #waiting: Set<Line> = new Set();
@@ -68,9 +68,9 @@ export class Progress {
   #isPolling = false;
   #pollUntilMs = 0;
 
-  /** `holdLoop` keeps the process alive while promises wait. */
-  constructor(holdLoop: (on: boolean) => void) {
-    this.#holdLoop = holdLoop;
+  /** `keepAlive` keeps the process alive while promises wait. */
+  constructor(keepAlive: (on: boolean) => void) {
+    this.#keepAlive = keepAlive;
   }
 
   /** Adds a stream. `onMove` runs each time before its waiters are settled. */
@@ -99,7 +99,7 @@ export class Progress {
       line.sinceMs = performance.now();
       this.#waiting.add(line);
     }
-    if (waiter.holdsLoop && this.#holders++ === 0) this.#holdLoop(true);
+    if (waiter.keepsAlive && this.#holders++ === 0) this.#keepAlive(true);
     if (at === line.head) this.#watch(line);
     return () => this.#withdraw(line, waiter);
   }
@@ -222,7 +222,7 @@ export class Progress {
   }
 
   #release(waiter: Waiter): void {
-    if (waiter.holdsLoop && --this.#holders === 0) this.#holdLoop(false);
+    if (waiter.keepsAlive && --this.#holders === 0) this.#keepAlive(false);
   }
 }
 

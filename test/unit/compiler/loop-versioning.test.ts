@@ -9,7 +9,7 @@ import { f32, func, i32, inout, input, kernel, output, u32, u8, type Kernel } fr
 
 const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
 const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
-const directory = mkdtempSync(join(tmpdir(), 'millrace-twins-'));
+const directory = mkdtempSync(join(tmpdir(), 'millrace-loop-versioning-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const rows = kernel('rows', { x: input(f32, 2), out: output(f32) }, ({ x, out }, { i }) => {

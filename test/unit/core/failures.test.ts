@@ -136,7 +136,7 @@ describe('failures', () => {
     const { channel, core, device } = fixture();
     const seen: MillraceError[] = [];
     core.errors.add({ next: (error) => seen.push(error) });
-    const held = vi.spyOn(channel, 'holdLoop');
+    const held = vi.spyOn(channel, 'keepAlive');
     const y = device.zeros(4);
     device.stream.launch(kernel, 4, { y });
     const handle = channel.records.at(-1)!.view.getUint32(16, true);

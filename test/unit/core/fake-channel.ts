@@ -213,7 +213,7 @@ export class FakeChannel implements Channel {
     return Promise.resolve();
   }
 
-  holdLoop<T>(promise: Promise<T>): Promise<T> {
+  keepAlive<T>(promise: Promise<T>): Promise<T> {
     return promise;
   }
 
@@ -298,7 +298,7 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
     isShared: () => false,
     release: () => undefined,
     ends: () => undefined,
-    letsGo: () => undefined,
+    destroying: () => undefined,
   });
   const device = new Device(context);
   return { channel, progress, core, device, holds };

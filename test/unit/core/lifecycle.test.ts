@@ -101,7 +101,7 @@ describe('losing a device', () => {
     await destroyed;
     expect(progress.drain()).toBe(false);
     let isUnknown = false;
-    progress.add(timeline, { ticket: timeline.last + 1, holdsLoop: false, settle: () => (isUnknown = true), lose: () => undefined });
+    progress.add(timeline, { ticket: timeline.last + 1, keepsAlive: false, settle: () => (isUnknown = true), lose: () => undefined });
     await turn();
     expect(isUnknown).toBe(true);
   });

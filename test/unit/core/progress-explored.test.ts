@@ -138,7 +138,7 @@ function run(scenario: Scenario, choose: Choose): void {
     withdrawals.push(
       progress.add(timelines[stream]!, {
         ticket,
-        holdsLoop: true,
+        keepsAlive: true,
         settle: () => outcome.push(device.completed[stream]! >= ticket ? 'settled' : 'settled too early'),
         lose: () => outcome.push('lost'),
       }),

@@ -149,7 +149,7 @@ describe('progress', () => {
     const heard: string[] = [];
     const waiter = (name: string, ticket: number) => ({
       ticket,
-      holdsLoop: false,
+      keepsAlive: false,
       settle: () => heard.push(name),
       lose: () => heard.push(`${name} lost`),
     });

@@ -212,7 +212,7 @@ describe('a waiting reader', () => {
   function held(): Fixture & { readonly isHeld: () => boolean } {
     const all = fixture();
     let holds = 0;
-    vi.spyOn(all.channel, 'holdLoop').mockImplementation(async (promise) => {
+    vi.spyOn(all.channel, 'keepAlive').mockImplementation(async (promise) => {
       holds++;
       return promise.finally(() => holds--);
     });
