@@ -19,9 +19,6 @@ import { leave } from './open-devices.js';
 import { Stream } from './stream.js';
 import { WrappedStreams } from './wrapped-streams.js';
 
-/** Reads that wait for different writers at the same time, each on a stream of its own; more reads share them. */
-const MAX_READBACK_STREAMS = 8;
-
 /** How a stream is made. */
 export interface StreamSettings {
   readonly priority: number;
@@ -64,7 +61,7 @@ export class DeviceContext {
     this.pool = new MemoryPool(core);
     core.home = this.defaultStream.timeline;
     this.#readbackStreams = new InternalStreams(
-      MAX_READBACK_STREAMS,
+      'readback',
       (nth) => this.makeStream(undefined, nth === 1 ? 'readback' : `readback-${nth}`, { priority: 0, ordering: 'tracked', timing: false }),
       ({ timeline }) => timeline.isComplete,
     );

@@ -21,7 +21,7 @@ import type { Progress } from '../waits/progress.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
 import { hungError } from './hung-device.js';
-import { InternalStreams } from './internal-streams.js';
+import { InternalStreams, type StreamPurpose } from './internal-streams.js';
 import { PeerUsers } from './peer-users.js';
 import { RetiredHandles } from './retired-handles.js';
 import { type FreeingDevice, StreamOrderedFrees } from './stream-ordered-frees.js';
@@ -31,16 +31,6 @@ export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
 /** How often the check looks for failures of work whose promises nobody reads. */
 const CHECK_MS = 50;
-
-/** Streams for frees that wait. More frees share them, which delays nothing but the reuse of memory. */
-const MAX_FREE_STREAMS = 4;
-/** Copies that use this device at the same time without waiting for each other. */
-const MAX_COPY_STREAMS = 32;
-/** Host waits for events of other processes at the same time. */
-const MAX_INTERPROCESS_STREAMS = 8;
-
-/** Adoptions that wait at the same time for arrays which are not allocated yet; further ones share streams. */
-const MAX_ADOPTION_STREAMS = 4;
 
 export class DeviceCore implements FreeingDevice {
   /** 'cuda:0', 'cpu:0'. */
@@ -112,10 +102,10 @@ export class DeviceCore implements FreeingDevice {
     this.#hostMemory = table(HandleKind.HOST);
     this.eventHandles = table(HandleKind.EVENT);
     this.#slots = new StreamSlots(() => channel.reserveStream());
-    this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees', MAX_FREE_STREAMS));
-    this.copyStreams = this.#internalStreams('copies', MAX_COPY_STREAMS);
-    this.interprocessStreams = this.#internalStreams('interprocess', MAX_INTERPROCESS_STREAMS);
-    this.adoptionStreams = this.#internalStreams('adoptions', MAX_ADOPTION_STREAMS);
+    this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees'));
+    this.copyStreams = this.#internalStreams('copies');
+    this.interprocessStreams = this.#internalStreams('interprocess');
+    this.adoptionStreams = this.#internalStreams('adoptions');
     this.arena = new HostArena(channel, this.#hostMemory);
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
@@ -287,10 +277,10 @@ export class DeviceCore implements FreeingDevice {
 
   // ── inside ──
 
-  #internalStreams(label: string, most: number): InternalStreams<Timeline> {
+  #internalStreams(purpose: StreamPurpose): InternalStreams<Timeline> {
     return new InternalStreams(
-      most,
-      (nth) => this.openTimeline(`${label}-${nth}`, 0),
+      purpose,
+      (nth) => this.openTimeline(`${purpose}-${nth}`, 0),
       (timeline) => timeline.isComplete,
     );
   }

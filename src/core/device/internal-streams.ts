@@ -1,17 +1,27 @@
 // Streams of a device that user code did not create. The library takes one for work that has to wait where a stream of user code must
-// not, or that belongs to another device than the caller's stream:
-//
-//   purpose         taken by                                   most
-//   frees           StreamOrderedFrees, for frees that wait       4
-//   copies          Relay, for a device's part of a copy         32
-//   interprocess    InterprocessEvent, for waits of the host      8
-//   adoptions       adopt, of arrays of other threads             4
-//   readback        DeviceContext, for `array.read`               8
+// not, or that belongs to another device than the caller's stream.
 //
 // Work on a shared stream runs in sequence although nothing in user code orders it. So an idle stream is taken first, then a new one,
-// and only when there are `most` of them are they shared in turn.
+// and only when the purpose has its most streams are they shared in turn.
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
+
+/** The most streams of each purpose. */
+const MOST_STREAMS = {
+  /** StreamOrderedFrees: frees that wait. Sharing a stream delays only the reuse of memory. */
+  frees: 4,
+  /** Relay: a device's part of a copy between devices. */
+  copies: 32,
+  /** InterprocessEvent: host waits for events of other processes. */
+  interprocess: 8,
+  /** `adopt`: arrays of other threads that are not allocated yet. */
+  adoptions: 4,
+  /** DeviceContext: `array.read`, of arrays with different writers. */
+  readback: 8,
+} as const;
+
+/** What the library takes an internal stream for. */
+export type StreamPurpose = keyof typeof MOST_STREAMS;
 
 interface InternalStream<S> {
   readonly stream: S;
@@ -27,9 +37,9 @@ export class InternalStreams<S> {
   readonly #made: InternalStream<S>[] = [];
   #turn = 0;
 
-  /** At most `most` streams. `make` makes the nth, counted from 1. */
-  constructor(most: number, make: (nth: number) => S, isIdle: (stream: S) => boolean) {
-    this.#most = most;
+  /** `make` makes the nth stream, counted from 1. */
+  constructor(purpose: StreamPurpose, make: (nth: number) => S, isIdle: (stream: S) => boolean) {
+    this.#most = MOST_STREAMS[purpose];
     this.#make = make;
     this.#isIdle = isIdle;
   }
