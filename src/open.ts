@@ -13,6 +13,7 @@ import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
+import { checkOptionNames } from './core/base/option-names.js';
 import { Progress } from './core/waits/progress.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
@@ -137,6 +138,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
 export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
   const { address, ordering } = checkDeviceToken(token);
   checkOrdering(ordering);
+  checkOptionNames(opts, ['signal']);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.signal?.aborted) throw new AbortError(opts.signal);
   const env = getEnvironment();
@@ -345,6 +347,7 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
+  checkOptionNames(opts, ['signal', 'ordering', 'maxPending']);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   const { ordering } = opts;

@@ -3,7 +3,7 @@ import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
 import { checkInteger } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
 import { observable, rx } from './observe.js';
-import { checkOptionNames } from './option-names.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 
 /** When `batchFor` emits. */
 export interface BatchLimits {

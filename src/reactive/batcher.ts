@@ -6,7 +6,8 @@ import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
 import { isObservable, rx } from './observe.js';
-import { checkOptionNames, SERVICE_OPTIONS } from './option-names.js';
+import { checkOptionNames } from '../core/base/option-names.js';
+import { SERVICE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
 import { checkStage, type Stage } from './stage.js';
 

@@ -1,5 +1,6 @@
 // How a run treats an item whose stage fails: fail, skip or retry.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import { UpstreamError } from '../core/base/errors.js';
 import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
 
@@ -64,6 +65,7 @@ export function checkErrorOptions<T>({ onError = 'fail', onSkip, stageTimeoutMs 
     return { ...common, retries: 0, delayMs: () => 0, when: () => true, isSkipping: onError === 'skip' };
   if (typeof onError !== 'object' || onError === null)
     throw badArgument('onError', onError, `onError (${show(onError)}) is neither 'fail', 'skip' nor a retry policy.`);
+  checkOptionNames(onError, ['retry', 'delayMs', 'backoff', 'maxDelayMs', 'when', 'then'], 'onError');
   const { retry, delayMs = 0, backoff = 1, maxDelayMs = MAX_TIMEOUT_MS, when = () => true, then = 'fail' } = onError;
   const retries = retry === Number.POSITIVE_INFINITY ? retry : checkInteger('onError.retry', retry, 0);
   checkMilliseconds('onError.delayMs', delayMs);

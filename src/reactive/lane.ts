@@ -6,6 +6,7 @@
 //
 // Thread: owner.
 import { ArgumentError, StateError } from '../core/base/errors.js';
+import { Operation } from '../core/operations/operation.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import type { Shape } from '../core/elements/shape.js';
 import { DeviceArray } from '../core/api/array.js';
@@ -159,8 +160,12 @@ export class LaneTurn extends ArrayFactory implements Lane {
     return this.#submitted;
   }
 
-  /** Throws ArgumentError for a result that is memory of this turn or contains some. */
+  /** Throws ArgumentError for an operation, and for a result that is memory of this turn or contains some. */
   checkResult(result: unknown): void {
+    if (result instanceof Operation) {
+      const message = `The result of the stage is an operation (${result.kind}), for which nothing has waited: await its \`done\`, and return what the stage computed.`;
+      throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: result });
+    }
     if (this.#arrays.size === 0) return;
     const part = findWithin(result, (value) => this.#isOwn(value));
     if (part === undefined) return;

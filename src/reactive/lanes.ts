@@ -9,7 +9,8 @@ import { type BatchRules, type BatchReport, BatchSizes } from './batch-sizes.js'
 import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
-import { checkOptionNames, SERVICE_OPTIONS } from './option-names.js';
+import { checkOptionNames } from '../core/base/option-names.js';
+import { SERVICE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
 import { type Request, RequestQueue } from './requests.js';

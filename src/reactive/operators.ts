@@ -9,6 +9,7 @@ import type { LaunchArgs } from '../core/api/launch-args.js';
 import { DeviceArray } from '../core/api/array.js';
 import type { DTypeOf } from '../core/api/array-factory.js';
 import { badArgument, show } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
 import { PinnedArray } from '../core/api/pinned.js';
@@ -61,6 +62,7 @@ export function upload<T extends HostArray | PinnedArray>(
   opts: { readonly shape?: Shape } = {},
 ): OperatorFunction<T, DeviceArray<DTypeOf<T>>> {
   checkOn('upload', on);
+  checkOptionNames(opts, ['shape']);
   return rx().map((data) => {
     const dtype = dtypeOf(data);
     const shape =
@@ -89,6 +91,10 @@ export function launch<T, P extends Params>(
   args: (value: T) => LaunchArgs<NoInfer<P>>,
 ): MonoTypeOperatorFunction<T> {
   checkOn('launch', on);
+  if (typeof args !== 'function') {
+    const message = `args (${show(args)}) is not a function: launch takes the target, the kernel, the shape, and a function that returns the arguments for a value.`;
+    throw badArgument('args', args, message);
+  }
   return rx().map((value) => {
     const given = args(value);
     if (given instanceof DeviceArray)
@@ -123,12 +129,15 @@ export function download<D extends DType>(
   opts: { readonly pinned?: boolean } = {},
 ): OperatorFunction<DeviceArray<D>, HostOf<ArrayBuffer>[D] | PinnedArray<D>> {
   checkOn('download', on);
+  checkOptionNames(opts, ['pinned']);
   const { defer, mergeMap } = rx();
   return (arrays) =>
     defer(() => {
       let before: Promise<unknown> = Promise.resolve();
       return arrays.pipe(
         mergeMap((array) => {
+          if (!((array as unknown) instanceof DeviceArray))
+            throw badArgument('array', array, `download takes device arrays, not ${show(array)}: upload it first.`);
           if (array.isDisposed) throw array.disposedError();
           const arrived = opts.pinned === true ? readPinned(on, array) : readArray(streamOf(on), array, undefined, undefined);
           report(on, 'download', () => arrived);

@@ -3,7 +3,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from '../core/base/clock.js';
 import { AbortError, LimitError, StateError } from '../core/base/errors.js';
-import { checkWaitOptions, type WaitOptions, waitWith } from '../core/waits/wait.js';
+import { checkWaitCall, type WaitOptions, waitWith } from '../core/waits/wait.js';
 
 /** A request between its call and its answer. */
 export interface Request<T, R> {
@@ -49,7 +49,7 @@ export class RequestQueue<T, R> {
   }
 
   async add(item: T, opts: WaitOptions | undefined): Promise<R> {
-    const { signal } = checkWaitOptions(opts);
+    const { signal } = checkWaitCall(opts);
     if (this.#closed)
       throw new StateError('ERR_MILLRACE_STATE', `The ${this.#name} ${this.#name === 'lanes' ? 'are' : 'is'} ${this.#closed}.`);
     if (signal?.aborted) throw new AbortError(signal);

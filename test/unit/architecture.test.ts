@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   compiler: ['core/kernels/kernel.ts', 'core/kernels/module.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
   toolchain: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda', 'compiler/codegen'],
   workers: ['core/channel', 'core/base/errors.ts', 'core/base/device-token.ts', 'native', 'protocol', 'toolchain'],
-  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/api', 'workers/cpu-pool.ts'],
+  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
   testing: ['core', 'protocol', 'reactive/index.ts'],
   'open.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
   'cuda-module.ts': ['core', 'compiler'],

@@ -1,6 +1,7 @@
 // The methods that make arrays. Device (which uses its current stream) and Stream share them. The order of arguments is NumPy's: shape,
 // then dtype, which is f32 by default.
 import { badArgument, show } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { checkTransfer } from '../copies/upload.js';
 import {
   DTYPES,
@@ -109,6 +110,7 @@ export abstract class ArrayFactory {
     opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
   ): DeviceArray<D>;
   from(data: unknown, opts: { readonly dtype?: DTypeLike<DType>; readonly shape?: Shape; readonly transfer?: boolean } = {}): DeviceArray {
+    checkOptionNames(opts, ['dtype', 'shape', 'transfer']);
     const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
     const source = sourceOf(data, dtype);
     const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, source.data.length);

@@ -12,7 +12,7 @@ import { Observation } from '../operations/observation.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
 import { diagnoseWait } from '../waits/wait-diagnosis.js';
-import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 import type { DeviceOwner } from './device-info.js';
 import { leave } from './open-devices.js';
@@ -147,7 +147,7 @@ export class DeviceContext {
   close(device: Device, opts: WaitOptions | undefined): Promise<void> {
     let limits: WaitOptions;
     try {
-      limits = checkWaitOptions(opts);
+      limits = checkWaitCall(opts);
     } catch (error) {
       return Promise.reject(error);
     }

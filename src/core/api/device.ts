@@ -19,7 +19,7 @@ import { noteExportable } from '../memory/interprocess-memory.js';
 import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Activity, Operation } from '../operations/operation.js';
-import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
@@ -224,7 +224,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
    */
   async synchronize(opts?: WaitOptions): Promise<void> {
-    checkWaitOptions(opts);
+    checkWaitCall(opts);
     const over = this.refusal();
     if (over !== undefined && this.state !== 'closing') throw over;
     await waitForDevices([this.core], opts);

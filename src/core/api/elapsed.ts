@@ -3,7 +3,7 @@
 import { badArgument, show } from '../base/arguments.js';
 import { EventTimingError } from '../base/errors.js';
 import { askElapsed, rest } from '../events/event-handles.js';
-import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { DeviceEvent, type TimedPoint } from './event.js';
 
 /**
@@ -13,7 +13,7 @@ import { DeviceEvent, type TimedPoint } from './event.js';
  * DeviceLostError.
  */
 export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
-  checkWaitOptions(opts);
+  checkWaitCall(opts);
   checkEvent('start', start);
   checkEvent('end', end);
   if (start.core !== end.core) {

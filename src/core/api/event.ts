@@ -14,7 +14,7 @@ import { InterprocessEvent } from '../events/interprocess-event.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import { see } from '../waits/host-observed.js';
-import { type WaitOptions, waitWith } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 
 /** A point and the driver event with its timestamp. */
@@ -90,8 +90,9 @@ export class DeviceEvent implements Disposable {
   }
 
   /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
-  synchronize(opts?: WaitOptions): Promise<void> {
+  async synchronize(opts?: WaitOptions): Promise<void> {
     if (opts === undefined) return this.done;
+    checkWaitCall(opts);
     if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, opts);
     const point = this.#point;
     return point === undefined

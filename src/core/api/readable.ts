@@ -1,7 +1,8 @@
 // `array.toReadable`: the bytes of an array as a web stream. Each chunk is a `read` of its own into a new buffer. At most one chunk is read or
 // queued beyond what the consumer has taken.
 // Thread: owner.
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { checkInteger } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { AbortError, LimitError } from '../base/errors.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
@@ -63,9 +64,7 @@ class ArraySource {
   #stopListening: (() => void) | undefined = undefined;
 
   constructor({ dtype, length }: FlatElements, readFlat: ReadFlat, opts: ReadableOptions | undefined) {
-    if (opts !== undefined && (typeof opts !== 'object' || opts === null)) {
-      throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
-    }
+    if (opts !== undefined) checkOptionNames(opts, ['chunkBytes', 'signal']);
     const { chunkBytes = DEFAULT_CHUNK_BYTES, signal } = opts ?? {};
     const { byteSize } = DTYPES[dtype];
     checkInteger('chunkBytes', chunkBytes, byteSize, MAX_HOST_BYTES);

@@ -10,7 +10,7 @@ import { HostRead, Loan } from '../copies/download.js';
 import { submitCopy } from '../copies/transfer.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES, type DType, type HostOf, isHostOf } from '../elements/dtype.js';
-import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import type { Operation } from '../operations/operation.js';
 import type { StridedArray } from './strided-array.js';
 
@@ -35,7 +35,7 @@ export async function readArray<D extends DType>(
   into: HostOf[D] | undefined,
   opts: WaitOptions | undefined,
 ): Promise<HostOf[D]> {
-  checkWaitOptions(opts);
+  checkWaitCall(opts, 'into');
   if (into !== undefined && !isHostOf(into, array.dtype)) {
     throw badArgument('into', into, `The array to read into (${show(into)}) cannot hold ${array.dtype}.`, array.dtype);
   }

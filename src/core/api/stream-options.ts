@@ -1,5 +1,6 @@
 // Options of streams.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import type { Ordering } from '../device/stream-context.js';
 
 /** Options of `createStream`, which throws ArgumentError for bad values. */
@@ -21,10 +22,12 @@ export interface StreamOptions {
 
 /** The options with their defaults; the priority is clamped. Throws ArgumentError for a bad value. `otherwise`: the device's ordering. */
 export function checkStreamOptions(
-  { priority = 0, fullRange = false, ordering, timing = false }: StreamOptions,
+  opts: StreamOptions,
   otherwise: Ordering,
   range: readonly [least: number, greatest: number],
 ): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> {
+  checkOptionNames(opts, ['priority', 'fullRange', 'label', 'ordering', 'timing']);
+  const { priority = 0, fullRange = false, ordering, timing = false } = opts;
   const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), range, fullRange);
   if (ordering !== undefined) checkOrdering(ordering);
   return { priority: clamped, ordering: ordering ?? otherwise, timing };

@@ -14,7 +14,7 @@ import type { Activity, Operation } from '../operations/operation.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import { see } from '../waits/host-observed.js';
-import { checkWaitOptions, type WaitOptions } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { runIn, type RunOptions } from './current-stream.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
@@ -104,7 +104,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * operation's `done`. Rejects with AbortError, WaitTimeoutError, DeviceLostError, or StateError after `close`.
    */
   async synchronize(opts?: WaitOptions): Promise<void> {
-    checkWaitOptions(opts);
+    checkWaitCall(opts);
     if (this.#state === 'closed') throw this.closedError();
     const points = [this.timeline.here(), ...(this.#owed ?? [])];
     await Promise.all(points.map(({ timeline, ticket }) => this.core.waits.until(timeline, ticket, undefined, opts)));
@@ -116,7 +116,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    */
   async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
-    checkWaitOptions(opts);
+    checkWaitCall(opts, 'below');
     if (this.#state === 'closed') throw this.closedError();
     const { last, pending } = this.timeline;
     if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);

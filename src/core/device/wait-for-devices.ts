@@ -3,12 +3,12 @@
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
 import { noteSeen } from '../waits/host-observed.js';
 import { diagnoseWait } from '../waits/wait-diagnosis.js';
-import { checkWaitOptions, type WaitOptions, waitWith } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { DeviceCore } from './device-core.js';
 
 /** Resolves when every stream of these devices has finished what it was given so far. Failed operations do not reject it. */
 export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOptions | undefined): Promise<void> {
-  checkWaitOptions(opts);
+  checkWaitCall(opts);
   const points = cores.flatMap((core) => Array.from(core.timelines, (timeline) => ({ core, timeline, ticket: timeline.last })));
   const refused = refuseDeadlockAtEnd(points.map(({ timeline }) => timeline));
   if (refused !== undefined) throw refused;

@@ -26,7 +26,7 @@ export interface HoldOptions extends HostOptions {
 
 /** `stream.hold`. */
 export function submitHold(site: StreamContext, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
-  const { label, signal } = checkHost(fn, opts);
+  const { label, signal } = checkHost(fn, opts, ['label', 'signal', 'timeoutMs']);
   const { timeoutMs } = (opts ?? {}) as Partial<HoldOptions>;
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
     const message = `The option timeoutMs (${show(timeoutMs)}) of a hold is not a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}.`;

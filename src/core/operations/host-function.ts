@@ -7,6 +7,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { badArgument, show } from '../base/arguments.js';
 import { AbortError, MillraceError } from '../base/errors.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { isPromiseLike, promiseOf } from '../base/promise-like.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { FailurePage } from '../timeline/failed-tickets.js';
@@ -29,17 +30,17 @@ export type MakeOperation = (ticket: number, label: string | undefined) => Opera
 
 /** `stream.host`. */
 export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
-  const { label, signal } = checkHost(fn, opts);
+  const { label, signal } = checkHost(fn, opts, ['label', 'signal']);
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
   return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
 }
 
-/** Checks the function and its options. The options are read once, before anything is submitted. */
-export function checkHost(fn: unknown, opts: HostOptions | undefined): HostOptions {
+/** Checks the function and its options, `known` by their names. The options are read once, before anything is submitted. */
+export function checkHost(fn: unknown, opts: HostOptions | undefined, known: readonly string[]): HostOptions {
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The host function (${show(fn)}) is not a function.`);
   if (opts === undefined) return {};
-  if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
+  checkOptionNames(opts, known);
   const { label, signal } = opts;
   if (label !== undefined && typeof label !== 'string') throw badArgument('label', label, `The label (${show(label)}) is not a string.`);
   if (signal !== undefined) checkWaitOptions({ signal });

@@ -10,7 +10,7 @@ import type { Clock, Point } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import type { HostCompletion } from '../waits/host-completion.js';
 import { see } from '../waits/host-observed.js';
-import { type WaitOptions, withSignal } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions, withSignal } from '../waits/wait.js';
 
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
 export interface OperationTiming {
@@ -157,6 +157,7 @@ export class Operation implements OperationInfo {
   }
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
+    checkWaitCall(opts);
     this.#submittedAt ||= performance.now();
     const { hostCompletion } = this;
     if (hostCompletion !== undefined) hostCompletion.isAwaited = true;

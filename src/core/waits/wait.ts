@@ -1,5 +1,6 @@
 // Host waits: a promise with an AbortSignal and a timeout. Giving up a wait does not cancel submitted work and frees no memory.
 import { badArgument, show } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { type Clock, realClock } from '../base/clock.js';
 import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
@@ -77,6 +78,13 @@ export function withSignal(opts: WaitOptions | undefined, signal: AbortSignal): 
   return also;
 }
 
+/** Checks the options of a call that waits, their names included. `also`: its further options, which it checks by itself. */
+export function checkWaitCall(opts: WaitOptions | undefined, ...also: readonly string[]): WaitOptions {
+  if (opts !== undefined) checkOptionNames(opts, ['signal', 'timeoutMs', ...also]);
+  return checkWaitOptions(opts);
+}
+
+/** Checks the values of wait options, which may be among other options. */
 export function checkWaitOptions(opts: WaitOptions | undefined): WaitOptions {
   if (opts === undefined) return {};
   if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import { ArgumentError, LimitError, StateError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { cpuStage, cpuTasks, download, overlap, upload, type CpuPool } from '../../../src/reactive/index.js';
+import { cpuStage, cpuTasks, download, launch, overlap, upload, type CpuPool } from '../../../src/reactive/index.js';
 import { fixture } from '../core/fake-channel.js';
 import { deferred, settleAll, type Deferred } from './fakes.js';
 
@@ -112,6 +112,22 @@ describe('upload, launch, download', () => {
     };
     await expect(lastValueFrom(of(new Float32Array(6)).pipe(upload(device.stream)))).rejects.toThrow(LimitError);
     expect([count('ALLOC'), count('FREE')]).toEqual([1, 1]);
+  });
+
+  it('name what they got in place of a device array, and of the function that returns the arguments', async () => {
+    const { device } = prompt();
+    const stream = device.createStream();
+    const mistaken = of<DeviceArray>(new Float32Array(2) as never).pipe(download(stream));
+    await expect(lastValueFrom(mistaken)).rejects.toThrow('download takes device arrays, not Float32Array: upload it first.');
+    const noShape = (): unknown => launch(stream, {} as never, {} as never, undefined as never);
+    expect(noShape).toThrow(ArgumentError);
+    expect(noShape).toThrow('args (undefined) is not a function');
+  });
+
+  it('do not make an operation the result of a stage, which would not have waited for it', async () => {
+    const { device } = prompt();
+    const run = overlap(device, [1], {}, async (n, lane) => lane.stream.fill(lane.empty(4), n));
+    await expect(lastValueFrom(run)).rejects.toThrow('The result of the stage is an operation (fill), for which nothing has waited');
   });
 
   it('refuse a shape of another number of elements, and an array that an earlier download has disposed', async () => {
