@@ -3,7 +3,7 @@
 // A worker may fail or end at any moment, also while no promise waits for it: this class listens from the worker's start and
 // rejects requests to a worker that has ended.
 // Thread: owner.
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
@@ -28,7 +28,7 @@ export class DeviceThread {
   #ended: unknown;
 
   /** `worker`: for tests. */
-  constructor(binding: Binding, worker: Worker = new Worker(WORKER, { name: 'millrace', execArgv: [] })) {
+  constructor(binding: Binding, worker: Worker = new Worker(WORKER, OPTIONS)) {
     this.#binding = binding;
     this.#worker = worker;
     worker.on('error', (error) => this.#end(error));
@@ -98,3 +98,8 @@ export class DeviceThread {
 }
 
 const WORKER = new URL('./device-worker.cjs', import.meta.url);
+/**
+ * `trackUnmanagedFds`: when the worker is terminated between `openSync` and `closeSync`, Node closes the descriptor. It is the default; the
+ * toolchain relies on it (decision 0030).
+ */
+const OPTIONS: WorkerOptions = { name: 'millrace', execArgv: [], trackUnmanagedFds: true };

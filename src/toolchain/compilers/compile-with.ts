@@ -1,6 +1,6 @@
 // Runs a compiler once for a kernel. A failure for a reason outside the source is thrown here. The caller handles what the
 // compiler reports about the source.
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { machineFault, timedOut, titleOf } from '../base/diagnostics.js';
 import { outside } from '../system/environment-errors.js';
@@ -25,11 +25,14 @@ export async function compileWith(
 }
 
 /** Reads the file that a successful compiler wrote. Throws an UnavailableError (K707) when it is missing or empty. */
-export async function outputOf({ label }: Toolchain, spec: BuildSpec, path: string): Promise<Buffer> {
-  const content = await readFile(path).catch((cause: unknown) => {
+export function outputOf({ label }: Toolchain, spec: BuildSpec, path: string): Buffer {
+  let content: Buffer;
+  try {
+    content = readFileSync(path);
+  } catch (cause) {
     const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
     throw outside(`${titleOf(spec)} was not built by ${label}`, isAbsent ? 'it succeeded and wrote no image' : cause);
-  });
+  }
   if (content.length === 0) throw outside(`${titleOf(spec)} was not built by ${label}`, 'it succeeded and wrote an empty image');
   return content;
 }

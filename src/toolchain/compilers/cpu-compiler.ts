@@ -1,5 +1,5 @@
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { InternalError } from '../../core/base/errors.js';
@@ -201,11 +201,10 @@ export class CpuCompiler implements KernelCompiler {
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
         const tooLarge = largeFrame(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };
-        // Some compilers that call themselves g++ write no dump.
         return {
-          image: await outputOf(this.#tools, spec, output),
+          image: outputOf(this.#tools, spec, output),
           log: '',
-          dump: mayTruncate ? await readFile(dump, 'utf8').catch(() => '') : '',
+          dump: mayTruncate ? contentOf(dump) : '',
         };
       };
       const fast = await build('kernel', []);
@@ -237,6 +236,15 @@ export class CpuCompiler implements KernelCompiler {
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
     return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, isRead: true, seen: run.stdout };
+  }
+}
+
+/** The text of a dump; empty where there is none: some compilers that call themselves g++ write no dump. */
+function contentOf(dump: string): string {
+  try {
+    return readFileSync(dump, 'utf8');
+  } catch {
+    return '';
   }
 }
 

@@ -1,5 +1,5 @@
 // Compiles CUDA C++ to a cubin: with NVRTC in this process if it can be loaded, else with nvcc.
-import { writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
@@ -93,13 +93,13 @@ export class NvccCompiler implements KernelCompiler {
     try {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
-      await writeFile(input, checkedSource(spec));
+      writeFileSync(input, checkedSource(spec));
       await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input], scratch);
-      if (library === undefined) return await outputOf(this.#tools, spec, output);
+      if (library === undefined) return outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;
       await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt'], scratch);
-      return await outputOf(this.#tools, spec, linked);
+      return outputOf(this.#tools, spec, linked);
     } finally {
       leave(scratch);
     }

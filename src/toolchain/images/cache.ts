@@ -3,9 +3,12 @@
 //
 // When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder takes its
 // place, and the next process builds the kernels again.
+//
+// Files are opened by synchronous calls, here and in the whole toolchain. When a worker is terminated, Node closes what `openSync` has opened
+// in it. It drops the result of a `promises.open` in flight, and that descriptor would stay open until the process ends (decision 0030).
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, rmSync, utimesSync } from 'node:fs';
-import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import envPaths from 'env-paths';
 import { UnavailableError } from '../../core/base/errors.js';
@@ -167,8 +170,8 @@ async function write(directory: string, name: string, content: Uint8Array): Prom
   const unfinished = join(directory, `${randomBytes(8).toString('hex')}.new`);
   const body = Buffer.from(content);
   try {
-    await writeFile(unfinished, Buffer.concat([body, digest(body), MAGIC]), { mode: 0o700, flag: 'wx' });
-    await rename(unfinished, path);
+    writeFileSync(unfinished, Buffer.concat([body, digest(body), MAGIC]), { mode: 0o700, flag: 'wx' });
+    renameSync(unfinished, path);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw error;

@@ -1,0 +1,16 @@
+// Workers that are terminated while they read and write files, or start compilers, leave no descriptor open.
+import { expect, test } from 'vitest';
+import { linesOf, runProgram } from './child.js';
+
+test.each([
+  ['read and write files', 200, 'add,find,identity,output,compiler,source,stack'],
+  ['start compilers', 40, 'start'],
+])(
+  'workers terminated while they %s leave nothing open',
+  async (_what, workers, operations) => {
+    const ending = await runProgram('terminate-file-operations', [String(workers), operations], { timeoutMs: 170_000 });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(JSON.parse(linesOf(ending).join('\n'))).toEqual({ terminated: workers, open: [] });
+  },
+  180_000,
+);
