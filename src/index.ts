@@ -17,7 +17,7 @@ export type { PeerAccess } from './core/api/peers.js';
 export type { Recorder } from './core/api/recorder.js';
 export type { RunOptions } from './core/api/current-stream.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
-export type { HostOptions } from './core/operations/host-function.js';
+export type { HostOptions, HostResult } from './core/operations/host-function.js';
 export type { Stream } from './core/api/stream.js';
 export type { StreamOptions } from './core/api/stream-options.js';
 export type { Ordering } from './core/device/stream-context.js';

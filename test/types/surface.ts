@@ -125,6 +125,17 @@ holds<Same<typeof run, readonly [number, Promise<string>, DeviceArray<'f32'>]>>(
 stream.run(7);
 getDefaultDevice().setCurrentStream(stream, { sync: true });
 
+// A host function returns anything but a promise; a hold waits for one.
+stream.host(() => [1].push(2));
+stream.host(() => undefined, { label: 'note' });
+declare const sometimes: () => number | Promise<void>;
+// @ts-expect-error nothing waits for the promise
+stream.host(async () => {});
+// @ts-expect-error not even if it comes only sometimes
+stream.host(sometimes);
+stream.hold(async () => {}, { timeoutMs: 1 });
+stream.hold(async () => 'a value that nobody needs', { timeoutMs: 1 });
+
 // Events have no time unless asked for; what tells one is a promise.
 const between = elapsed(event, event, { timeoutMs: 1 });
 holds<Same<typeof between, Promise<number>>>();

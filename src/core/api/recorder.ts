@@ -14,7 +14,7 @@ import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
-import { type HostOptions, submitHost } from '../operations/host-function.js';
+import { type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
 import { Operation } from '../operations/operation.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
@@ -166,19 +166,24 @@ export abstract class Recorder extends ArrayFactory {
    * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error it threw; the device continues either way.
    * Promises of later work settle after it. An error that nobody awaits reaches `device.errors$`. `fn` is not called if the device is
    * lost or the call is aborted before its turn.
+   *
+   * As in CUDA, `fn` is an ordinary function: nothing waits for a promise. For an async function use `hold`. `host` throws ArgumentError
+   * for one, and if another function returns a promise, `done` rejects with an ArgumentError.
+   * @example stream.host(() => console.log('the copy has arrived'));
    */
-  host(fn: () => void, opts?: HostOptions): Operation {
+  host<R>(fn: () => HostResult<R>, opts?: HostOptions): Operation {
     this.checkOpen();
     return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
 
   /**
-   * As `host`, but the stream stops until what `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
+   * As `host`, but the stream stops until the promise that `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
    * WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout or when the device is lost. Inside `fn`,
    * a wait for this stream, or for one that is known to wait for it, is a StateError at once; a promise taken earlier is not detected,
    * and ends with the timeout. The stop occupies neither a thread nor a queue of the device.
+   * @example stream.hold(async (signal) => decode(await download(url, { signal })), { timeoutMs: 5000 });
    */
-  hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
+  hold(fn: (signal: AbortSignal) => void | PromiseLike<unknown>, opts: HoldOptions): Operation {
     this.checkOpen();
     return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
