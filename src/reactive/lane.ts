@@ -20,7 +20,7 @@ import type { Meter } from './meter.js';
  * An item's turn on one of the lanes of `overlap`, `createLanes` or `createBatcher`. `empty`, `zeros`, `ones`, `full`, `from` and `pinned`
  * make arrays for this item only: they are disposed when its turn ends, and using them afterwards throws a StateError. A stage whose
  * result is such an array, or an object, array, Map or Set that holds one, fails with an ArgumentError. Return what `read` gives, or `detach`
- * the array.
+ * the array. The methods may be taken off the lane: `(n, { full, stream }) => ...`.
  */
 export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'full' | 'from'> {
   /** From 0 to one less than the number of lanes, over all devices of the run. */
@@ -194,4 +194,18 @@ export class LaneTurn extends ArrayFactory implements Lane {
     if (value instanceof DeviceArray || value instanceof PinnedArray) return own.some(({ storage }) => storage === value.storage);
     return ArrayBuffer.isView(value) && own.some((array) => array instanceof PinnedArray && overlaps(array.data, value));
   }
+}
+
+/** The methods of a lane that a stage may take off it. */
+const FREE_METHODS = ['empty', 'zeros', 'ones', 'full', 'from', 'pinned', 'detach', 'time'] as const;
+
+// They are bound when they are read, and not for each item.
+for (const name of FREE_METHODS) {
+  const method = LaneTurn.prototype[name] as (this: LaneTurn, ...args: never[]) => unknown;
+  Object.defineProperty(LaneTurn.prototype, name, {
+    configurable: true,
+    get(this: LaneTurn) {
+      return method.bind(this);
+    },
+  });
 }

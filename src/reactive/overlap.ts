@@ -8,6 +8,7 @@ import type { Stream } from '../core/api/stream.js';
 import { isAbortSignal } from '../core/waits/abort-listeners.js';
 import { checkErrorOptions, type ErrorOptions } from './error-policy.js';
 import { Meter, type StageReport } from './meter.js';
+import { checkOptionsGiven } from './missing-option.js';
 import { observable, type Sink } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { OVERLAP_OPTIONS } from './option-names.js';
@@ -131,6 +132,7 @@ export function overlap<T, R>(
  * @example frames$.pipe(overlapMap(device, { overflow: 'latest' }, stage)).subscribe(show);
  */
 export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
+  checkOptionsGiven(opts, 'overlapMap', "overlapMap(device, { overflow: 'latest' }, stage)");
   // Check the options when the operator is made.
   const nothing = observable<T>(() => () => undefined);
   overlap(device, nothing, opts, stage);

@@ -49,6 +49,11 @@ holds<Same<(typeof readings)[1], BigInt64Array<ArrayBuffer>>>();
 holds<Same<Awaited<ReturnType<typeof longs.item>>, bigint>>();
 holds<Same<PinnedArray<'u8'>['data'], Uint8Array<SharedArrayBuffer>>>();
 holds<Same<HostOf['f16'], Uint16Array>>();
+// A list of numbers is f32 unless the dtype is given.
+const lists = [device.from([1, 2]), device.from([[1, 2]].flat(), { shape: [2, 1] }), device.from([1, 2], { dtype: 'i32' })] as const;
+holds<Same<typeof lists, readonly [DeviceArray<'f32'>, DeviceArray<'f32'>, DeviceArray<'i32'>]>>();
+// @ts-expect-error 64-bit integers are no f32
+device.from([1n]);
 // @ts-expect-error a boolean array has no number value
 device.full(4, 1, 'bool');
 // @ts-expect-error no such element type

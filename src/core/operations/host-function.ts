@@ -35,7 +35,7 @@ export type MakeOperation = (ticket: number, label: string | undefined) => Opera
 /** `stream.host`. */
 export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
   const { label, signal } = checkHost(fn, opts, ['label', 'signal']);
-  if (types.isAsyncFunction(fn)) throw awaitsNothing(fn, 'host was given an async function');
+  if (types.isAsyncFunction(fn)) throw awaitsNothing(fn, 'The function given to host is async');
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
   return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
@@ -43,8 +43,8 @@ export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions |
 
 /** The error for a promise that nothing would wait for. */
 function awaitsNothing(fn: unknown, what: string): ArgumentError {
-  const cure = 'Use stream.hold(fn, { timeoutMs }), which stops the stream until the promise has settled.';
-  return badArgument('fn', fn, `${what}, for which it does not wait. ${cure} To start work that nothing waits for, return nothing.`);
+  const cure = 'use stream.hold(fn, { timeoutMs }), which stops the stream until the promise has settled';
+  return badArgument('fn', fn, `${what}, but host waits for no promise: ${cure}, or return nothing.`);
 }
 
 /** Checks the function and its options, `known` by their names. The options are read once, before anything is submitted. */
@@ -139,7 +139,7 @@ export class HostCall extends HostCompletion {
       return;
     }
     if (result === undefined) return this.settle();
-    this.fail(awaitsNothing(this.#fn, 'The function of host returned a promise'));
+    this.fail(awaitsNothing(this.#fn, 'The function given to host returned a promise'));
     // Nothing waits for the promise, but its rejection is reported.
     result.then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
   }
