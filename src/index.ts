@@ -7,7 +7,8 @@ installObservableFactory(observableOf);
 export { listDevices, openDevice, openShared } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
-export type { ArrayToken, DeviceToken } from './core/base/device-token.js';
+export type { DeviceToken } from './core/base/device-token.js';
+export type { ArrayToken } from './core/memory/array-token.js';
 export type { Device } from './core/api/device.js';
 export type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 export type { DeviceSnapshot } from './core/api/inspect.js';

@@ -1,6 +1,7 @@
 // What the types of the public surface promise. Checked by the compiler alone (`npm run types`): a line that is marked
 // as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
 import {
+  type ArrayToken,
   cudaKernel,
   type CudaModule,
   cudaModule,
@@ -149,6 +150,21 @@ holds<Same<Awaited<ReturnType<typeof event.ipcHandle>>, Uint8Array<ArrayBuffer>>
 stream.record({ timing: true });
 // @ts-expect-error a stream is no event
 stream.record(stream);
+
+// A token carries its dtype; that of a message is checked against the dtype given.
+declare const message: { readonly any: any; readonly unknown: unknown; readonly token: ArrayToken };
+const adopted = [
+  device.adopt(floats.share()),
+  device.adopt(message.any),
+  device.adopt(message.token),
+  device.adopt(message.any, 'u8'),
+  device.adopt(message.unknown, 'f32'),
+  device.adopt(message.token, i64),
+] as const;
+type Adopted = readonly [DeviceArray<'f32'>, DeviceArray, DeviceArray, DeviceArray<'u8'>, DeviceArray<'f32'>, DeviceArray<'i64'>];
+holds<Same<typeof adopted, Adopted>>();
+// @ts-expect-error a device is no array
+device.adopt(device.share());
 
 // Names of devices are checked.
 void openDevice('cuda:1');

@@ -3,6 +3,7 @@
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
+import { STREAM_STAYS } from '../base/uncloneable.js';
 import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Ordering } from '../device/stream-context.js';
@@ -31,6 +32,8 @@ import type { PinnedArray } from './pinned.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {
+  /** @internal */
+  readonly uncloneable: symbol = STREAM_STAYS;
   /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
   /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
