@@ -14,6 +14,7 @@ import { ArrayFactory, type ArrayTarget } from '../core/api/array-factory.js';
 import type { Device } from '../core/api/device.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import type { Stream } from '../core/api/stream.js';
+import type { KernelPlan } from '../core/kernels/kernel-plan.js';
 import type { Meter } from './meter.js';
 
 /**
@@ -146,11 +147,16 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   /**
    * Adds an operation that an operator submitted to the lane's stream. The stage `name` counts as busy from the end of the operations
-   * before it, and the item does not end before the operation.
+   * before it, and the item does not end before the operation. A launch whose kernel is still being built has its `plan`: the rest of the
+   * build counts as a stage of its own.
    */
-  addOperation(name: string, done: Promise<unknown>): void {
+  addOperation(name: string, done: Promise<unknown>, plan?: KernelPlan): void {
     const before = this.#submitted;
-    this.#submitted = before.then(() => this.time(name, done));
+    this.#submitted = before.then(async () => {
+      // The launch reports a failure of the build.
+      if (plan?.isBuilding === true) await this.time(`build ${plan.name}`, plan.built).catch(() => undefined);
+      return this.time(name, done);
+    });
     // `finished` reports the failure; without this, an item that never reads it would cause an unhandled rejection.
     for (const promise of [done, this.#submitted]) promise.catch(() => undefined);
   }

@@ -56,9 +56,17 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly info: DeviceInfo;
   /** Open as long as the device. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
   readonly defaultStream: Stream;
-  /** Resolves with the error when the device is lost; never rejects. */
+  /**
+   * Resolves with the DeviceLostError when the device is lost: after a fault or when its worker ends, by `destroy`, and, for one of
+   * `openShared`, when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the device. Waiting
+   * for it does not keep the process alive.
+   * @example void device.lost.then(({ reason, restartNeeds }) => console.error(reason, restartNeeds));
+   */
   readonly lost: Promise<DeviceLostError>;
-  /** Aborted with the DeviceLostError when the device is lost. */
+  /**
+   * Aborts when `lost` resolves, with the DeviceLostError as its `reason`: for calls that take a signal.
+   * @example await fetch(url, { signal: device.signal });
+   */
   readonly signal: AbortSignal;
   /** @internal */
   readonly core: DeviceCore;

@@ -103,6 +103,7 @@ export abstract class Recorder extends ArrayFactory {
    * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
    * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
    * call, with two exceptions: `transfer` hands its buffer over, and a view of a SharedArrayBuffer is borrowed until the copy is done.
+   * `done` resolves when the bytes are in `dst`; later operations of the stream need not wait for it.
    * Throws ArgumentError if the ends differ in dtype or (where one is not contiguous) in shape, if they overlap, or if one is too short.
    * @example stream.copy(y, x);
    */
@@ -113,6 +114,7 @@ export abstract class Recorder extends ArrayFactory {
   ): Operation;
   /**
    * Copies to a plain typed array. Its contents are unspecified until `done`, which rejects with StateError if it was detached meanwhile.
+   * @example await stream.copy(host, x).done;
    */
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
