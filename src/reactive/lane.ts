@@ -38,8 +38,9 @@ export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'f
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
-   * Takes an array that this lane made out of the turn, so that the stage can return it; the receiver disposes it. Throws ArgumentError
-   * for any other array, a view of one, and one that was disposed or detached.
+   * Takes an array that this lane made out of the turn, so that the stage can return it; the receiver disposes it. If nobody receives the
+   * result, because the run ended before or its request was given up, the array is disposed. Throws ArgumentError for any other array, a
+   * view of one, and one that was disposed or detached.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
   /** Counts the time until `work` settles as the stage `name` in `report()`, and returns `work`. */
@@ -95,6 +96,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly attempt: number;
   readonly #meter: Meter;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
+  readonly #detached: Set<unknown> = new Set();
   #hasEnded = false;
   /** Settles when the operations that operators have submitted so far have finished. */
   #submitted: Promise<unknown> = settled;
@@ -128,7 +130,10 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   detach<A extends DeviceArray | PinnedArray>(array: A): A {
     this.#checkTurn();
-    if (!array.isDisposed && this.#arrays.delete(array)) return array;
+    if (!array.isDisposed && this.#arrays.delete(array)) {
+      this.#detached.add(array);
+      return array;
+    }
     const reason = array.isDisposed
       ? 'was disposed'
       : this.#isOwn(array)
@@ -177,6 +182,15 @@ export class LaneTurn extends ArrayFactory implements Lane {
     if (part === undefined) return;
     const message = `The result of the stage is memory of lane ${this.index}, which is disposed when the stage ends: return what read() gives, or lane.detach(array).`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
+  }
+
+  /** Disposes the arrays that were detached for the receiver of a result: it has none. */
+  discard(result: unknown): void {
+    if (this.#detached.size === 0) return;
+    findWithin(result, (value) => {
+      if (this.#detached.has(value)) (value as Disposable)[Symbol.dispose]();
+      return false;
+    });
   }
 
   /** Disposes the turn's arrays. The device frees them after the operations that still use them. */

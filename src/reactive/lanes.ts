@@ -183,9 +183,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     const slot = this.#slots.acquire() as Slot;
     const beganMs = this.#clock.now();
     let last: V | undefined;
+    let discard = (_: unknown): void => undefined;
     const items = requests.map(({ item }) => item);
-    const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value) => {
+    const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value, turn) => {
       last = value;
+      discard = (part) => turn.discard(part);
     });
     for (const request of requests) {
       request.onGiveUp = () => {
@@ -202,8 +204,10 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
           nowMs - beganMs,
           requests.map(({ sinceMs }) => nowMs - sinceMs),
         );
-        if (outcome.kind === 'failed') for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
-        else this.#answer(requests, this.#answersOf(last));
+        if (outcome.kind === 'failed') {
+          discard(last);
+          for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
+        } else this.#answer(requests, this.#answersOf(last), discard);
         for (const { context } of requests) context.emitDestroy();
         this.#slots.release(slot);
         this.#noteOccupied();
@@ -215,9 +219,13 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#noteOccupied();
   }
 
-  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>): void {
+  /** `discard` gets the results that nobody waits for any more. */
+  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>, discard: (result: unknown) => void): void {
     this.#counts.items += requests.length;
-    requests.forEach((request, at) => request.resolve(results[at] as R));
+    requests.forEach((request, at) => {
+      if (request.isGivenUp) discard(results[at]);
+      else request.resolve(results[at] as R);
+    });
   }
 
   #noteOccupied(): void {

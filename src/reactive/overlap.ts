@@ -147,11 +147,14 @@ export function reportOf(meter: Meter, counts: ItemCounts, depth: number): Overl
 }
 
 /** The part of a run that does not depend on the type of its items. */
-type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'close'>;
+type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'discardLast' | 'close'>;
 
 async function push<R>(run: Results<R>, sink: Sink<R>): Promise<void> {
   try {
-    for (let result = await run.next(); !result.done; result = await run.next()) sink.next(result.value);
+    for (let result = await run.next(); !result.done; result = await run.next()) {
+      if (sink.closed) run.discardLast();
+      else sink.next(result.value);
+    }
     sink.complete();
   } catch (error) {
     sink.error(error);

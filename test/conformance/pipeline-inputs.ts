@@ -1,15 +1,15 @@
-// Chapter 9: promises as items of `overlap`, and methods that a program takes off their object.
-import { lastValueFrom, of, toArray } from 'rxjs';
+// Chapter 9: promises as items of `overlap`, methods that a program takes off their object, and results that nobody receives.
+import { concat, firstValueFrom, lastValueFrom, of, take, throwError, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, createBatcher, createLanes, overlap } from 'millrace';
+import { ArgumentError, createBatcher, createLanes, type DeviceArray, type Lane, overlap, WaitTimeoutError } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { rejectionOf } from '../support/wait.js';
+import { eventually, rejectionOf } from '../support/wait.js';
 
 const echo = <T>(item: T): Promise<T> => Promise.resolve(item);
 
 export function pipelineInputs(target: Target): void {
-  describe('9 promises as items, methods without their object', () => {
+  describe('9 promises as items, methods without their object, results without a receiver', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
@@ -85,6 +85,81 @@ export function pipelineInputs(target: Target): void {
       const { run: infer } = batcher;
       expect(await Promise.all([infer(1), infer(2)])).toEqual([1, 2]);
       await batcher.close();
+    });
+
+    /** A stage that detaches an array for each item, and notes it. */
+    const detaching = (made: DeviceArray[]) => async (n: number, lane: Lane) => {
+      const x = lane.full(4, n);
+      made.push(x);
+      await x.item(0);
+      return { x: lane.detach(x) };
+    };
+    const disposed = (arrays: readonly DeviceArray[]): boolean[] => arrays.map(({ isDisposed }) => isDisposed);
+
+    rule('S949', 'a run that ends early disposes the detached arrays of results that it did not emit', async () => {
+      for (const isPulled of [false, true]) {
+        const made: DeviceArray[] = [];
+        const run = overlap(chapter.device, [1, 2, 3, 4, 5, 6], { depth: 3 }, detaching(made));
+        let mine: DeviceArray | undefined;
+        if (isPulled) {
+          for await (const { x } of run) {
+            mine = x;
+            await eventually('the other lanes have their results', () => run.report().items === 3);
+            break;
+          }
+        } else mine = (await firstValueFrom(run)).x;
+        await eventually('all others are disposed', () => disposed(made).filter((is) => !is).length === 1);
+        expect([mine!.isDisposed, await mine!.item(3)]).toEqual([false, 1]);
+        mine![Symbol.dispose]();
+      }
+    });
+
+    rule('S949', 'a subscriber that leaves during an emission gets no array that it would have to dispose', async () => {
+      const made: DeviceArray[] = [];
+      const run = overlap(chapter.device, [1, 2, 3], { depth: 3, ordered: false }, detaching(made));
+      const results = await lastValueFrom(run.pipe(take(2), toArray()));
+      await eventually('the third is disposed', () => disposed(made).filter((is) => is).length === made.length - 2);
+      for (const { x } of results) {
+        expect(x.isDisposed).toBe(false);
+        x[Symbol.dispose]();
+      }
+    });
+
+    rule('S949', 'so does a service for a request that was given up, and an attempt that fails or is too late', async () => {
+      const { device } = chapter;
+      const made: DeviceArray[] = [];
+      let release: () => void = () => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      const late = async (n: number, lane: Lane): Promise<{ readonly x: DeviceArray }> => {
+        const result = await detaching(made)(n, lane);
+        await released;
+        return result;
+      };
+      const lanes = createLanes(device, { depth: 1, maxQueue: 1 }, late);
+      expect(await rejectionOf(lanes.run(1, { timeoutMs: 1 }))).toBeInstanceOf(WaitTimeoutError);
+      const batcher = createBatcher(device, { maxItems: 2, maxWaitMs: 0, maxQueue: 2 }, (items: readonly number[], lane) =>
+        Promise.all(items.map((n) => late(n, lane))),
+      );
+      const [gone, kept] = [rejectionOf(batcher.run(2, { timeoutMs: 1 })), batcher.run(3)];
+      expect(await gone).toBeInstanceOf(WaitTimeoutError);
+      const slow = overlap(device, [4], { stageTimeoutMs: 1 }, late);
+      expect(await rejectionOf(lastValueFrom(slow))).toBeInstanceOf(WaitTimeoutError);
+      const failing = overlap(device, [5], { onError: { retry: 1 } }, (n, lane) => {
+        const x = lane.detach(lane.full(4, n));
+        made.push(x);
+        return concat(
+          of(x),
+          throwError(() => new Error('after it')),
+        );
+      });
+      expect(await rejectionOf(lastValueFrom(failing))).toMatchObject({ message: 'after it' });
+      await eventually('all stages run', () => made.length === 6);
+      release();
+      const { x: mine } = await kept;
+      await Promise.all([lanes.close(), batcher.close()]);
+      await eventually('all others are disposed', () => disposed(made).filter((is) => !is).length === 1);
+      expect(await mine.item(0)).toBe(3);
+      mine[Symbol.dispose]();
     });
   });
 }

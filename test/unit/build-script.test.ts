@@ -31,7 +31,9 @@ describe('files of an earlier build', () => {
 
   test('are removed with their folders when their source is gone, and all others stay', () => {
     write(join(src, 'index.ts'), join(src, 'core/a.b.ts'));
-    write(...[...outputs('index'), ...outputs('renamed'), ...outputs('core/a.b'), ...outputs('gone/deep/old')].map((file) => join(dist, file)));
+    write(
+      ...[...outputs('index'), ...outputs('renamed'), ...outputs('core/a.b'), ...outputs('gone/deep/old')].map((file) => join(dist, file)),
+    );
     write(join(dist, 'package-identity'), join(dist, 'core/worker.cjs'), join(dist, 'core/worker.cjs.map'));
     removeStale(dist, src);
     const kept = [...outputs('index'), ...outputs('core/a.b'), 'package-identity', 'core/worker.cjs', 'core/worker.cjs.map'];
