@@ -183,7 +183,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     const slot = this.#slots.acquire() as Slot;
     const beganMs = this.#clock.now();
     let last: V | undefined;
-    let discard = (_: unknown): void => undefined;
+    let discard: (result: unknown) => void = () => undefined;
     const items = requests.map(({ item }) => item);
     const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value, turn) => {
       last = value;

@@ -94,7 +94,7 @@ export function overlap<T, R>(
   checkOptionNames(opts, OVERLAP_OPTIONS);
   const { signal, ordered = true } = opts;
   if (signal !== undefined && !isAbortSignal(signal))
-    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
+    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal${signalHint(signal)}.`);
   checkStage(stage);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const policy = checkErrorOptions<T>(opts);
@@ -137,6 +137,10 @@ export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & Over
   const nothing = observable<T>(() => () => undefined);
   overlap(device, nothing, opts, stage);
   return (source) => overlap(device, source, opts, stage);
+}
+
+function signalHint(value: unknown): string {
+  return isAbortSignal((value as { readonly signal?: unknown } | null)?.signal) ? ': pass its signal' : '';
 }
 
 const NOTHING: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };

@@ -289,7 +289,7 @@ export function hostFunctions(target: Target): void {
       expect(refused).toBeInstanceOf(ArgumentError);
       expect((refused as Error).message).toContain('stream.hold');
       expect(stream.isComplete).toBe(true);
-      const hidden: () => void = () => count();
+      const hidden = (() => count()) as () => void;
       const error = await rejectionOf(stream.host(hidden).done);
       expect(error).toBeInstanceOf(ArgumentError);
       expect((error as Error).message).toContain('stream.hold');

@@ -152,7 +152,8 @@ stream.record({ timing: true });
 stream.record(stream);
 
 // A token carries its dtype; that of a message is checked against the dtype given.
-declare const message: { readonly any: any; readonly unknown: unknown; readonly token: ArrayToken };
+// What `worker.on('message', ...)` gives.
+declare const message: { readonly any: ReturnType<typeof JSON.parse>; readonly unknown: unknown; readonly token: ArrayToken };
 const adopted = [
   device.adopt(floats.share()),
   device.adopt(message.any),

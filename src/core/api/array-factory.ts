@@ -147,6 +147,12 @@ function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | Pin
     throw badArgument('data', data, `The data (${show(data)}) is neither an array of dtype ${dtype} nor an iterable of its values.`, dtype);
   }
   const values = [...(data as Iterable<unknown>)];
+  if (values.some((value) => Array.isArray(value)))
+    throw badArgument(
+      'data',
+      data,
+      `The data (${show(data)}) is a list of lists: from(list.flat(), { shape }) makes an array with a shape.`,
+    );
   const host = new DTYPES[dtype].make(new ArrayBuffer(values.length * DTYPES[dtype].byteSize));
   values.forEach((value, at) => {
     host[at] = hostElement(dtype, value, `element ${at}`) as never;

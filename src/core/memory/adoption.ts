@@ -41,7 +41,7 @@ export function adopt(site: StreamContext, given: unknown, expected: DType | und
   const token = checkArrayToken(given);
   const { core, timeline } = site;
   if (token.key !== core.channel.address.key) {
-    throw ofAnotherDevice(given, String(token.device), core.name);
+    throw ofAnotherDevice(given, token.device, core.name);
   }
   const { byteOffset, storageBytes } = token;
   const dtype = checkDType(token.dtype);

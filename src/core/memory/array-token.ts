@@ -37,7 +37,7 @@ export interface ArrayToken<D extends DType = DType> {
 /** Throws ArgumentError for what `array.share` did not give. */
 export function checkArrayToken(value: unknown): ArrayToken {
   const token = value as ArrayToken | null | undefined;
-  if (token?.type !== 'millrace.array' || typeof token.key !== 'string' || !isWhole(token)) {
+  if (token?.type !== 'millrace.array' || [token.device, token.key].some((name) => typeof name !== 'string') || !isWhole(token)) {
     const hint =
       (token as { readonly type?: unknown } | null | undefined)?.type === 'millrace.device' ? ': openShared takes tokens of devices' : '';
     throw badArgument('token', value, `The token (${show(value)}) is not one that array.share() gave${hint}.`);

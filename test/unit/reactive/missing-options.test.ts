@@ -54,6 +54,10 @@ describe('an option that is missing', () => {
     expect(() => batcher({ maxItems: 8, maxWaitMs: 1, maxQueue: 7 })).toThrow('The maxQueue (7) is below maxItems (8)');
   });
 
+  it('a controller in place of its signal is named', () => {
+    expect(() => overlap(device, [1], { signal: new AbortController() as never }, stage)).toThrow('AbortSignal: pass its signal.');
+  });
+
   it('other values of onError show a policy', () => {
     expect(() => overlap(device, [1], { onError: 3 as never }, stage)).toThrow('such as { retry: 3, delayMs: 100 }');
   });
