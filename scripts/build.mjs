@@ -5,12 +5,14 @@
 //   --with-examples            also compiles examples/ to build/js
 //   --with-bench               also compiles bench/ to build/js
 //
+// What earlier builds compiled from sources that no longer exist is removed.
+//
 // With MILLRACE_WERROR=1 in the environment, warnings of a first build are errors, as in the build of the native tests.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { bin, onPath, parallel, root, run } from './tools.mjs';
+import { bin, onPath, parallel, removeStale, root, run } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
 const flags = new Set(process.argv.slice(2));
@@ -90,9 +92,12 @@ if (!flags.has('--ts-only')) {
 if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
+  removeStale(join(root, 'dist'), join(root, 'src'));
   await bundleWorker();
-  if (flags.has('--with-examples')) run(process.execPath, [tsc, '-p', 'examples']);
-  if (flags.has('--with-bench')) run(process.execPath, [tsc, '-p', 'bench']);
+  for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {
+    run(process.execPath, [tsc, '-p', folder]);
+    removeStale(join(root, 'build/js', folder), join(root, folder));
+  }
   // The identity of the package, which is part of the names of cached kernels.
   const { packageIdentity } = await import('../dist/toolchain/base/identity.js');
   writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());

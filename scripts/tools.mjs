@@ -1,6 +1,6 @@
 // Functions that the other scripts share: the project's folder, and running a program.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +20,21 @@ export function run(program, args, options = {}) {
 /** The JavaScript file behind a command of an installed package. */
 export function bin(packagePath) {
   return join(root, 'node_modules', packagePath);
+}
+
+/** Removes what an earlier build compiled from a source that is gone or has another name, and the folders that are empty then. */
+export function removeStale(compiled, sources) {
+  for (const entry of readdirSync(compiled, { withFileTypes: true })) {
+    const path = join(compiled, entry.name);
+    if (entry.isDirectory()) {
+      removeStale(path, join(sources, entry.name));
+      if (readdirSync(path).length === 0) rmdirSync(path);
+      continue;
+    }
+    // Files with other endings have other sources, and belong to the scripts that wrote them.
+    const source = /^(.*)(?:\.js|\.d\.ts)(?:\.map)?$/.exec(entry.name)?.[1];
+    if (source !== undefined && !existsSync(join(sources, `${source}.ts`))) rmSync(path);
+  }
 }
 
 export function onPath(...programs) {

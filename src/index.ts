@@ -7,7 +7,8 @@ installObservableFactory(observableOf);
 export { listDevices, openDevice, openShared } from './open.js';
 export type { DeviceSpec, OpenOptions } from './open.js';
 
-export type { ArrayToken, DeviceToken } from './core/base/device-token.js';
+export type { DeviceToken } from './core/base/device-token.js';
+export type { ArrayToken } from './core/memory/array-token.js';
 export type { Device } from './core/api/device.js';
 export type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 export type { DeviceSnapshot } from './core/api/inspect.js';
@@ -17,7 +18,7 @@ export type { PeerAccess } from './core/api/peers.js';
 export type { Recorder } from './core/api/recorder.js';
 export type { RunOptions } from './core/api/current-stream.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
-export type { HostOptions } from './core/operations/host-function.js';
+export type { HostOptions, HostResult } from './core/operations/host-function.js';
 export type { Stream } from './core/api/stream.js';
 export type { StreamOptions } from './core/api/stream-options.js';
 export type { Ordering } from './core/device/stream-context.js';

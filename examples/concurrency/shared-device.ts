@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
-import type { ArrayToken, Device } from 'millrace';
+import type { Device } from 'millrace';
 
 /** The worker, which a program of its own keeps in a file of its own. */
 const WORKER = `
@@ -31,8 +31,8 @@ export async function run([device]: readonly [Device]): Promise<void> {
   const library = createRequire(import.meta.url).resolve('millrace');
   const worker = new Worker(WORKER, { eval: true, workerData: { library, device: device.share(), x: x.share() } });
   const ended = once(worker, 'exit');
-  const [token] = (await once(worker, 'message')) as [ArrayToken<'f32'>];
-  using y = device.adopt(token);
+  const [token] = await once(worker, 'message');
+  using y = device.adopt(token, 'f32'); // checks the dtype of what came
   worker.postMessage('adopted');
   assert.deepEqual([...(await y.read())].slice(0, 5), [0, 1, 4, 9, 16]);
   await Promise.all([ended, upload.close()]);

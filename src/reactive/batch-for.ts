@@ -2,6 +2,7 @@
 import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
 import { checkInteger } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
+import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { observable, rx } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 
@@ -15,6 +16,8 @@ export interface BatchLimits {
   readonly scheduler?: SchedulerLike;
 }
 
+const EXAMPLE = 'batchFor({ maxItems: 64, maxWaitMs: 2 })';
+
 /**
  * Collects values and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them. Emits the rest when the
  * source completes. No batch is empty, while RxJS's `bufferTime` emits at fixed intervals, also empty arrays. Throws ArgumentError for a
@@ -22,8 +25,11 @@ export interface BatchLimits {
  * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
  */
 export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {
+  checkOptionsGiven(limits, 'batchFor', EXAMPLE);
   checkOptionNames(limits, ['maxItems', 'maxWaitMs', 'scheduler']);
   const { maxItems, maxWaitMs, scheduler = rx().asyncScheduler } = limits;
+  checkGiven('maxItems', maxItems, 'the most values in a batch, a whole number from 1', EXAMPLE);
+  checkGiven('maxWaitMs', maxWaitMs, 'milliseconds that the first value of a batch waits for more, from 0', EXAMPLE);
   checkInteger('maxItems', maxItems, 1);
   checkMilliseconds('maxWaitMs', maxWaitMs);
   return (source) =>

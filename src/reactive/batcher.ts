@@ -5,6 +5,7 @@ import { ArgumentError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
+import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { isObservable, rx } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { SERVICE_OPTIONS } from './option-names.js';
@@ -53,13 +54,25 @@ export interface BatcherQueue extends LanesOptions {
  * @example const batcher = createBatcher(device, { targetLatencyMs: 20, maxQueue: 1000 }, inferBatch);
  */
 export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
+  const example = 'createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, stage)';
+  checkOptionsGiven(opts, 'createBatcher', example);
   checkStage(stage);
   checkOptionNames(opts, [...SERVICE_OPTIONS, 'maxItems', 'maxWaitMs', 'targetLatencyMs']);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const { targetLatencyMs } = opts;
   if (targetLatencyMs !== undefined) checkTarget(targetLatencyMs);
+  else {
+    checkGiven('maxItems', opts.maxItems, 'the most requests in a batch, a whole number from 1, or targetLatencyMs in its place', example);
+    const waits = 'milliseconds that the first request of a batch waits for more, from 0, or targetLatencyMs in its place';
+    checkGiven('maxWaitMs', opts.maxWaitMs, waits, example);
+  }
+  checkGiven('maxQueue', opts.maxQueue, 'how many requests wait at most, a whole number of at least maxItems', example);
   const maxItems = checkInteger('maxItems', opts.maxItems ?? (targetLatencyMs === undefined ? undefined : opts.maxQueue), 1);
-  const maxQueue = checkInteger('maxQueue', opts.maxQueue, maxItems);
+  const maxQueue = checkInteger('maxQueue', opts.maxQueue, 1);
+  if (maxQueue < maxItems) {
+    const message = `The maxQueue (${maxQueue}) is below maxItems (${maxItems}): a batch would never be full.`;
+    throw badArgument('maxQueue', maxQueue, message, maxItems);
+  }
   const hasWait = targetLatencyMs === undefined || opts.maxWaitMs !== undefined;
   const maxWaitMs = hasWait ? checkMilliseconds('maxWaitMs', opts.maxWaitMs) : undefined;
   const checkResults = (items: readonly T[], results: ArrayLike<R>): ArrayLike<R> => {

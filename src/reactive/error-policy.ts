@@ -3,6 +3,7 @@ import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { UpstreamError } from '../core/base/errors.js';
 import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
+import { checkGiven } from './missing-option.js';
 
 /** More attempts for an item whose stage failed. */
 export interface RetryPolicy {
@@ -64,9 +65,15 @@ export function checkErrorOptions<T>({ onError = 'fail', onSkip, stageTimeoutMs 
   if (onError === 'fail' || onError === 'skip')
     return { ...common, retries: 0, delayMs: () => 0, when: () => true, isSkipping: onError === 'skip' };
   if (typeof onError !== 'object' || onError === null)
-    throw badArgument('onError', onError, `onError (${show(onError)}) is neither 'fail', 'skip' nor a retry policy.`);
+    throw badArgument(
+      'onError',
+      onError,
+      `onError (${show(onError)}) is neither 'fail', 'skip' nor a retry policy such as { retry: 3, delayMs: 100 }.`,
+    );
   checkOptionNames(onError, ['retry', 'delayMs', 'backoff', 'maxDelayMs', 'when', 'then'], 'onError');
   const { retry, delayMs = 0, backoff = 1, maxDelayMs = MAX_TIMEOUT_MS, when = () => true, then = 'fail' } = onError;
+  const example = "onError: { retry: 3, delayMs: 100, then: 'skip' }";
+  checkGiven('onError.retry', retry, 'the most attempts after the first one, a whole number from 0, or Infinity', example);
   const retries = retry === Number.POSITIVE_INFINITY ? retry : checkInteger('onError.retry', retry, 0);
   checkMilliseconds('onError.delayMs', delayMs);
   checkMilliseconds('onError.maxDelayMs', maxDelayMs);

@@ -14,13 +14,14 @@ import { ArrayFactory, type ArrayTarget } from '../core/api/array-factory.js';
 import type { Device } from '../core/api/device.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import type { Stream } from '../core/api/stream.js';
+import type { KernelPlan } from '../core/kernels/kernel-plan.js';
 import type { Meter } from './meter.js';
 
 /**
  * An item's turn on one of the lanes of `overlap`, `createLanes` or `createBatcher`. `empty`, `zeros`, `ones`, `full`, `from` and `pinned`
  * make arrays for this item only: they are disposed when its turn ends, and using them afterwards throws a StateError. A stage whose
  * result is such an array, or an object, array, Map or Set that holds one, fails with an ArgumentError. Return what `read` gives, or `detach`
- * the array.
+ * the array. The methods may be taken off the lane: `(n, { full, stream }) => ...`.
  */
 export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'full' | 'from'> {
   /** From 0 to one less than the number of lanes, over all devices of the run. */
@@ -37,8 +38,9 @@ export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'f
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
-   * Takes an array that this lane made out of the turn, so that the stage can return it; the receiver disposes it. Throws ArgumentError
-   * for any other array, a view of one, and one that was disposed or detached.
+   * Takes an array that this lane made out of the turn, so that the stage can return it; the receiver disposes it. If nobody receives the
+   * result, because the run ended before or its request was given up, the array is disposed. Throws ArgumentError for any other array, a
+   * view of one, and one that was disposed or detached.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
   /** Counts the time until `work` settles as the stage `name` in `report()`, and returns `work`. */
@@ -94,6 +96,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly attempt: number;
   readonly #meter: Meter;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
+  readonly #detached: Set<unknown> = new Set();
   #hasEnded = false;
   /** Settles when the operations that operators have submitted so far have finished. */
   #submitted: Promise<unknown> = settled;
@@ -127,7 +130,10 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   detach<A extends DeviceArray | PinnedArray>(array: A): A {
     this.#checkTurn();
-    if (!array.isDisposed && this.#arrays.delete(array)) return array;
+    if (!array.isDisposed && this.#arrays.delete(array)) {
+      this.#detached.add(array);
+      return array;
+    }
     const reason = array.isDisposed
       ? 'was disposed'
       : this.#isOwn(array)
@@ -146,11 +152,16 @@ export class LaneTurn extends ArrayFactory implements Lane {
 
   /**
    * Adds an operation that an operator submitted to the lane's stream. The stage `name` counts as busy from the end of the operations
-   * before it, and the item does not end before the operation.
+   * before it, and the item does not end before the operation. A launch whose kernel is still being built has its `plan`: the rest of the
+   * build counts as a stage of its own.
    */
-  addOperation(name: string, done: Promise<unknown>): void {
+  addOperation(name: string, done: Promise<unknown>, plan?: KernelPlan): void {
     const before = this.#submitted;
-    this.#submitted = before.then(() => this.time(name, done));
+    this.#submitted = before.then(async () => {
+      // The launch reports a failure of the build.
+      if (plan?.isBuilding === true) await this.time(`build ${plan.name}`, plan.built).catch(() => undefined);
+      return this.time(name, done);
+    });
     // `finished` reports the failure; without this, an item that never reads it would cause an unhandled rejection.
     for (const promise of [done, this.#submitted]) promise.catch(() => undefined);
   }
@@ -171,6 +182,15 @@ export class LaneTurn extends ArrayFactory implements Lane {
     if (part === undefined) return;
     const message = `The result of the stage is memory of lane ${this.index}, which is disposed when the stage ends: return what read() gives, or lane.detach(array).`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
+  }
+
+  /** Disposes the arrays that were detached for the receiver of a result: it has none. */
+  discard(result: unknown): void {
+    if (this.#detached.size === 0) return;
+    findWithin(result, (value) => {
+      if (this.#detached.has(value)) (value as Disposable)[Symbol.dispose]();
+      return false;
+    });
   }
 
   /** Disposes the turn's arrays. The device frees them after the operations that still use them. */
@@ -194,4 +214,18 @@ export class LaneTurn extends ArrayFactory implements Lane {
     if (value instanceof DeviceArray || value instanceof PinnedArray) return own.some(({ storage }) => storage === value.storage);
     return ArrayBuffer.isView(value) && own.some((array) => array instanceof PinnedArray && overlaps(array.data, value));
   }
+}
+
+/** The methods of a lane that a stage may take off it. */
+const FREE_METHODS = ['empty', 'zeros', 'ones', 'full', 'from', 'pinned', 'detach', 'time'] as const;
+
+// They are bound when they are read, and not for each item.
+for (const name of FREE_METHODS) {
+  const method = LaneTurn.prototype[name] as (this: LaneTurn, ...args: never[]) => unknown;
+  Object.defineProperty(LaneTurn.prototype, name, {
+    configurable: true,
+    get(this: LaneTurn) {
+      return method.bind(this);
+    },
+  });
 }

@@ -9,6 +9,7 @@ import { type BatchRules, type BatchReport, BatchSizes } from './batch-sizes.js'
 import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
+import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { SERVICE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
@@ -29,7 +30,7 @@ export interface LanesReport extends OverlapReport {
   readonly batches: BatchReport;
 }
 
-/** What `createLanes` and `createBatcher` return. */
+/** What `createLanes` and `createBatcher` return. Its methods may be taken off: `const { run } = lanes`. */
 export interface Lanes<T, R> extends AsyncDisposable {
   /** Requests that wait for a lane. */
   readonly waiting: number;
@@ -41,13 +42,13 @@ export interface Lanes<T, R> extends AsyncDisposable {
    * StateError after `close`, and with AbortError or WaitTimeoutError as `opts` says: a waiting request is then dropped, and a running
    * one has its `lane.signal` aborted.
    */
-  run(item: T, opts?: WaitOptions): Promise<R>;
+  readonly run: (item: T, opts?: WaitOptions) => Promise<R>;
   /** How busy each part has been since the start, and how large the batches were. */
-  report(): LanesReport;
+  readonly report: () => LanesReport;
   /** Accepts no further requests, finishes the accepted ones, then closes the lanes' streams. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
   /** Rejects the requests that wait with an AbortError, aborts those that run, and closes. */
-  destroy(): Promise<void>;
+  readonly destroy: () => Promise<void>;
 }
 
 /** How requests share a turn of a lane. */
@@ -104,9 +105,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#meter.start();
   }
 
-  run(item: T, opts?: WaitOptions): Promise<R> {
-    return this.#queue.add(item, opts);
-  }
+  // The methods are functions of their own, so that `const { run } = lanes` works.
+  readonly run = (item: T, opts?: WaitOptions): Promise<R> => this.#queue.add(item, opts);
 
   get waiting(): number {
     return this.#queue.length;
@@ -116,22 +116,23 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     return this.#slots.busy;
   }
 
-  report(): LanesReport {
-    return { ...reportOf(this.#meter, this.#counts, this.#slots.count), batches: this.#batches.report() };
-  }
+  readonly report = (): LanesReport => ({
+    ...reportOf(this.#meter, this.#counts, this.#slots.count),
+    batches: this.#batches.report(),
+  });
 
-  close(): Promise<void> {
+  readonly close = (): Promise<void> => {
     this.#closed ??= this.#close();
     return this.#closed;
-  }
+  };
 
-  destroy(): Promise<void> {
+  readonly destroy = (): Promise<void> => {
     const signal = AbortSignal.abort(new Error('The lanes were destroyed.'));
     this.#destroyed = new AbortError(signal);
     this.#queue.destroy(this.#destroyed);
     for (const item of this.#running.keys()) item.abort(signal.reason);
     return this.close();
-  }
+  };
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
@@ -182,9 +183,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     const slot = this.#slots.acquire() as Slot;
     const beganMs = this.#clock.now();
     let last: V | undefined;
+    let discard: (result: unknown) => void = () => undefined;
     const items = requests.map(({ item }) => item);
-    const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value) => {
+    const staged = new StagedItem<readonly T[], V>(this.#settings, items, slot, (value, turn) => {
       last = value;
+      discard = (part) => turn.discard(part);
     });
     for (const request of requests) {
       request.onGiveUp = () => {
@@ -201,8 +204,10 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
           nowMs - beganMs,
           requests.map(({ sinceMs }) => nowMs - sinceMs),
         );
-        if (outcome.kind === 'failed') for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
-        else this.#answer(requests, this.#answersOf(last));
+        if (outcome.kind === 'failed') {
+          discard(last);
+          for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
+        } else this.#answer(requests, this.#answersOf(last), discard);
         for (const { context } of requests) context.emitDestroy();
         this.#slots.release(slot);
         this.#noteOccupied();
@@ -214,9 +219,13 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#noteOccupied();
   }
 
-  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>): void {
+  /** `discard` gets the results that nobody waits for any more. */
+  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>, discard: (result: unknown) => void): void {
     this.#counts.items += requests.length;
-    requests.forEach((request, at) => request.resolve(results[at] as R));
+    requests.forEach((request, at) => {
+      if (request.isGivenUp) discard(results[at]);
+      else request.resolve(results[at] as R);
+    });
   }
 
   #noteOccupied(): void {
@@ -234,8 +243,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
  * const label = await lanes.run(photo, { signal: request.signal });
  */
 export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
+  const example = 'createLanes(device, { depth: 4, maxQueue: 100 }, stage)';
+  checkOptionsGiven(opts, 'createLanes', example);
   checkStage(stage);
   checkOptionNames(opts, SERVICE_OPTIONS);
+  checkGiven('maxQueue', opts.maxQueue, 'how many requests wait for a lane at most, a whole number from 0', example);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const grouping = { maxItems: 1, maxWaitMs: undefined, targetLatencyMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
   const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };

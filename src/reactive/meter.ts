@@ -2,7 +2,10 @@
 
 /** One part of a run. */
 export interface StageReport {
-  /** 'source', 'lanes', 'consumer', or the name of a stage: 'upload', 'launch blur', 'download', 'cpu encode', or that of `lane.time`. */
+  /**
+   * 'source', 'lanes', 'consumer', or the name of a stage: 'upload', 'launch blur', 'download', 'cpu encode', or that of `lane.time`. 'build
+   * blur' is the time that a first launch waited for its kernel's build: `await device.compile(blur)` before the run avoids it.
+   */
   readonly name: string;
   /** How long it was busy, in milliseconds; work of several lanes at the same time counts once. */
   readonly busyMs: number;

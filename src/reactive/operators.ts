@@ -11,6 +11,7 @@ import type { DTypeOf } from '../core/api/array-factory.js';
 import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
+import type { KernelPlan } from '../core/kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import { readArray } from '../core/api/readback.js';
@@ -40,8 +41,8 @@ function streamOf(on: On): Stream {
 }
 
 /** On a lane, adds the operation to the item: its failure fails the item, and its time counts as the stage `name`. */
-function report(on: On, name: string, done: () => Promise<unknown>): void {
-  if (on instanceof LaneTurn) on.addOperation(name, done());
+function report(on: On, name: string, done: () => Promise<unknown>, plan?: KernelPlan): void {
+  if (on instanceof LaneTurn) on.addOperation(name, done(), plan);
 }
 
 function dtypeOf(data: HostArray | PinnedArray): DType {
@@ -103,8 +104,9 @@ export function launch<T, P extends Params>(
         given,
         `args returned a DeviceArray: it must return an object with the arguments of kernel ${kernel.name} by name.`,
       );
-    const launched = streamOf(on).launch(kernel, typeof shape === 'function' ? shape(value) : shape, given);
-    report(on, `launch ${kernel.name}`, () => launched.done);
+    const stream = streamOf(on);
+    const launched = stream.launch(kernel, typeof shape === 'function' ? shape(value) : shape, given);
+    report(on, `launch ${kernel.name}`, () => launched.done, stream.core.kernelRegistry.of(kernel));
     return value;
   });
 }

@@ -16,7 +16,7 @@ import type { Slot } from './lane.js';
 import type { Meter } from './meter.js';
 import { type LaneLayout, Slots } from './slots.js';
 import type { Opened, OpenSource } from './sources.js';
-import { type Stage, StagedItem, type StageSettings } from './stage.js';
+import { type Emit, type Stage, StagedItem, type StageSettings } from './stage.js';
 
 export interface RunSettings<T, R> {
   readonly source: OpenSource<T>;
@@ -36,11 +36,17 @@ export interface ItemCounts {
   retried: number;
 }
 
+/** A result, and the turn of the lane that made it. */
+interface Result<R> {
+  readonly value: R;
+  readonly turn: Parameters<Emit<R>>[1];
+}
+
 /** An item between its pull and the release of its lane. */
 interface OpenItem<R> {
   readonly slot: Slot;
   readonly abort: (reason?: unknown) => void;
-  readonly results: R[];
+  readonly results: Result<R>[];
   isWorking: boolean;
   failure: { readonly error: unknown } | undefined;
 }
@@ -69,6 +75,8 @@ export class OverlapRun<T, R> {
   #stopListening: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #turn: Promise<unknown> = Promise.resolve();
+  /** What `next` returned last. */
+  #last: Result<R> | undefined;
   #state: RunState = 'idle';
   #closed: Promise<void> | undefined;
   readonly counts: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
@@ -103,6 +111,11 @@ export class OverlapRun<T, R> {
     return result;
   }
 
+  /** The consumer has gone before it got the result that `next` returned last. */
+  discardLast(): void {
+    this.#last?.turn.discard(this.#last.value);
+  }
+
   /** Ends the run: closes the source, aborts the lanes, waits for their stages, and frees their arrays and streams. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -117,7 +130,8 @@ export class OverlapRun<T, R> {
       const item = this.#nextToTake();
       if (item && item.results.length > 0) {
         this.#settings.meter.set('consumer', true);
-        return { done: false, value: item.results.shift() as R };
+        this.#last = item.results.shift() as Result<R>;
+        return { done: false, value: this.#last.value };
       }
       if (item?.failure) return this.#fail(item.failure.error);
       if (item && !item.isWorking) {
@@ -217,9 +231,9 @@ export class OverlapRun<T, R> {
 
   #begin(value: T): void {
     const slot = this.#slots?.acquire() as Slot;
-    const results: R[] = [];
-    const staged = new StagedItem<T, R>(this.#stage, value, slot, (result) => {
-      results.push(result);
+    const results: Result<R>[] = [];
+    const staged = new StagedItem<T, R>(this.#stage, value, slot, (result, turn) => {
+      results.push({ value: result, turn });
       this.#notify();
     });
     const item: OpenItem<R> = { slot, abort: (reason) => staged.abort(reason), results, isWorking: true, failure: undefined };
@@ -265,6 +279,7 @@ export class OverlapRun<T, R> {
     this.#notify();
     const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isPulling), ...this.#working]);
     meter.stop();
+    for (const { results } of this.#open) for (const { value, turn } of results.splice(0)) turn.discard(value);
     await this.#slots?.close();
     if (source.status === 'rejected') throw source.reason;
   }

@@ -8,6 +8,7 @@ import type { Stream } from '../core/api/stream.js';
 import { isAbortSignal } from '../core/waits/abort-listeners.js';
 import { checkErrorOptions, type ErrorOptions } from './error-policy.js';
 import { Meter, type StageReport } from './meter.js';
+import { checkOptionsGiven } from './missing-option.js';
 import { observable, type Sink } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { OVERLAP_OPTIONS } from './option-names.js';
@@ -93,7 +94,7 @@ export function overlap<T, R>(
   checkOptionNames(opts, OVERLAP_OPTIONS);
   const { signal, ordered = true } = opts;
   if (signal !== undefined && !isAbortSignal(signal))
-    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal.`);
+    throw badArgument('signal', signal, `The option signal (${show(signal)}) is not an AbortSignal${signalHint(signal)}.`);
   checkStage(stage);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const policy = checkErrorOptions<T>(opts);
@@ -131,10 +132,15 @@ export function overlap<T, R>(
  * @example frames$.pipe(overlapMap(device, { overflow: 'latest' }, stage)).subscribe(show);
  */
 export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
+  checkOptionsGiven(opts, 'overlapMap', "overlapMap(device, { overflow: 'latest' }, stage)");
   // Check the options when the operator is made.
   const nothing = observable<T>(() => () => undefined);
   overlap(device, nothing, opts, stage);
   return (source) => overlap(device, source, opts, stage);
+}
+
+function signalHint(value: unknown): string {
+  return isAbortSignal((value as { readonly signal?: unknown } | null)?.signal) ? ': pass its signal' : '';
 }
 
 const NOTHING: ItemCounts = { items: 0, skipped: 0, dropped: 0, retried: 0 };
@@ -145,11 +151,14 @@ export function reportOf(meter: Meter, counts: ItemCounts, depth: number): Overl
 }
 
 /** The part of a run that does not depend on the type of its items. */
-type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'close'>;
+type Results<R> = Pick<OverlapRun<never, R>, 'next' | 'discardLast' | 'close'>;
 
 async function push<R>(run: Results<R>, sink: Sink<R>): Promise<void> {
   try {
-    for (let result = await run.next(); !result.done; result = await run.next()) sink.next(result.value);
+    for (let result = await run.next(); !result.done; result = await run.next()) {
+      if (sink.closed) run.discardLast();
+      else sink.next(result.value);
+    }
     sink.complete();
   } catch (error) {
     sink.error(error);

@@ -7,12 +7,16 @@ import { LimitError, StateError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Skipped } from './error-policy.js';
 import { isObservable } from './observe.js';
+import { missing } from './missing-option.js';
 
-/** Items that are pulled one at a time: arrays, generators, Node and web streams. `return()` is called when the run ends early. */
-export type PullSource<T> = Iterable<T> | AsyncIterable<T> | ReadableStream<T>;
+/**
+ * Items that are pulled one at a time: arrays, generators, Node and web streams. `return()` is called when the run ends early. Promises of
+ * an iterable are awaited, one at a time, as `for await` does. A string is no source.
+ */
+export type PullSource<T> = (Iterable<T | PromiseLike<T>> | AsyncIterable<T> | ReadableStream<T>) & object;
 /** The items, or a function that makes a source for every run; `retry`, `repeat` and a second subscriber each start another run. */
 export type Source<T> = PullSource<T> | (() => PullSource<T>);
-/** An Observable of the items, or a function that makes it for every run. */
+/** An Observable of the items, or a function that makes it for every run. As in RxJS, its values may be promises, and then are the items. */
 export type PushSource<T> = Observable<T> | (() => Observable<T>);
 
 /** What happens to a value of an Observable that comes while every lane is occupied. */
@@ -31,6 +35,8 @@ const OVERFLOWS: readonly OverflowOptions['overflow'][] = ['buffer', 'latest', '
 
 /** A source that a run has opened. */
 export type Opened<T> = Iterator<T> | AsyncIterator<T>;
+
+const DONE = { done: true, value: undefined } as const;
 
 /** The state of a run that its source uses. */
 export interface SourceHost<T> {
@@ -60,18 +66,18 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
       if (overflow !== undefined)
         throw badArgument('overflow', overflow, 'overflow is for Observables; this source is iterable and waits for a free lane.');
       return () => {
-        const opened = isAsync ? (source as AsyncIterable<T>)[Symbol.asyncIterator]() : (source as Iterable<T>)[Symbol.iterator]();
-        if ((opened as unknown) === source) checkUnused(source);
-        return opened;
+        if (isAsync) return unused(source, (source as AsyncIterable<T>)[Symbol.asyncIterator]());
+        if (Array.isArray(source)) handleRejections(source);
+        return awaiting(unused(source, (source as Iterable<T | PromiseLike<T>>)[Symbol.iterator]()));
       };
     }
   }
   if (isObservable<T>(source)) {
-    const message =
-      "An Observable does not wait for a free lane: say in the options what happens to its values meanwhile, with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'.";
-    throw badArgument('overflow', overflow, message);
+    const what =
+      "an Observable does not wait for a free lane, so say what happens to its values meanwhile, 'latest', 'drop', 'buffer' with maxQueue, or 'fail'";
+    throw missing('overflow', what, "{ overflow: 'latest' }");
   }
-  const hint = isPromiseLike(source) ? ': await it first' : '';
+  const hint = isPromiseLike(source) ? ': await it first' : typeof source === 'string' ? ': put it into an array, if it is one item' : '';
   const message = `The source (${show(source)}) is not an iterable, async iterable or Observable of items, nor a function that returns one${hint}.`;
   throw badArgument('source', source, message);
 }
@@ -79,13 +85,45 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
 /** Generators that a run has taken items from. */
 const used: WeakSet<object> = new WeakSet();
 
-/** Throws for a generator that a run has used: a second run would get no items and end at once without an error. */
-function checkUnused(source: object): void {
+/**
+ * The iterator that the source opened. Throws for a generator that a run has used: a second run would get no items and end at once without
+ * an error.
+ */
+function unused<I>(source: object, opened: I): I {
+  if ((opened as unknown) !== source) return opened;
   if (used.has(source)) {
     const message = 'An earlier run has used this generator up: give a function that makes one for each run, such as () => frames().';
     throw new StateError('ERR_MILLRACE_STATE', message);
   }
   used.add(source);
+  return opened;
+}
+
+/** Marks the promises of an array as handled: the run awaits one at a time, and another one may reject meanwhile or after its end. */
+function handleRejections(items: readonly unknown[]): void {
+  for (const item of items) if (item instanceof Promise) item.catch(() => undefined);
+}
+
+/** The items of an iterator, promises awaited. A promise that rejects closes the iterator. */
+function awaiting<T>(items: Iterator<T | PromiseLike<T>>): Opened<T> {
+  const settled = async (value: PromiseLike<T>): Promise<IteratorResult<T>> => {
+    try {
+      return { done: false, value: await value };
+    } catch (error) {
+      try {
+        items.return?.();
+      } catch {
+        // The promise failed first.
+      }
+      throw error;
+    }
+  };
+  const next = (): IteratorResult<T> | Promise<IteratorResult<T>> => {
+    const taken = items.next();
+    if (taken.done === true || !isPromiseLike<T>(taken.value)) return taken as IteratorResult<T>;
+    return settled(taken.value);
+  };
+  return { next, return: () => items.return?.() ?? DONE } as Opened<T>;
 }
 
 /** How many values may wait. */
@@ -96,12 +134,14 @@ function checkOverflow(overflow: OverflowOptions['overflow'] | undefined, maxQue
     throw badArgument('maxQueue', maxQueue, "maxQueue goes with overflow 'buffer', 'latest' or 'drop'.");
   if (overflow === 'buffer' && maxQueue === Number.POSITIVE_INFINITY) return maxQueue;
   if (overflow === 'buffer' && maxQueue === undefined)
-    throw badArgument('maxQueue', maxQueue, "overflow: 'buffer' needs maxQueue: how many values may wait, or Infinity.");
+    throw missing(
+      'maxQueue',
+      'how many values may wait for a lane, a whole number from 1, or Infinity',
+      "{ overflow: 'buffer', maxQueue: 100 }",
+    );
   if (maxQueue === undefined) return overflow === 'latest' ? 1 : 0;
   return checkInteger('maxQueue', maxQueue, overflow === 'drop' ? 0 : 1);
 }
-
-const DONE = { done: true, value: undefined } as const;
 
 /** The values of an Observable as an iterator, for one run. */
 class PushQueue<T> implements AsyncIterator<T, undefined> {

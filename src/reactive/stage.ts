@@ -38,16 +38,19 @@ export interface StageSettings<T, R> {
   readonly onLate: (slot: Slot) => void;
 }
 
+/** Takes a result of a turn. Whoever has it and can pass it to nobody calls `turn.discard(value)`. */
+export type Emit<R> = (value: R, turn: Pick<LaneTurn, 'discard'>) => void;
+
 export class StagedItem<T, R> {
   readonly #settings: StageSettings<T, R>;
   readonly #item: T;
   readonly #slot: Slot;
-  readonly #emit: (value: R) => void;
+  readonly #emit: Emit<R>;
   #attempt: AbortController | undefined;
   #isAborted = false;
 
   /** `emit` gets the results. */
-  constructor(settings: StageSettings<T, R>, item: T, slot: Slot, emit: (value: R) => void) {
+  constructor(settings: StageSettings<T, R>, item: T, slot: Slot, emit: Emit<R>) {
     this.#settings = settings;
     this.#item = item;
     this.#slot = slot;
@@ -92,17 +95,18 @@ export class StagedItem<T, R> {
     const isHolding = policy.retries > 0;
     let isOver = false;
     const give = (value: R): void => {
-      if (isOver) return;
+      if (isOver) return turn.discard(value);
       turn.checkResult(value);
       if (isHolding) held.push(value);
-      else this.#emit(value);
+      else this.#emit(value, turn);
     };
     const work = settle(() => stage(this.#item, turn), turn, give);
     try {
       await (policy.stageTimeoutMs === undefined ? work : this.#withLimit(work, policy.stageTimeoutMs, controller));
-      for (const value of held) this.#emit(value);
+      for (const value of held) this.#emit(value, turn);
       return undefined;
     } catch (error) {
+      for (const value of held) turn.discard(value);
       return { value: firstCause(error) };
     } finally {
       isOver = true;

@@ -160,6 +160,7 @@ const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknow
   ['a current stream that is none', ({ device }) => device.setCurrentStream(device as never), ArgumentError],
   ['a run of no function', ({ stream }) => stream.run(undefined as never), ArgumentError],
   ['a hold without a limit', ({ stream }) => stream.hold(() => undefined, {} as never), ArgumentError],
+  ['a list of lists', ({ device }) => device.from([[1], [2]] as never), ArgumentError],
   ['a host function that is none', ({ stream }) => stream.host({} as never), ArgumentError],
   ['page-locking an ordinary array', ({ device }) => device.pin(new Float32Array(2) as never), ArgumentError],
   ['a slice with the step 0', ({ x }) => x.view([0, 1, 0]), ArgumentError],

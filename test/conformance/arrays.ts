@@ -42,6 +42,9 @@ export function arrays(target: Target): void {
       expect(await g.read()).toEqual(new Int16Array([1, -2, 3]));
       expect([l.dtype, l.shape]).toEqual(['u8', [2, 2]]);
       expect(await l.read()).toEqual(new Uint8Array([1, 2, 3, 4]));
+      using n = device.from([1, 2.5]);
+      expect(await n.read()).toEqual(new Float32Array([1, 2.5]));
+      expect(thrownBy(() => device.from([[1], [2]] as never)).message).toContain('from(list.flat(), { shape })');
     });
 
     rule('S301', 'an array may be empty', async () => {

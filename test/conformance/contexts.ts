@@ -3,10 +3,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import diagnostics from 'node:diagnostics_channel';
 import { describe, expect } from 'vitest';
-import { type Device, inout, kernel, u8 } from 'millrace';
+import { ArgumentError, type Device, inout, kernel, u8 } from 'millrace';
 import { chapterDevice, rulesOf, withDevice } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { eventually } from '../support/wait.js';
+import { eventually, rejectionOf } from '../support/wait.js';
 
 const storage = new AsyncLocalStorage<string>();
 const context = (): string => storage.getStore() ?? 'none';
@@ -66,11 +66,12 @@ export function contexts(target: Target): void {
         }) as never;
       other(() => stream.host(() => undefined));
       mine(() => stream.hold(() => thenable('hold'), { timeoutMs: 30_000 }));
-      mine(() => stream.host((() => thenable('host')) as () => void));
+      const refused = rejectionOf(mine(() => stream.host((() => thenable('host')) as () => void).done));
       await other(() => stream.synchronize());
       await eventually('both are asked', () => seen.some((line) => line.startsWith('host call')));
       expect(seen.filter((line) => !line.endsWith(' mine'))).toEqual([]);
       expect(seen).toEqual(expect.arrayContaining(['hold get mine', 'hold call mine', 'host get mine', 'host call mine']));
+      expect(await refused).toBeInstanceOf(ArgumentError);
       await stream.close();
     });
 

@@ -280,6 +280,25 @@ export function hostFunctions(target: Target): void {
       await Promise.all([stream.close(), other.close()]);
     });
 
+    rule('S518', 'host refuses an async function, and an operation whose function returned a promise rejects', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      let calls = 0;
+      const count = async (): Promise<void> => void calls++;
+      const refused = thrownBy(() => stream.host(count as () => void));
+      expect(refused).toBeInstanceOf(ArgumentError);
+      expect((refused as Error).message).toContain('stream.hold');
+      expect(stream.isComplete).toBe(true);
+      const hidden = (() => count()) as () => void;
+      const error = await rejectionOf(stream.host(hidden).done);
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect((error as Error).message).toContain('stream.hold');
+      await stream.host(() => void calls++).done;
+      await stream.hold(count, { timeoutMs: HOLD_MS }).done;
+      expect(calls).toBe(3);
+      await stream.close();
+    });
+
     rule('S520', 'a timeout of each kind of wait names the stream and its operation', async () => {
       const { device } = chapter;
       const stream = device.createStream({ label: 'stuck one' });

@@ -1,10 +1,23 @@
 // Chapter 8: one device that several threads use.
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { describe, expect } from 'vitest';
-import { type ArrayToken, ArgumentError, type Device, DeviceLostError, type DeviceToken, openShared, UpstreamError } from 'millrace';
+import {
+  type ArrayToken,
+  ArgumentError,
+  cudaKernel,
+  type Device,
+  DeviceLostError,
+  type DeviceToken,
+  kernel,
+  openShared,
+  UpstreamError,
+} from 'millrace';
 import { rulesOf, withDevice } from '../support/rule.js';
 import { startSharer, untilGivenBack } from '../support/sharer.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf, thrownBy } from '../support/wait.js';
+
+const nothing = kernel('nothing', {}, () => {});
 
 export function sharing(target: Target): void {
   describe('8 sharing', () => {
@@ -61,7 +74,7 @@ export function sharing(target: Target): void {
         const { worker, next, exited } = startSharer('adopts', { device: device.share(), x: x.view(1).share() });
         expect(await next()).toBe('pending true');
         release();
-        using back = device.adopt((await next()) as ArrayToken<'i32'>);
+        using back = device.adopt(await next(), 'i32');
         // Each thread disposes its own array; the memory stays while one has it.
         x[Symbol.dispose]();
         worker.postMessage('adopted');
@@ -82,6 +95,20 @@ export function sharing(target: Target): void {
         for (const bad of [undefined, 5, {}, device.share(), ...changed]) {
           expect(thrownBy(() => device.adopt(bad as never))).toBeInstanceOf(ArgumentError);
         }
+        expect(thrownBy(() => device.adopt(token, 'f32')).message).toBe("The token is of an array of dtype 'i32', not 'f32'.");
+        expect(thrownBy(() => device.adopt(device.share() as never)).message).toContain('openShared takes tokens of devices');
+        expect((await rejectionOf(openShared(token as never))).message).toContain('device.adopt takes tokens of arrays');
+      });
+    });
+
+    rule('S814', 'the token of an array on the same device, opened by another thread on its own, names openShared', async () => {
+      await alone(async (device) => {
+        const { next, exited } = startSharer('opensItsOwn', device.info.id);
+        const token = await next();
+        const { message } = thrownBy(() => device.adopt(token, 'f32'));
+        expect(message).toContain(`on ${device.info.id} as another thread opened it`);
+        expect(message).toContain('openShared(token)');
+        await exited;
       });
     });
 
@@ -98,6 +125,31 @@ export function sharing(target: Target): void {
         expect(thrownBy(() => device.adopt({ ...token, key: 'another device' } as never))).toBeInstanceOf(ArgumentError);
         expect(thrownBy(() => device.adopt({ ...token, shape: [5] }))).toBeInstanceOf(ArgumentError);
         expect(thrownBy(() => x.share()).message).toContain('disposed');
+      });
+    });
+
+    rule('S818', 'postMessage of what belongs to its thread names what can be posted', async () => {
+      await alone(async (device) => {
+        const { stream } = device;
+        using x = device.zeros(4);
+        using pinned = device.pinned(4);
+        using event = stream.record();
+        const text = cudaKernel('nothing', {}, 'extern "C" __global__ void nothing() {}');
+        const values = {
+          'device.share()': [device, stream],
+          'array.share()': [x, x.subarray(1), event],
+          'pinned.data': [pinned],
+          'import the module': [text, nothing],
+        };
+        const { port1, port2 } = new MessageChannel();
+        for (const [instead, objects] of Object.entries(values)) {
+          for (const object of objects) {
+            const error = thrownBy(() => port1.postMessage({ nested: [object] }));
+            expect([error.name, error.message]).toEqual(['DataCloneError', expect.stringContaining(instead)]);
+          }
+        }
+        expect(receiveMessageOnPort(port2)).toBeUndefined();
+        port1.close();
       });
     });
 
@@ -127,7 +179,7 @@ export function sharing(target: Target): void {
     rule('S817', 'a thread that ends takes nothing along: its streams end, its memory is freed, others go on', async () => {
       await alone(async (device) => {
         const { worker, next } = startSharer('holds', device.share());
-        using mine = device.adopt((await next()) as ArrayToken<'i32'>);
+        using mine = device.adopt(await next(), 'i32');
         const read = mine.read();
         // Its stream is held by a function that never returns.
         await worker.terminate();

@@ -37,6 +37,7 @@ import { overlapped } from './overlap.js';
 import { ownStreams } from './own-streams.js';
 import { pipelineEnds } from './pipeline-ends.js';
 import { pipelineErrors } from './pipeline-errors.js';
+import { pipelineInputs } from './pipeline-inputs.js';
 import { pipelines } from './pipelines.js';
 import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
@@ -107,6 +108,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   webStreams,
   contexts,
   pipelines,
+  pipelineInputs,
   pipelineErrors,
   stageValues,
   pipelineEnds,

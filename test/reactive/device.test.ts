@@ -57,6 +57,35 @@ function* chunks(count: number, length: number): Generator<Float32Array> {
   for (let at = 0; at < count; at++) yield new Float32Array(length).fill(at);
 }
 
+describe('the report of a run', () => {
+  it('tells the build of a kernel apart from its launches', async () => {
+    // No other run has built it, so no cache has it.
+    const fresh = kernel(
+      'fresh',
+      { x: inout(f32) },
+      ({ x }, { i, unlike }) => {
+        x[i] = x[i]! + unlike;
+      },
+      { constants: { unlike: Date.now() } },
+    );
+    const stagesOf = async (): Promise<Map<string, number>> => {
+      const run = overlap(device, [1, 2, 3], (item, lane) =>
+        of(new Float32Array(16).fill(item)).pipe(
+          upload(lane),
+          launch(lane, fresh, 16, (x) => ({ x })),
+          download(lane),
+        ),
+      );
+      for await (const _ of run);
+      return new Map(run.report().stages.map(({ name, busyMs }) => [name, busyMs]));
+    };
+    const first = await stagesOf();
+    // The compiler is a process of its own, which takes longer than three launches of 16 threads.
+    expect(first.get('build fresh')).toBeGreaterThan(first.get('launch fresh')!);
+    expect([...(await stagesOf()).keys()]).toEqual(['source', 'lanes', 'consumer', 'upload', 'launch fresh', 'download']);
+  });
+});
+
 describe('overlap on a device', () => {
   it('runs a chain of operators on every lane, with a stage on the pool', async () => {
     await using pool = createCpuPool(stages, { threads: 2 });

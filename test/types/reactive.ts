@@ -75,6 +75,23 @@ export function sources(gpu: Device, web: ReadableStream<number>, node: Readable
   return [overlap(gpu, web, { ordered: false }, label), overlap(gpu, new Set([1]), { onError: 'skip' }, label), fromNode];
 }
 
+export function awaited(gpu: Device, pages: readonly Promise<string>[], mixed: Set<number | Promise<number>>): Overlapped<number>[] {
+  const lengths: Overlapped<number> = overlap(gpu, pages, async (page) => page.length);
+  const numbers: Overlapped<number> = overlap(gpu, mixed, {}, async (n) => n + 1);
+  function* answers(): Generator<Promise<number>> {
+    yield Promise.resolve(1);
+  }
+  return [lengths, numbers, overlap(gpu, answers, { onError: 'skip', onSkip: ({ item }) => item.toFixed() }, async (n) => n + 1)];
+}
+
+export function takenOff(gpu: Device): Overlapped<DeviceArray<'f32'>> {
+  return overlap(gpu, [[1, 2, 3]], async (list, { from: make, detach }) => {
+    const list32: DeviceArray<'f32'> = make(list);
+    const list8: DeviceArray<'u8'> = make(list, { dtype: u8 });
+    return detach(list8.length === 3 ? list32 : make(list, { shape: [3, 1] }));
+  });
+}
+
 export function written(gpu: Device, file: NodeJS.WritableStream): Promise<void> {
   return pipeline(
     overlap(gpu, ['a'], {}, (text) => Promise.resolve(text)),
@@ -96,6 +113,7 @@ export function ordinary(gpu: Device): Observable<Float32Array<ArrayBuffer>> {
 }
 
 export function refused(gpu: Device, pool: Piscina): unknown[] {
+  const label = (item: unknown): Promise<string> => Promise.resolve(String(item));
   const tasks = cpuTasks<Stages>(pool);
   const bytes = new Uint8Array(4);
   return [
@@ -103,6 +121,10 @@ export function refused(gpu: Device, pool: Piscina): unknown[] {
     overlap(gpu, [1], {}, () => new Float32Array(4)),
     // @ts-expect-error and a string
     overlap(gpu, [1], {}, () => 'text'),
+    // @ts-expect-error a string is iterable, but no list of items
+    overlap(gpu, 'text', {}, (item) => Promise.resolve(item)),
+    // @ts-expect-error nor is what a function returns
+    overlap(gpu, () => 'text', label),
     // @ts-expect-error a number is no source
     overlap(gpu, 5, {}, (item) => Promise.resolve(item)),
     // @ts-expect-error no such policy

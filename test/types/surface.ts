@@ -1,6 +1,7 @@
 // What the types of the public surface promise. Checked by the compiler alone (`npm run types`): a line that is marked
 // as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
 import {
+  type ArrayToken,
   cudaKernel,
   type CudaModule,
   cudaModule,
@@ -49,6 +50,11 @@ holds<Same<(typeof readings)[1], BigInt64Array<ArrayBuffer>>>();
 holds<Same<Awaited<ReturnType<typeof longs.item>>, bigint>>();
 holds<Same<PinnedArray<'u8'>['data'], Uint8Array<SharedArrayBuffer>>>();
 holds<Same<HostOf['f16'], Uint16Array>>();
+// A list of numbers is f32 unless the dtype is given.
+const lists = [device.from([1, 2]), device.from([[1, 2]].flat(), { shape: [2, 1] }), device.from([1, 2], { dtype: 'i32' })] as const;
+holds<Same<typeof lists, readonly [DeviceArray<'f32'>, DeviceArray<'f32'>, DeviceArray<'i32'>]>>();
+// @ts-expect-error 64-bit integers are no f32
+device.from([1n]);
 // @ts-expect-error a boolean array has no number value
 device.full(4, 1, 'bool');
 // @ts-expect-error no such element type
@@ -125,6 +131,17 @@ holds<Same<typeof run, readonly [number, Promise<string>, DeviceArray<'f32'>]>>(
 stream.run(7);
 getDefaultDevice().setCurrentStream(stream, { sync: true });
 
+// A host function returns anything but a promise; a hold waits for one.
+stream.host(() => [1].push(2));
+stream.host(() => undefined, { label: 'note' });
+declare const sometimes: () => number | Promise<void>;
+// @ts-expect-error nothing waits for the promise
+stream.host(async () => {});
+// @ts-expect-error not even if it comes only sometimes
+stream.host(sometimes);
+stream.hold(async () => {}, { timeoutMs: 1 });
+stream.hold(async () => 'a value that nobody needs', { timeoutMs: 1 });
+
 // Events have no time unless asked for; what tells one is a promise.
 const between = elapsed(event, event, { timeoutMs: 1 });
 holds<Same<typeof between, Promise<number>>>();
@@ -133,6 +150,22 @@ holds<Same<Awaited<ReturnType<typeof event.ipcHandle>>, Uint8Array<ArrayBuffer>>
 stream.record({ timing: true });
 // @ts-expect-error a stream is no event
 stream.record(stream);
+
+// A token carries its dtype; that of a message is checked against the dtype given.
+// What `worker.on('message', ...)` gives.
+declare const message: { readonly any: ReturnType<typeof JSON.parse>; readonly unknown: unknown; readonly token: ArrayToken };
+const adopted = [
+  device.adopt(floats.share()),
+  device.adopt(message.any),
+  device.adopt(message.token),
+  device.adopt(message.any, 'u8'),
+  device.adopt(message.unknown, 'f32'),
+  device.adopt(message.token, i64),
+] as const;
+type Adopted = readonly [DeviceArray<'f32'>, DeviceArray, DeviceArray, DeviceArray<'u8'>, DeviceArray<'f32'>, DeviceArray<'i64'>];
+holds<Same<typeof adopted, Adopted>>();
+// @ts-expect-error a device is no array
+device.adopt(device.share());
 
 // Names of devices are checked.
 void openDevice('cuda:1');

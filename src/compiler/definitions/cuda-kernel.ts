@@ -1,5 +1,6 @@
 // cudaKernel(): CUDA C++ source with a typed parameter list. The call compares the list with the source, so that an error has the caller's
 // stack. The device's compiler checks the source itself when the kernel is built.
+import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { withoutComments } from '../cuda/source-scan.js';
 import { callSite } from '../diagnostics/diagnostics.js';
@@ -35,6 +36,7 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   const text = withoutComments(source);
   const checks = checkEntry(source, text, name, own, site);
   const made: Kernel<P> = {
+    uncloneable: KERNEL_STAYS,
     name,
     params: own,
     source,

@@ -1,5 +1,6 @@
 // cudaModule(): CUDA C++ source of several kernels, and the variables that they share. Each request for a kernel or variable compares it
 // with the source's tokens; the device's compiler checks the rest.
+import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
@@ -31,7 +32,17 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
       const own = checkedParams(params) as typeof params;
       const checks = checkEntry(source, text, name, own, site);
       const build = { ...kernelSpec(given, name, checks), isModule: true };
-      const made: Kernel<typeof params> = { name, params: own, source, [MADE]: true, build, abi: 'plain', indexRank: 0, module };
+      const made: Kernel<typeof params> = {
+        uncloneable: KERNEL_STAYS,
+        name,
+        params: own,
+        source,
+        [MADE]: true,
+        build,
+        abi: 'plain',
+        indexRank: 0,
+        module,
+      };
       return Object.freeze(made);
     },
     variable(name, dtype, shape) {

@@ -1,5 +1,6 @@
 // kernel(): turns a typed TypeScript function into a buildable kernel. The definition does all checks, so that an error has the caller's
 // stack; codegen/write.ts emits the sources when a build needs them.
+import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
@@ -89,6 +90,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
   const form = report(() => compile(definition, constants));
   let source: string | undefined;
   const made: TypedKernel<P, C> = {
+    uncloneable: KERNEL_STAYS,
     name,
     params: params as P,
     get source() {

@@ -98,13 +98,16 @@ export abstract class ArrayFactory {
   /**
    * Allocates an array and copies `data` to it: `cupy.array`, `wp.array(data)`. A plain typed array may be changed as soon as this
    * returns, a pinned array when the copy has finished. The shape is that of a pinned array, one dimension otherwise, or `shape`, which
-   * must have as many elements. `transfer` detaches the ArrayBuffer instead of copying it, as in `copy`.
+   * must have as many elements. `transfer` detaches the ArrayBuffer instead of copying it, as in `copy`. The dtype follows the class of a
+   * typed array; a list of numbers is f32 unless `dtype` is given.
    * @example using x = device.from(new Float32Array([1, 2, 3]));
+   * @example using y = device.from([1, 2, 3], { dtype: 'i32' });
    */
   from<T extends HostArray | Uint8ClampedArray | PinnedArray>(
     data: T,
     opts?: { readonly shape?: Shape; readonly transfer?: boolean },
   ): DeviceArray<DTypeOf<T>>;
+  from(data: readonly number[], opts?: { readonly shape?: Shape }): DeviceArray<'f32'>;
   from<D extends DType>(
     data: HostOf[NoInfer<D>] | Iterable<ScalarInput<NoInfer<D>>>,
     opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
@@ -144,6 +147,12 @@ function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | Pin
     throw badArgument('data', data, `The data (${show(data)}) is neither an array of dtype ${dtype} nor an iterable of its values.`, dtype);
   }
   const values = [...(data as Iterable<unknown>)];
+  if (values.some((value) => Array.isArray(value)))
+    throw badArgument(
+      'data',
+      data,
+      `The data (${show(data)}) is a list of lists: from(list.flat(), { shape }) makes an array with a shape.`,
+    );
   const host = new DTYPES[dtype].make(new ArrayBuffer(values.length * DTYPES[dtype].byteSize));
   values.forEach((value, at) => {
     host[at] = hostElement(dtype, value, `element ${at}`) as never;

@@ -1,7 +1,6 @@
 // An array in device memory. It has a handle and a shape, and no bytes in JavaScript. It is made, filled and freed in stream order, so
 // none of these calls waits.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import type { ArrayToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';
 import { boxesOf } from '../elements/boxes.js';
@@ -9,6 +8,7 @@ import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dty
 import { elementValue } from '../elements/scalar-bits.js';
 import { clampRange, checkReshape, type Shape } from '../elements/shape.js';
 import { type AxisIndex, indexed, type Layout, reshapedStrides, transposed } from '../elements/strides.js';
+import type { ArrayToken } from '../memory/array-token.js';
 import { exportMemory } from '../memory/interprocess-memory.js';
 import type { Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';

@@ -3,10 +3,11 @@
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
-import type { ArrayToken, DeviceToken } from '../base/device-token.js';
+import type { DeviceToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import { type DeviceLostError, type MillraceError, StateError } from '../base/errors.js';
 import { type Hub, type ObservableOf, observe } from '../base/observable.js';
+import { DEVICE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/wait-for-devices.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
@@ -15,6 +16,7 @@ import { checkInterprocess, type EventOptions } from '../events/event-options.js
 import type { Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
 import { adopt } from '../memory/adoption.js';
+import type { ArrayToken } from '../memory/array-token.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
 import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
@@ -48,13 +50,23 @@ import { Stream } from './stream.js';
  * Every call that submits throws a StateError once the Device is closing or closed, and the DeviceLostError once the device is lost.
  */
 export class Device extends ArrayFactory implements AsyncDisposable {
+  /** @internal */
+  readonly uncloneable: symbol = DEVICE_STAYS;
   /** The device's id, name, memory and limits. */
   readonly info: DeviceInfo;
   /** Open as long as the device. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
   readonly defaultStream: Stream;
-  /** Resolves with the error when the device is lost; never rejects. */
+  /**
+   * Resolves with the DeviceLostError when the device is lost: after a fault or when its worker ends, by `destroy`, and, for one of
+   * `openShared`, when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the device. Waiting
+   * for it does not keep the process alive.
+   * @example void device.lost.then(({ reason, restartNeeds }) => console.error(reason, restartNeeds));
+   */
   readonly lost: Promise<DeviceLostError>;
-  /** Aborted with the DeviceLostError when the device is lost. */
+  /**
+   * Aborts when `lost` resolves, with the DeviceLostError as its `reason`: for calls that take a signal.
+   * @example await fetch(url, { signal: device.signal });
+   */
   readonly signal: AbortSignal;
   /** @internal */
   readonly core: DeviceCore;
@@ -246,13 +258,17 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /**
    * An array of another thread that has this device open, by the token of its `share`: the same memory, no copy. The current stream waits,
    * on the device, for what that thread had submitted; other streams wait for the current one as for any array that it made. Dispose it
-   * as any array: the memory is freed when all threads have. Throws ArgumentError for what is no token, and for one of another device.
-   * If the array was disposed before it could be adopted, the operations that use it reject with an UpstreamError, whose `cause` is a
-   * StateError.
+   * as any array: the memory is freed when all threads have. For the token in a message, which has no type, give the `dtype` that it must
+   * have. Throws ArgumentError for what is no token, and for one of another dtype or device: a thread has the same device open by
+   * `openShared`, and another one by `openDevice`. If the array was disposed before it could be adopted, the operations that use it reject
+   * with an UpstreamError, whose `cause` is a StateError.
+   * @example using x = device.adopt(message.x, 'f32');
    */
-  adopt<D extends DType>(token: ArrayToken<D>): DeviceArray<D> {
+  adopt<D extends DType>(token: ArrayToken<D>): DeviceArray<D>;
+  adopt<D extends DType>(token: unknown, dtype: DTypeLike<D>): DeviceArray<D>;
+  adopt<D extends DType>(token: unknown, expected?: DTypeLike<D>): DeviceArray<D> {
     this.#checkOpen();
-    const { dtype, shape, storage, byteOffset, strides } = adopt(this.stream, token);
+    const { dtype, shape, storage, byteOffset, strides } = adopt(this.stream, token, expected && checkDType(expected));
     return new DeviceArray(this, dtype as D, shape, storage, byteOffset, undefined, strides);
   }
 

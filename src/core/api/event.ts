@@ -6,6 +6,7 @@
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { StateError } from '../base/errors.js';
+import { EVENT_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { checkEventOptions, type EventOptions } from '../events/event-options.js';
@@ -27,6 +28,8 @@ export interface TimedPoint extends Point {
  * Recording a disposed event, or waiting for one, is a StateError.
  */
 export class DeviceEvent implements Disposable {
+  /** @internal */
+  readonly uncloneable: symbol = EVENT_STAYS;
   /** Whether the event takes timestamps, which `elapsed` needs. */
   readonly timing: boolean;
   /** @internal */

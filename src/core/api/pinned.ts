@@ -2,6 +2,7 @@
 // posted to a worker thread without a copy.
 import { describeAs } from '../base/describe.js';
 import { OutOfMemoryError, type StateError } from '../base/errors.js';
+import { PINNED_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
@@ -14,6 +15,8 @@ import type { Storage } from '../memory/storage.js';
  * `using`; after disposal, copies of it, `data` and `subarray` throw a StateError.
  */
 export class PinnedArray<D extends DType = DType> implements Disposable {
+  /** @internal */
+  readonly uncloneable: symbol = PINNED_STAYS;
   /** The element type. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. */

@@ -3,6 +3,7 @@
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
+import { STREAM_STAYS } from '../base/uncloneable.js';
 import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Ordering } from '../device/stream-context.js';
@@ -14,7 +15,7 @@ import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
-import { type HostOptions, submitHost } from '../operations/host-function.js';
+import { type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
 import { Operation } from '../operations/operation.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
@@ -31,6 +32,8 @@ import type { PinnedArray } from './pinned.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {
+  /** @internal */
+  readonly uncloneable: symbol = STREAM_STAYS;
   /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
   /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
@@ -100,6 +103,7 @@ export abstract class Recorder extends ArrayFactory {
    * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
    * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
    * call, with two exceptions: `transfer` hands its buffer over, and a view of a SharedArrayBuffer is borrowed until the copy is done.
+   * `done` resolves when the bytes are in `dst`; later operations of the stream need not wait for it.
    * Throws ArgumentError if the ends differ in dtype or (where one is not contiguous) in shape, if they overlap, or if one is too short.
    * @example stream.copy(y, x);
    */
@@ -110,6 +114,7 @@ export abstract class Recorder extends ArrayFactory {
   ): Operation;
   /**
    * Copies to a plain typed array. Its contents are unspecified until `done`, which rejects with StateError if it was detached meanwhile.
+   * @example await stream.copy(host, x).done;
    */
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
@@ -166,19 +171,24 @@ export abstract class Recorder extends ArrayFactory {
    * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error it threw; the device continues either way.
    * Promises of later work settle after it. An error that nobody awaits reaches `device.errors$`. `fn` is not called if the device is
    * lost or the call is aborted before its turn.
+   *
+   * As in CUDA, `fn` is an ordinary function: nothing waits for a promise. For an async function use `hold`. `host` throws ArgumentError
+   * for one, and if another function returns a promise, `done` rejects with an ArgumentError.
+   * @example stream.host(() => console.log('the copy has arrived'));
    */
-  host(fn: () => void, opts?: HostOptions): Operation {
+  host<R>(fn: () => HostResult<R>, opts?: HostOptions): Operation {
     this.checkOpen();
     return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
 
   /**
-   * As `host`, but the stream stops until what `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
+   * As `host`, but the stream stops until the promise that `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
    * WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout or when the device is lost. Inside `fn`,
    * a wait for this stream, or for one that is known to wait for it, is a StateError at once; a promise taken earlier is not detected,
    * and ends with the timeout. The stop occupies neither a thread nor a queue of the device.
+   * @example stream.hold(async (signal) => decode(await download(url, { signal })), { timeoutMs: 5000 });
    */
-  hold(fn: (signal: AbortSignal) => void | PromiseLike<void>, opts: HoldOptions): Operation {
+  hold(fn: (signal: AbortSignal) => void | PromiseLike<unknown>, opts: HoldOptions): Operation {
     this.checkOpen();
     return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }

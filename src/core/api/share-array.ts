@@ -2,8 +2,8 @@
 //
 // A token names the memory and the last record of each stream that the sharing thread used it in.
 // Thread: owner.
-import type { ArrayToken } from '../base/device-token.js';
 import type { DType } from '../elements/dtype.js';
+import type { ArrayToken } from '../memory/array-token.js';
 import type { StridedArray } from './strided-array.js';
 
 /** `array.share`. */
@@ -18,6 +18,7 @@ export function shareArray<D extends DType>(array: StridedArray<D>): ArrayToken<
     type: 'millrace.array',
     dtype,
     shape: [...shape],
+    device: core.name,
     key: core.channel.address.key,
     strides: isContiguous ? undefined : [...array.strides],
     handle: storage.handle,

@@ -1,6 +1,7 @@
 // The part of a DeviceArray that records need: an element type, a shape, and where its bytes are in device memory. Launches, fills,
 // copies and reads take this class, so they depend on no public class.
 import { StateError } from '../base/errors.js';
+import { ARRAY_STAYS } from '../base/uncloneable.js';
 import { type Elements, flatRegion, type Region } from '../copies/region.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
@@ -11,6 +12,8 @@ import type { Storage } from '../memory/storage.js';
 
 /** A strided range of device memory. DeviceArray is its only subclass. */
 export abstract class StridedArray<D extends DType = DType> implements Disposable {
+  /** @internal */
+  readonly uncloneable: symbol = ARRAY_STAYS;
   /** The element type: `ndarray.dtype`, `wp.array.dtype`. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */

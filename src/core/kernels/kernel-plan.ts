@@ -40,6 +40,8 @@ export class KernelPlan implements KernelFacts {
   readonly name: string;
   readonly handle: number;
   readonly built: Promise<BuildReport>;
+  /** Launches wait for the build. */
+  isBuilding: boolean = true;
   /** The build failed for a temporary reason. The next launch gets a new plan. */
   isGivenUp: boolean = false;
   readonly params: readonly PlanParam[];
@@ -86,6 +88,7 @@ export class KernelPlan implements KernelFacts {
 
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */
   learn(limits: KernelLimits): void {
+    this.isBuilding = false;
     this.maxThreadsPerBlock = Math.min(this.maxThreadsPerBlock, limits.maxThreadsPerBlock);
     this.maxSharedBytes = limits.maxSharedBytes;
     const size = this.#isOfBlocks ? DEFAULT_BLOCK : fullestBlock(limits.blocksAtOnce);

@@ -76,6 +76,7 @@ export class KernelRegistry {
         if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
       },
       (error: unknown) => {
+        plan.isBuilding = false;
         if (mayPass(error)) this.#giveUp(kernel, plan);
       },
     );

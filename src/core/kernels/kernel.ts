@@ -85,6 +85,8 @@ export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
  * else.
  */
 export interface Kernel<P extends Params = Params> {
+  /** @internal */
+  readonly uncloneable?: symbol;
   /** The kernel's name, which errors and `device.inspect()` show for launches without a label. */
   readonly name: string;
   /** The parameters by name, in the order of the arguments. */

@@ -6,12 +6,13 @@
 // thread may dispose its array.
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
-import { badArgument } from '../base/arguments.js';
-import { checkArrayToken } from '../base/device-token.js';
+import { badArgument, show } from '../base/arguments.js';
+import type { ArgumentError } from '../base/errors.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { checkDType, type DType, DTYPES } from '../elements/dtype.js';
 import { checkShape } from '../elements/shape.js';
 import { contiguousStrides, reachOf } from '../elements/strides.js';
+import { checkArrayToken } from './array-token.js';
 import { Storage } from './storage.js';
 
 /** The memory of an array token, and where the array is in it. */
@@ -24,15 +25,29 @@ export interface Adopted {
   readonly byteOffset: number;
 }
 
+/** Devices that two threads opened by `openDevice` are two devices, each with memory of its own. */
+function ofAnotherDevice(given: unknown, theirs: string, ours: string): ArgumentError {
+  const which = theirs === ours ? `${theirs} as another thread opened it` : `device ${theirs}`;
+  const cure = 'openShared(token), with the token of device.share() in the thread that shares the array';
+  return badArgument(
+    'token',
+    given,
+    `The token is of an array on ${which}, not on ${ours} as it is open here: open that device by ${cure}.`,
+  );
+}
+
 /** Adopts the array on a stream, for `device.adopt`. If it throws, nothing is left on the device but waits. */
-export function adopt(site: StreamContext, given: unknown): Adopted {
+export function adopt(site: StreamContext, given: unknown, expected: DType | undefined): Adopted {
   const token = checkArrayToken(given);
   const { core, timeline } = site;
   if (token.key !== core.channel.address.key) {
-    throw badArgument('token', given, `The token is of an array on another device than ${core.name} as it is open here.`);
+    throw ofAnotherDevice(given, token.device, core.name);
   }
   const { byteOffset, storageBytes } = token;
-  const dtype = checkDType(token.dtype as DType);
+  const dtype = checkDType(token.dtype);
+  if (expected !== undefined && dtype !== expected) {
+    throw badArgument('token', given, `The token is of an array of dtype ${show(dtype)}, not ${show(expected)}.`, expected);
+  }
   const shape = checkShape(token.shape);
   const strides = token.strides === undefined ? undefined : Object.freeze([...token.strides]);
   const [low, high] = reachOf({ shape, strides: strides ?? contiguousStrides(shape) });

@@ -29,7 +29,11 @@ export function submitHold(site: StreamContext, fn: unknown, opts: HoldOptions, 
   const { label, signal } = checkHost(fn, opts, ['label', 'signal', 'timeoutMs']);
   const { timeoutMs } = (opts ?? {}) as Partial<HoldOptions>;
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
-    const message = `The option timeoutMs (${show(timeoutMs)}) of a hold is not a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}.`;
+    const limits = `a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}`;
+    const message =
+      timeoutMs === undefined
+        ? `The option timeoutMs is missing: how long the hold may stop the stream, ${limits}. Example: stream.hold(fn, { timeoutMs: 5000 }).`
+        : `The option timeoutMs (${show(timeoutMs)}) of a hold is not ${limits}.`;
     throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
   }
   const { core, timeline } = site;

@@ -5,8 +5,9 @@
 // the asynchronous context of the call that submitted it.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
+import { types } from 'node:util';
 import { badArgument, show } from '../base/arguments.js';
-import { AbortError, MillraceError } from '../base/errors.js';
+import { AbortError, type ArgumentError, MillraceError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { isPromiseLike, promiseOf } from '../base/promise-like.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -26,14 +27,24 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What the function of `stream.host` may return: anything but a promise. Of a promise, the type says what to do. */
+export type HostResult<R> = R extends PromiseLike<unknown> ? 'host waits for no promise: use stream.hold, or return nothing' : R;
+
 export type MakeOperation = (ticket: number, label: string | undefined) => Operation;
 
 /** `stream.host`. */
 export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
   const { label, signal } = checkHost(fn, opts, ['label', 'signal']);
+  if (types.isAsyncFunction(fn)) throw awaitsNothing(fn, 'The function given to host is async');
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
   return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
+}
+
+/** The error for a promise that nothing would wait for. */
+function awaitsNothing(fn: unknown, what: string): ArgumentError {
+  const cure = 'use stream.hold(fn, { timeoutMs }), which stops the stream until the promise has settled';
+  return badArgument('fn', fn, `${what}, but host waits for no promise: ${cure}, or return nothing.`);
 }
 
 /** Checks the function and its options, `known` by their names. The options are read once, before anything is submitted. */
@@ -127,9 +138,10 @@ export class HostCall extends HostCompletion {
       this.fail(asError(error));
       return;
     }
-    this.settle();
-    // The stream does not wait for the promise of an async function, but its rejection is reported.
-    result?.then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
+    if (result === undefined) return this.settle();
+    this.fail(awaitsNothing(this.#fn, 'The function given to host returned a promise'));
+    // Nothing waits for the promise, but its rejection is reported.
+    result.then(undefined, (error: unknown) => this.#tell(asError(error), () => false));
   }
 
   /** Settles with an error of the function. If no code awaits `done`, the error goes to `errors$`. */

@@ -138,8 +138,9 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * Resolves when the device has finished the operation and its pinned destination can be read. Rejects with its failure: LaunchError,
-   * BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
+   * Resolves when the device has finished the operation, with the times of its submission and its end. Of a copy to the host, the bytes
+   * are then in the destination: in a pinned array for every thread, in an ordinary typed array too. Of a copy from the host, the source
+   * is free again. Of a `host` or `hold`, the function has ended. Rejects with the operation's failure: LaunchError, BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
    * build, or the error that a host function threw. The promise is created at the first read. If no code reads `done`, a failure reaches
    * `device.errors$`.
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;

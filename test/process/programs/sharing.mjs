@@ -122,6 +122,11 @@ const cases = {
 };
 
 const parts = {
+  async opensItsOwn(spec) {
+    const device = await openDevice(spec);
+    parentPort.postMessage(device.zeros(4).share());
+    await device.close();
+  },
   async reads(token) {
     const device = await openShared(token);
     const stream = device.createStream({ label: 'mine' });

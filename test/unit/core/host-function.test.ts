@@ -152,7 +152,7 @@ describe('host', () => {
     }
   });
 
-  test('thrown values that are not errors, and rejections of async functions, are reported too', async () => {
+  test('thrown values that are not errors, and rejections of promises that it returned, are reported too', async () => {
     const all = fixture();
     const { core, device } = all;
     const { stream } = device;
@@ -162,15 +162,15 @@ describe('host', () => {
       // oxlint-disable-next-line no-throw-literal -- callers do.
       throw undefined;
     });
-    // oxlint-disable-next-line typescript/no-misused-promises -- callers do.
-    const later = stream.host(async () => {
+    const throwLate = async (): Promise<void> => {
       await turn();
       throw new Error('late');
-    });
-    const done = rejectionOf(thrower.done);
+    };
+    const later = stream.host((() => throwLate()) as () => void);
+    const [done, returned] = [rejectionOf(thrower.done), rejectionOf(later.done)];
     await reach(all, stream);
     expect(await done).toMatchObject({ code: 'ERR_MILLRACE_HOST' });
-    await later.done;
+    expect(await returned).toMatchObject({ code: 'ERR_MILLRACE_ARGUMENT', argument: 'fn' });
     await settle(all.progress);
     expect(seen.map(({ message }) => message)).toEqual(['The host function on stream default of device cpu:0 failed: late']);
   });

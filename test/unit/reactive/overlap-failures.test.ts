@@ -134,15 +134,15 @@ describe('failures', () => {
       [device, [1], {}, undefined, 'The stage (undefined) is not a function.'],
       [device, [1], { concurrency: 8 }, stage, "There is no option 'concurrency'; the options are depth,"],
       [device, [1], { overflow: 'drop' }, stage, 'overflow is for Observables'],
-      [device, NEVER, {}, stage, "with overflow: 'buffer' and maxQueue, 'latest', 'drop' or 'fail'"],
-      [device, NEVER, { overflow: 'buffer' }, stage, 'needs maxQueue'],
+      [device, NEVER, {}, stage, "'latest', 'drop', 'buffer' with maxQueue, or 'fail'"],
+      [device, NEVER, { overflow: 'buffer' }, stage, 'The option maxQueue is missing'],
     ];
     for (const [onDevice, source, opts, work, message] of refused) {
       const call = (): unknown => overlap(onDevice as never, source as never, opts as never, work as never);
       expect(call).toThrow(ArgumentError);
       expect(call).toThrow(message);
     }
-    expect(() => overlapMap(device, {} as never, stage)).toThrow('An Observable does not wait');
+    expect(() => overlapMap(device, {} as never, stage)).toThrow('an Observable does not wait');
   });
 
   it('refuses a generator that another run has used up, and calls a function for each run', async () => {
@@ -171,6 +171,7 @@ describe('failures', () => {
     expect(() => overlap(device, 5 as unknown as number[], {}, stage)).toThrow(
       'The source (5) is not an iterable, async iterable or Observable',
     );
+    expect(() => overlap(device, 'text' as unknown as string[], stage)).toThrow('put it into an array, if it is one item');
   });
 });
 

@@ -1,0 +1,49 @@
+// What scripts/build.mjs leaves of earlier builds.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const { removeStale } = (await import(new URL('../../scripts/tools.mjs', import.meta.url).href)) as {
+  readonly removeStale: (compiled: string, sources: string) => void;
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-stale-'));
+const [dist, src] = [join(folder, 'dist'), join(folder, 'src')];
+const write = (...files: readonly string[]): void => {
+  for (const file of files) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, '');
+  }
+};
+const filesIn = (root: string): string[] =>
+  readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .toSorted();
+const outputs = (stem: string): string[] => ['.d.ts', '.d.ts.map', '.js', '.js.map'].map((end) => stem + end);
+
+describe('files of an earlier build', () => {
+  beforeEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('are removed with their folders when their source is gone, and all others stay', () => {
+    write(join(src, 'index.ts'), join(src, 'core/a.b.ts'));
+    write(
+      ...[...outputs('index'), ...outputs('renamed'), ...outputs('core/a.b'), ...outputs('gone/deep/old')].map((file) => join(dist, file)),
+    );
+    write(join(dist, 'package-identity'), join(dist, 'core/worker.cjs'), join(dist, 'core/worker.cjs.map'));
+    removeStale(dist, src);
+    const kept = [...outputs('index'), ...outputs('core/a.b'), 'package-identity', 'core/worker.cjs', 'core/worker.cjs.map'];
+    expect(filesIn(dist)).toEqual(kept.toSorted());
+    expect(existsSync(join(dist, 'gone'))).toBe(false);
+  });
+});
+
+test('dist has no file without a source', () => {
+  const ends = /(?:\.js|\.d\.ts)(?:\.map)?$/;
+  const stale = filesIn(join(ROOT, 'dist')).filter((file) => ends.test(file) && !existsSync(join(ROOT, 'src', file.replace(ends, '.ts'))));
+  expect(stale).toEqual([]);
+});
