@@ -158,8 +158,9 @@ export class LaneTurn extends ArrayFactory implements Lane {
   addOperation(name: string, done: Promise<unknown>, plan?: KernelPlan): void {
     const before = this.#submitted;
     this.#submitted = before.then(async () => {
-      // The launch reports a failure of the build.
-      if (plan?.isBuilding === true) await this.time(`build ${plan.name}`, plan.built).catch(() => undefined);
+      // The launch reports a failure of the build. It may finish before the message that tells of the build arrives, and nothing but the
+      // launch keeps the process alive.
+      if (plan?.isBuilding === true) await this.time(`build ${plan.name}`, Promise.race([plan.built, done])).catch(() => undefined);
       return this.time(name, done);
     });
     // `finished` reports the failure; without this, an item that never reads it would cause an unhandled rejection.

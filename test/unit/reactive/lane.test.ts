@@ -4,7 +4,9 @@ import { LimitError, StateError } from '../../../src/core/base/errors.js';
 import { LaneTurn } from '../../../src/reactive/lane.js';
 import { Meter } from '../../../src/reactive/meter.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { fixture } from '../core/fake-channel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { output } from '../../../src/core/kernels/kernel.js';
+import { fixture, shiftKernel } from '../core/fake-channel.js';
 
 function open() {
   const made = fixture();
@@ -84,4 +86,12 @@ describe('the result of a stage', () => {
       expect(() => lane.checkResult(result)).not.toThrow();
     }
   });
+});
+
+it('a launch that finished ends its turn, also when nothing has told yet that its kernel is built', async () => {
+  const { lane, core } = open();
+  const plan = core.kernelRegistry.of(shiftKernel(output(f32)));
+  expect(plan.isBuilding).toBe(true);
+  lane.addOperation('launch shift', Promise.resolve(), plan);
+  await expect(lane.finished).resolves.toBeUndefined();
 });
