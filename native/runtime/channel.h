@@ -11,56 +11,37 @@
 // issued yet waits for nothing, so there is no deadlock.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "hal/hal.h"
-#include "runtime/doorbell.h"
-#include "runtime/handle_table.h"
-#include "runtime/host_entry.h"
-#include "runtime/memory_entry.h"
+#include "runtime/channel_stats.h"
+#include "runtime/device_access.h"
+#include "runtime/device_control.h"
+#include "runtime/device_loss.h"
 #include "runtime/outputs.h"
-#include "runtime/owners.h"
+#include "runtime/page_locks.h"
 #include "runtime/peers.h"
 #include "runtime/pump.h"
 #include "runtime/record_reader.h"
-#include "runtime/ring.h"
-#include "runtime/shared_table.h"
-#include "runtime/streams.h"
+#include "runtime/resource_tables.h"
+#include "runtime/stream_table.h"
+#include "runtime/submission_queue.h"
+#include "runtime/thread_inbox.h"
 
 namespace millrace {
 
 struct CopyEnd;
 struct CopyWork;
-
-struct ParkedStream {
-  uint32_t stream;
-  ParkReason reason;
-  uint64_t deferred;  // Records submitted and not issued.
-};
-
-struct ChannelStats {
-  uint64_t pending_records = 0;
-  uint64_t ring_bytes = 0;
-  uint64_t live_memory = 0;
-  uint64_t live_bytes = 0;
-  uint64_t staging_bytes = 0;  // Of these, what copies hold for a moment.
-  uint64_t pinned_bytes = 0;   // Host memory that is page-locked.
-  uint32_t streams = 0;
-  std::vector<ParkedStream> parked;
-};
 
 class Channel final : public StreamWaker, public KernelFailures, public std::enable_shared_from_this<Channel> {
  public:
@@ -71,82 +52,74 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;
   };
+  using Submission = millrace::Submission;
+  using KernelInstall = millrace::KernelInstall;
+  static constexpr uint32_t kMaxHandles = ResourceTables::kMaxHandles;
+
   /// Opens the device and starts its thread. Thread: control. Blocks while the device opens.
   static Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, const Opening& opening, uint32_t id);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  ~Channel();
 
-  [[nodiscard]] uint32_t id() const { return id_; }
-  [[nodiscard]] const hal::Backend& backend() const { return backend_; }
-  [[nodiscard]] const hal::DeviceInfo& info() const { return device_->info(); }
+  [[nodiscard]] uint32_t id() const { return device_.id(); }
+  [[nodiscard]] const hal::Backend& backend() const { return device_.backend(); }
+  [[nodiscard]] const hal::DeviceInfo& info() const { return device_.info(); }
 
   // ── Owners. Thread: any. ──
-  /// Indices of handles of one kind.
-  static constexpr uint32_t kMaxHandles = 1u << protocol::kHandleIndexBits;
-  struct Submission {
-    Ticket ticket = 0;
-    StatusCode refused = StatusCode::kOk;  // With nothing claimed and nothing queued.
-  };
-  Submission Submit(std::span<const std::byte> bytes);
-  /// A free timeline slot, or -1. `owner_id`: of a thread that shares the device, for OwnerLeft; else 0.
-  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0);
-  /// The first of a run of indices, or kMaxHandles when there are not so many left.
-  uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count);
-  Ticket LastTicket(uint32_t stream);
+  Submission Submit(std::span<const std::byte> bytes) { return submissions_.Submit(bytes); }
+  /// As SubmissionQueue does.
+  int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0) {
+    return submissions_.ReserveStream(std::move(owner), owner_id);
+  }
+  /// As ResourceTables does.
+  uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count) { return tables_.ReserveHandles(kind, count); }
+  Ticket LastTicket(uint32_t stream) { return submissions_.LastTicket(stream); }
   /// Asks for a wake at `ticket`; false when there is nothing to wait for.
   bool Arm(uint32_t stream, Ticket ticket);
   std::vector<Failure> Failures(uint32_t stream, uint32_t from);
-  [[nodiscard]] StatusCode LostStatus() const { return lost_.load(std::memory_order_acquire); }
+  [[nodiscard]] StatusCode LostStatus() const { return loss_.status(); }
   [[nodiscard]] ChannelStats Stats();
   /// The HOLD record with this ticket completes, whether it was issued already or not.
   void ReleaseHold(uint32_t stream, Ticket ticket);
   /// The driver's stream; nothing until it was made.
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
-  /// Where memory is on the device; nothing until it was made. Waits for no more than the end of its very record.
-  [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle);
-  void Hold(bool on);
+  [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
+  void Hold(bool on) { inbox_.Hold(on); }
   /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
   [[nodiscard]] std::vector<uint32_t> BusyStreams();
 
   // ── Control. Thread: control. ──
-  struct KernelInstall {
-    hal::KernelRequest request;
-    bool is_checked = false;
-    /// It is of this module, whatever the request's image is.
-    std::optional<uint32_t> module;
-  };
-  Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
-  void FailKernel(uint32_t handle, Status why);
-  /// Keeps it under a number that the owner chose, until the device closes.
-  Status LoadModule(uint32_t module, std::span<const std::byte> image);
-  /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.
-  Result<uint64_t> BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes);
-  /// There is no such variable: its memory is poisoned by this failure.
-  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure);
-  /// The id of a failure of no stream's. Thread: any.
-  static uint32_t ReserveFailure() { return next_failure_.fetch_add(1); }
-  Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
-  /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.
-  Status UnregisterHost(uint32_t handle);
-  /// `call(hal::Device&)` on an open device, which does not close meanwhile; else its result is a failure. For what a
-  /// backend lets this thread do; `call` must not wait for the channel.
-  template <typename Call>
-  auto WithDevice(Call call) -> std::invoke_result_t<Call, hal::Device&> {
-    std::shared_lock lock(device_mutex_);
-    if (is_shut_) return Closed();
-    return call(*device_);
+  // As DeviceControl does.
+  auto InstallKernel(uint32_t handle, const KernelInstall& install) { return control_.InstallKernel(handle, install); }
+  void FailKernel(uint32_t handle, Status why) { control_.FailKernel(handle, why); }
+  Status LoadModule(uint32_t module, std::span<const std::byte> image) { return control_.LoadModule(module, image); }
+  auto BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes) {
+    return control_.BindVariable(handle, module, name, bytes);
   }
-  /// Tries the route from an open device of the same backend to this one; copies between them wait until then. Blocks.
-  Result<protocol::PeerRoute> ProbePeer(uint32_t from);
-  /// Milliseconds between two complete timing events.
-  Result<double> Elapsed(uint32_t start, uint32_t end);
-  /// Binds the event if it was never recorded.
-  Result<hal::IpcHandle> ExportEvent(uint32_t event_handle);
-  Status OpenEvent(uint32_t event_handle, const hal::IpcHandle& ipc);
-  Result<hal::IpcHandle> ExportMemory(uint32_t memory);
-  /// Records that name the handle wait for it; when it cannot be opened, they fail.
-  Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
+  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure) {
+    control_.FailVariable(handle, bytes, failure);
+  }
+  Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
+    return control_.RegisterHost(handle, bytes, page_lock);
+  }
+  Status UnregisterHost(uint32_t handle) { return control_.UnregisterHost(handle); }
+  auto ProbePeer(uint32_t from) { return control_.ProbePeer(from); }
+  auto Elapsed(uint32_t start, uint32_t end) { return control_.Elapsed(start, end); }
+  auto ExportEvent(uint32_t event_handle) { return control_.ExportEvent(event_handle); }
+  Status OpenEvent(uint32_t event_handle, const hal::IpcHandle& ipc) { return control_.OpenEvent(event_handle, ipc); }
+  auto ExportMemory(uint32_t memory) { return control_.ExportMemory(memory); }
+  Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes) {
+    return control_.OpenMemory(memory, ipc, bytes);
+  }
+  /// As DeviceAccess::With.
+  template <typename Call>
+  auto WithDevice(Call call) {
+    return device_.With(std::move(call));
+  }
+  /// The id of a failure of no stream's. Thread: any.
+  static uint32_t ReserveFailure() { return NextFailureId(); }
+
+  // ── The end. Thread: control. ──
   /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
   /// are destroyed, and what it has not freed is freed. Calls `told` once then, on the channel's thread or at once.
   void OwnerLeft(uint32_t owner_id, std::function<void()> told);
@@ -165,33 +138,21 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // ── Other channels and the watcher. Thread: any. ──
   void WakeStream(uint32_t stream) noexcept override;
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept override;
-  /// Held while somebody else uses this channel's backend streams, and by this channel while it makes or destroys one.
-  [[nodiscard]] std::mutex& access_mutex() { return access_mutex_; }
-  /// Null once the device is closed. `access_mutex` is held.
-  [[nodiscard]] hal::Device* device() { return is_closed_ ? nullptr : device_.get(); }
-  [[nodiscard]] StreamState* FindStream(uint32_t stream);
-  void MarkLost(Status why);
+  [[nodiscard]] StreamState* FindStream(uint32_t stream) { return streams_.Find(stream); }
+  [[nodiscard]] DeviceAccess& access() { return device_; }
+  [[nodiscard]] ResourceTables& tables() { return tables_; }
+  [[nodiscard]] Peers& peers() { return peers_; }
+  void MarkLost(Status why) { loss_.Mark(why); }
   /// Somebody waits for progress of a stream of this channel; on a polled device somebody has to look.
   void WatchIfPolled(StreamState& stream);
 
  private:
   enum class Outcome : uint8_t { kIssued, kParked };
-  enum class ResourceState : uint8_t { kPending, kReady, kFailed };
-
-  struct KernelEntry {
-    ResourceState state = ResourceState::kPending;
-    std::shared_ptr<hal::Kernel> kernel;
-    bool is_checked = false;
-    Status failure;
-    std::vector<uint32_t> parked;
+  /// A thread that submits nothing any more.
+  struct Leaving {
+    uint32_t streams = 0;  // Not destroyed yet.
+    std::vector<std::function<void()>> told;
   };
-  struct EventEntry {
-    std::unique_ptr<hal::EventHandle> event_handle;
-    protocol::EventKind kind = protocol::EventKind::kTiming;
-    StreamState* stream = nullptr;  // Of the last record; null before the first.
-    Ticket ticket = 0;
-  };
-  using EventRef = std::shared_ptr<EventEntry>;
   enum class Sight : uint8_t { kFound, kLater, kMalformed };
 
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
@@ -207,31 +168,17 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   bool PollUnfinished();
   bool IsDrained();
   void Idle(bool is_recent);
-  /// False once the channel has finished: there is nothing left to change.
-  bool Post(std::function<void()> change);
-  void RunOnChannel(std::function<void()> change);
   bool HasWork();
   void AwaitEnds();
   bool HasBusyStream();
   void Finish();
-  /// Page-locks the bytes, unless a range that has them all is locked already.
-  Status Lock(std::span<std::byte> bytes);
-  Status Unlock(std::span<std::byte> bytes);
-  void UnlockAll();
-  LockedPages* FindLocked(std::span<std::byte> bytes);  // `locked_mutex_` is held.
 
   // channel_owners.cpp: threads that share the device.
   void EndOwner(uint32_t owner_id, std::function<void()> told);
-  template <typename Body>
-  void SubmitOwn(StreamState& stream, Body record = {});
   bool FreeLeftBehind(StreamState& stream);
   void OwnedStreamEnded(uint32_t owner_id);
   void SlotFreed();
-  bool OwnsAnything(uint32_t owner_id);
   void TellAllLeft();
-  void EndClaim(StreamState& stream);
-  void Own(const StreamState& stream, uint32_t memory);
-  void OwnEvent(const StreamState& stream, uint32_t event);
 
   // issue*.cpp: one record.
   Outcome Issue(StreamState& stream, const Record& record);
@@ -256,7 +203,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   Outcome IssueFreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueWaitEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome IssueHold(StreamState& stream, Ticket ticket);
-  Result<EventRef> CreateEvent(uint32_t handle, protocol::EventKind kind);
 
   /// The channel with this id; null when it is not open any more.
   std::shared_ptr<Channel> HomeOf(uint32_t device);
@@ -295,8 +241,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
   static Status NoStream();
   static Status NoSlot();
-  static Status Closed();
-  Result<protocol::PeerRoute> Probe(Channel* other);
   /// True when memory may yet come back from frees that are under way; the stream is then woken.
   bool WaitsForFrees(StreamState& stream);
   void ForgetEndedFrees();
@@ -308,61 +252,26 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void CloseTicket(StreamState& stream, Ticket ticket);
   /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
   bool WaitsForMemory(StreamState& stream, uint32_t handle);
-  void BindMemory(uint32_t handle, protocol::AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory);
   /// Null when no memory for reports could be had.
   protocol::FaultSlot* TakeFaultSlot(StreamState& stream);
   void CollectFaults(StreamState& stream);
 
-  /// Of the process: memory of one device can be poisoned by a failure on another.
-  static inline std::atomic<uint32_t> next_failure_{1};
-
-  hal::Backend& backend_;
-  const uint32_t id_;
-  const uint32_t max_pending_;
   const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.
-  const std::span<protocol::TimelineSlot> timeline_;
-  std::unique_ptr<hal::Device> device_;
-  bool needs_polling_ = false;
-  bool needs_locked_memory_ = false;
-
-  // Guarded by the ring's producer mutex.
-  Ring ring_;
-  bool is_closing_ = false;
-  uint64_t submitted_ = 0;
-  uint64_t known_retired_ = 0;  // What `retired_` was when it was last looked at; looking costs a cache line.
-  uint32_t free_search_ = 0;
-
-  std::unique_ptr<std::atomic<StreamState*>[]> streams_;
-  std::atomic<uint32_t> stream_count_{0};      // Slots ever used: streams_[0 .. n) are not null.
-  std::atomic<uint32_t> next_handle_[4] = {};  // By HandleKind.
-  /// Records issued or dropped. Written by the channel only.
-  alignas(64) std::atomic<uint64_t> retired_{0};
-  alignas(64) std::atomic<StatusCode> lost_{StatusCode::kOk};
-  std::atomic<uint64_t> live_memory_{0};
-  std::atomic<uint64_t> live_bytes_{0};
-  std::atomic<uint64_t> staging_bytes_{0};
-  std::atomic<uint64_t> pinned_bytes_{0};
-  std::atomic<uint32_t> allocating_{0};  // The handle whose memory is being made right now.
-
-  alignas(64) Bell bell_;
-  std::atomic<bool> has_notices_{false};
-  std::mutex notice_mutex_;
-  // Guarded by notice_mutex_.
-  std::vector<uint32_t> wakes_;
-  std::vector<std::function<void()>> changes_;
-  bool is_finished_ = false;  // The thread runs no more changes.
-
-  // What other channels see of this one.
-  alignas(64) SharedTable<MemoryRef> memory_;
-  SharedTable<HostEntry> host_;
-  PeerRoutes peer_routes_;
-  PeerUsers peer_users_;
+  DeviceAccess device_;
+  StreamTable streams_;
+  ThreadInbox inbox_;
+  ResourceTables tables_;
+  Peers peers_;
+  DeviceLoss loss_;
+  SubmissionQueue submissions_;
+  PageLocks locks_;
+  DeviceControl control_;
 
   // Channel thread only.
-  alignas(64) HandleTable<KernelEntry> kernels_;
-  HandleTable<EventRef> events_table_;
-  Owners owners_;
-  Pump pump_;
+  alignas(64) Pump pump_;
+  std::unordered_map<uint32_t, Leaving> leaving_;
+  /// Threads that left memory and no stream, while every slot for streams is taken, and whom to tell of their end.
+  std::vector<std::pair<uint32_t, std::function<void()>>> awaiting_slot_;
   std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
   std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.
   std::vector<StreamState*> dirty_;       // Issued on since the last Signal.
@@ -372,23 +281,6 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   std::vector<uint64_t> output_names_scratch_;   // Of the same, their handles; then with their versions above them.
   std::vector<MemoryRef*> overwritten_scratch_;  // Of these, those it does not read.
   bool is_draining_ = false;                     // It has seen that it is to stop.
-
-  std::atomic<bool> is_held_{false};
-  std::atomic<bool> stop_when_drained_{false};
-  std::atomic<bool> is_abandoned_{false};
-
-  std::mutex access_mutex_;
-  bool is_closed_ = false;  // Guarded by access_mutex_.
-
-  /// Held shared by what the control thread asks of the device, which may take long, and by the channel to close it.
-  /// Who holds it does not wait for a channel. Two are taken in the order of the channels' ids.
-  std::shared_mutex device_mutex_;
-  bool is_shut_ = false;  // Guarded by device_mutex_; the channel, which writes it, reads it without.
-  /// Guarded by device_mutex_; while that is shared, they are the control thread's.
-  std::unordered_map<uint32_t, std::shared_ptr<hal::Module>> modules_;
-
-  std::mutex locked_mutex_;
-  std::vector<LockedPages> locked_;  // Guarded by locked_mutex_.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

@@ -17,18 +17,18 @@ Channel::Outcome Channel::Issue(StreamState& stream, const Record& record) {
   const Ticket ticket = stream.Issued() + 1;
   Outcome outcome = Outcome::kIssued;
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
-  if (LostStatus() == StatusCode::kOk) {
+  if (!loss_.is_lost()) {
     if (std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0) CollectFaults(stream);
     outcome = IssueKnown(stream, ticket, record);
     if (outcome == Outcome::kIssued) stream.accepted = ticket;
   }
   if (outcome == Outcome::kParked) return outcome;
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
-  retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  submissions_.Retire();
   stream.MarkIssued(ticket);
   // Nobody looks after a record before it is issued.
-  if (needs_polling_ && stream.IsWantedOfDevice()) WatchIfPolled(stream);
-  if (needs_polling_ && !std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
+  if (device_.needs_polling() && stream.IsWantedOfDevice()) WatchIfPolled(stream);
+  if (device_.needs_polling() && !std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
   return outcome;
 }
 
@@ -82,16 +82,16 @@ Channel::Outcome Channel::IssueKnown(StreamState& stream, Ticket ticket, const R
 Channel::Outcome Channel::IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::StreamCreateRecord record;
   if (!reader.Read(record) || stream.backend != nullptr) return FailMalformed(stream, ticket);
-  const hal::DeviceInfo& info = device_->info();
+  const hal::DeviceInfo& info = device_.device().info();
   if (record.priority > info.least_priority || record.priority < info.greatest_priority) {
     return Fail(stream, ticket, {.status = Status(StatusCode::kArgument, "the stream's priority is out of range")}, {});
   }
   hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
-  auto created = device_->CreateStream(request);
+  auto created = device_.device().CreateStream(request);
   if (!created.ok()) return Fail(stream, ticket, {.status = created.status()}, {});
   {
-    std::lock_guard lock(access_mutex_);
+    std::lock_guard lock(device_.streams_mutex());
     stream.backend = std::move(created).value();
   }
   stream.SetNativeHandle(stream.backend->NativeHandle());
@@ -106,7 +106,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
     return Outcome::kIssued;
   }
   {
-    std::lock_guard lock(access_mutex_);
+    std::lock_guard lock(device_.streams_mutex());
     stream.backend.reset();
   }
   stream.Forget();
@@ -114,10 +114,7 @@ Channel::Outcome Channel::IssueDestroy(StreamState& stream, Ticket ticket) {
   stream.has_owner_left = false;
   stream.CompleteOnHost(ticket);
   const uint32_t owner_id = stream.owner_id;
-  {
-    std::lock_guard lock(ring_.producer_mutex());
-    stream.is_reserved = false;
-  }
+  submissions_.FreeSlot(stream);
   OwnedStreamEnded(owner_id);
   SlotFreed();
   return Outcome::kIssued;
@@ -129,7 +126,7 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
   protocol::WaitRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   const std::shared_ptr<Channel> other =
-      record.device == id_ ? shared_from_this() : Registry::Instance().Find(record.device);
+      record.device == id() ? shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
   // Asked in this order: a device that closes has run what it was given before it counts as lost, and what faults says
   // so before it is over. That must be known before anything here reads what was written.
@@ -151,9 +148,9 @@ Channel::Outcome Channel::IssueWait(StreamState& stream, Ticket ticket, RecordRe
   // A stream whose records can only fail has them fail in their order: who waits for it counts on what it waited for.
   const bool can_run = stream.poisoned_by == 0 && stream.backend != nullptr;
   {
-    std::lock_guard lock(other->access_mutex());
-    if (other->device() == nullptr || target->backend == nullptr) return LookAgain(stream);
-    if (can_run && &other->backend() == &backend_) {
+    std::lock_guard lock(other->access().streams_mutex());
+    if (other->access().IfOpen() == nullptr || target->backend == nullptr) return LookAgain(stream);
+    if (can_run && &other->backend() == &device_.backend()) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
       if (status.code() == StatusCode::kUpstream) return Poison(stream, ticket, record.device);
       return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, {});
@@ -237,7 +234,7 @@ Channel::Outcome Channel::FailDriver(StreamState& stream, Ticket ticket, Status 
                                      const Outputs& outputs) {
   if (status.code() != StatusCode::kDeviceLost)
     return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
-  MarkLost(status);
+  loss_.Mark(status);
   return Outcome::kIssued;
 }
 
@@ -248,7 +245,7 @@ Channel::Outcome Channel::Fail(StreamState& stream, Ticket ticket, const Failure
 }
 
 uint32_t Channel::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs) {
-  failure.id = next_failure_.fetch_add(1);
+  failure.id = NextFailureId();
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
@@ -262,7 +259,7 @@ void Channel::CloseTicket(StreamState& stream, Ticket ticket) {
     return;
   }
   const Status status = stream.backend->Nop(ticket);
-  if (!status.ok()) MarkLost(Status(StatusCode::kDeviceLost, status.note(), status.driver_code()));
+  if (!status.ok()) loss_.Mark(Status(StatusCode::kDeviceLost, status.note(), status.driver_code()));
 }
 
 }  // namespace millrace

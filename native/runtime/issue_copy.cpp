@@ -35,7 +35,7 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
               .space = record.src_space,
               .handle = record.src_handle,
               .offset = record.src_offset};
-  if (record.dst_device == id_ && record.src_device == id_) return CopyBetween(stream, ticket, copy);
+  if (record.dst_device == id() && record.src_device == id()) return CopyBetween(stream, ticket, copy);
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
   std::unique_lock<std::mutex> locks[2];
@@ -46,15 +46,15 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
     end.home = homes[n].get();
     if (end.home == nullptr || end.home == this) continue;
     // Any backend copies host memory; only its own backend copies device memory.
-    if (end.IsDevice() && &end.home->backend() != &backend_) return FailMalformed(stream, ticket);
-    if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access_mutex());
-    if (end.home->LostStatus() != StatusCode::kOk || end.home->device() == nullptr) end.home = nullptr;
+    if (end.IsDevice() && &end.home->backend() != &device_.backend()) return FailMalformed(stream, ticket);
+    if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access().streams_mutex());
+    if (end.home->LostStatus() != StatusCode::kOk || end.home->access().IfOpen() == nullptr) end.home = nullptr;
   }
   return CopyBetween(stream, ticket, copy);
 }
 
 std::shared_ptr<Channel> Channel::HomeOf(uint32_t device) {
-  return device == id_ ? shared_from_this() : Registry::Instance().Find(device);
+  return device == id() ? shared_from_this() : Registry::Instance().Find(device);
 }
 
 Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
@@ -63,9 +63,9 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWor
   if (end.IsDevice()) {
     if (end.home == this) {
       if (WaitsForMemory(stream, end.handle)) return Sight::kLater;
-      end.entry = memory_.Find(end.handle);
+      end.entry = tables_.memory.Find(end.handle);
     } else {
-      auto seen = end.home->memory_.Look(end.handle, shared_from_this(), stream.index());
+      auto seen = end.home->tables().memory.Look(end.handle, shared_from_this(), stream.index());
       if (seen.comes_later) return Sight::kLater;
       if (seen.object) end.entry = &(end.held = std::move(*seen.object));
     }
@@ -74,17 +74,17 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWor
     size = (*end.entry)->bytes;
   } else {
     if (end.home == this) {
-      if (const HostEntry* found = host_.Find(end.handle)) {
+      if (const HostEntry* found = tables_.host.Find(end.handle)) {
         end.host = *found;
-      } else if (host_.WaitsFor(end.handle, shared_from_this(), stream.index())) {
+      } else if (tables_.host.WaitsFor(end.handle, shared_from_this(), stream.index())) {
         return Sight::kLater;
       }
     } else {
-      auto seen = end.home->host_.Look(end.handle, shared_from_this(), stream.index());
+      auto seen = end.home->tables().host.Look(end.handle, shared_from_this(), stream.index());
       if (seen.comes_later) return Sight::kLater;
       if (seen.object) end.host = std::move(*seen.object);
       // The memory is page-locked only for devices of its own backend.
-      if (&end.home->backend() != &backend_) end.host.is_page_locked = false;
+      if (&end.home->backend() != &device_.backend()) end.host.is_page_locked = false;
     }
     if (end.host.state == nullptr || end.space != static_cast<uint16_t>(MemorySpace::kHost)) return Sight::kMalformed;
     end.address = end.host.bytes.data();
@@ -118,7 +118,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   auto route = std::optional(PeerRoute::kDirect);
   hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
   if (is_of_device && is_of_others) {
-    if (dst.home != src.home) route = dst.home->peer_routes_.Find(src.home->id(), shared_from_this(), stream.index());
+    if (dst.home != src.home) route = dst.home->peers().routes.Find(src.home->id(), shared_from_this(), stream.index());
     if (!route) return ParkFor(stream, *dst.home, ParkReason::kPeer);
     if (*route == PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
       if (staging == nullptr) return StageByPump(stream, bytes);
@@ -126,7 +126,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
     }
   } else if (!is_of_device) {
     const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
-    if (needs_locked_memory_ && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
+    if (device_.needs_locked_memory() && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
     // The other device's owner may end while this device continues.
     if (is_of_others) host.report = TakeFaultSlot(stream);
     if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
@@ -137,9 +137,9 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
   const Status status = is_of_device && is_of_others
                             ? stream.backend->CopyPeer(ticket, {.dst = dst.address,
-                                                                .dst_device = dst.home->device_.get(),
+                                                                .dst_device = dst.home->access().IfOpen(),
                                                                 .src = src.address,
-                                                                .src_device = src.home->device_.get(),
+                                                                .src_device = src.home->access().IfOpen(),
                                                                 .bytes = bytes,
                                                                 .route = *route})
                             : stream.backend->Copy(ticket, dst.address, src.address, bytes, host);
@@ -151,7 +151,7 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
 
 void Channel::NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy) {
   for (const CopyEnd* end : {&copy.dst, &copy.src}) {
-    if (end->home != this) end->home->peer_users_.Add(weak_from_this(), stream, ticket);
+    if (end->home != this) end->home->peers().users.Add(weak_from_this(), stream, ticket);
   }
 }
 
@@ -174,8 +174,8 @@ Channel::Outcome Channel::IssueCopyStrided(StreamState& stream, Ticket ticket, R
   }
   if (WaitsForMemory(stream, record.dst_handle) || WaitsForMemory(stream, record.src_handle))
     return Park(stream, ParkReason::kPoint);
-  MemoryRef* const dst = memory_.Find(record.dst_handle);
-  MemoryRef* const src = memory_.Find(record.src_handle);
+  MemoryRef* const dst = tables_.memory.Find(record.dst_handle);
+  MemoryRef* const src = tables_.memory.Find(record.src_handle);
   const uint32_t size = record.element_bytes;
   if (dst == nullptr || src == nullptr || record.dst_offset % size != 0 || record.src_offset % size != 0 ||
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.dst_offset, (*dst)->bytes) ||

@@ -15,17 +15,17 @@ Channel::Outcome Channel::IssueRecordEvent(StreamState& stream, Ticket ticket, R
     return FailMalformed(stream, ticket);
   }
   const auto kind = static_cast<EventKind>(record.kind);
-  EventRef* found = events_table_.Find(record.handle);
+  EventRef* found = tables_.events.Find(record.handle);
   // A timing event is recorded only once: otherwise a later read could get either of two timestamps.
   const bool is_used = found != nullptr && kind == EventKind::kTiming && (*found)->stream != nullptr;
   if (is_used || (found != nullptr && (*found)->kind != kind)) return FailMalformed(stream, ticket);
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, {});
   if (found == nullptr) {
-    auto created = CreateEvent(record.handle, kind);
+    auto created = tables_.CreateEvent(device_.device(), record.handle, kind);
     if (!created.ok()) return FailDriver(stream, ticket, created.status(), 0, {});
-    found = events_table_.Find(record.handle);
-    OwnEvent(stream, record.handle);
+    found = tables_.events.Find(record.handle);
+    tables_.owned.AddEvent(stream.owner_id, record.handle);
   }
   EventEntry& entry = **found;
   const Status status = stream.backend->Record(ticket, *entry.event_handle);
@@ -35,24 +35,14 @@ Channel::Outcome Channel::IssueRecordEvent(StreamState& stream, Ticket ticket, R
   return Outcome::kIssued;
 }
 
-Result<Channel::EventRef> Channel::CreateEvent(uint32_t handle, EventKind kind) {
-  auto created = device_->CreateEvent(kind);
-  if (!created.ok()) return created.status();
-  auto entry = std::make_shared<EventEntry>();
-  entry->event_handle = std::move(created).value();
-  entry->kind = kind;
-  return events_table_.Bind(handle, std::move(entry));
-}
-
 Channel::Outcome Channel::IssueFreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeEventRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   // If the event could not be created or was never recorded, there is nothing to free.
-  if (EventRef* found = events_table_.Find(record.handle)) {
+  if (EventRef* found = tables_.events.Find(record.handle)) {
     stream.Keep(ticket, std::move(*found));
-    events_table_.Release(record.handle);
-    if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
-      owned->second.events.erase(record.handle);
+    tables_.events.Release(record.handle);
+    tables_.owned.RemoveEvent(stream.owner_id, record.handle);
   }
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
@@ -61,7 +51,7 @@ Channel::Outcome Channel::IssueFreeEvent(StreamState& stream, Ticket ticket, Rec
 Channel::Outcome Channel::IssueWaitEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitEventRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
-  EventRef* const found = events_table_.Find(record.handle);
+  EventRef* const found = tables_.events.Find(record.handle);
   if (found != nullptr && (*found)->kind != EventKind::kInterprocess) return FailMalformed(stream, ticket);
   if (found == nullptr || stream.backend == nullptr) {
     if (const auto failed = FailUnready(stream, ticket, 0, {})) return *failed;

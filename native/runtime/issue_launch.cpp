@@ -53,9 +53,9 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::K
 Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;
   if (!reader.Read(record) || record.arg_count > protocol::kMaxLaunchArgs) return FailMalformed(stream, ticket);
-  KernelEntry& kernel = kernels_.FindOrBind(record.kernel);
-  if (kernel.state == ResourceState::kPending) {
-    kernel.parked.push_back(stream.index());
+  KernelEntry& kernel = tables_.kernels.FindOrBind(record.kernel);
+  if (kernel.state == KernelEntry::State::kPending) {
+    kernel.parked.push_back(&stream);
     return Park(stream, ParkReason::kBuild);
   }
 
@@ -76,12 +76,12 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
       continue;
     }
     if (WaitsForMemory(stream, arg.handle)) return Park(stream, ParkReason::kPoint);
-    MemoryRef* entry = memory_.Find(arg.handle);
+    MemoryRef* entry = tables_.memory.Find(arg.handle);
     if (entry == nullptr || arg.value > (*entry)->bytes) return FailMalformed(stream, ticket);
     if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
     if (Writes(arg.access)) {
       outputs_scratch_.push_back(entry);
-      if (!needs_polling_) output_names_scratch_.push_back(arg.handle);
+      if (!device_.needs_polling()) output_names_scratch_.push_back(arg.handle);
     }
     const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
     if (cause == 0 && is_needed) cause = (*entry)->poison.by();
@@ -93,7 +93,7 @@ Channel::Outcome Channel::IssueLaunch(StreamState& stream, Ticket ticket, Record
     ++count;
   }
   const Outputs outputs{.memory = outputs_scratch_};
-  if (kernel.state == ResourceState::kFailed)
+  if (kernel.state == KernelEntry::State::kFailed)
     return Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
 
@@ -136,7 +136,7 @@ Status Channel::NoSlot() {
 
 // Thread: one that runs kernels and holds no lock.
 void Channel::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) noexcept {
-  const Failure failure{.id = next_failure_.fetch_add(1),
+  const Failure failure{.id = NextFailureId(),
                         .first = ticket,
                         .last = ticket,
                         .status = failed.status,
@@ -145,15 +145,15 @@ void Channel::KernelFailed(StreamState& stream, Ticket ticket, const hal::Kernel
                         .fault = failed.report};
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   for (const uint64_t output : failed.outputs) {
-    const std::optional<MemoryRef> found = memory_.Look(static_cast<uint32_t>(output));
+    const std::optional<MemoryRef> found = tables_.memory.Look(static_cast<uint32_t>(output));
     if (found) (*found)->poison.SetIf(static_cast<uint32_t>(output >> 32), id);
   }
-  if (failed.status.code() == StatusCode::kDeviceLost) MarkLost(failed.status);
+  if (failed.status.code() == StatusCode::kDeviceLost) loss_.Mark(failed.status);
 }
 
 protocol::FaultSlot* Channel::TakeFaultSlot(StreamState& stream) {
   stream.faults.Retire(stream.Completed(), fault_slots_);
-  return fault_slots_.Take(*device_);
+  return fault_slots_.Take(device_.device());
 }
 
 void Channel::CollectFaults(StreamState& stream) {
@@ -163,7 +163,7 @@ void Channel::CollectFaults(StreamState& stream) {
   flag.store(kCollecting, std::memory_order_seq_cst);
   stream.faults.Collect([&](FaultWatch::Watched& watched) {
     const bool is_copy = watched.kernel == 0;
-    const Failure failure{.id = next_failure_.fetch_add(1),
+    const Failure failure{.id = NextFailureId(),
                           .first = watched.ticket,
                           .last = watched.ticket,
                           .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),

@@ -11,7 +11,7 @@ namespace millrace {
 using protocol::AllocKind;
 
 bool Channel::WaitsForMemory(StreamState& stream, uint32_t handle) {
-  return memory_.Find(handle) == nullptr && memory_.WaitsFor(handle, shared_from_this(), stream.index());
+  return tables_.memory.Find(handle) == nullptr && tables_.memory.WaitsFor(handle, shared_from_this(), stream.index());
 }
 
 // ── Allocations ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -19,7 +19,7 @@ bool Channel::WaitsForMemory(StreamState& stream, uint32_t handle) {
 Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AllocRecord record;
   if (!reader.Read(record) || record.kind > static_cast<uint32_t>(AllocKind::kInterprocess) ||
-      memory_.Find(record.handle) != nullptr) {
+      tables_.memory.Find(record.handle) != nullptr) {
     return FailMalformed(stream, ticket);
   }
   if (stream.poisoned_by != 0) {
@@ -27,10 +27,8 @@ Channel::Outcome Channel::IssueAlloc(StreamState& stream, Ticket ticket, RecordR
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, NoStream());
   if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) return AllocByPump(stream, ticket, record);
-  allocating_.store(record.handle, std::memory_order_relaxed);
-  const Outcome outcome = AllocFromPool(stream, ticket, record);
-  allocating_.store(0, std::memory_order_release);
-  return outcome;
+  const ResourceTables::Allocating allocating(tables_, record.handle);
+  return AllocFromPool(stream, ticket, record);
 }
 
 Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
@@ -42,14 +40,14 @@ Channel::Outcome Channel::AllocFromPool(StreamState& stream, Ticket ticket, cons
     // Try again: a pending free may have completed since the first attempt.
     allocated = stream.backend->Allocate(ticket, record.bytes);
   }
-  if (allocated.status().code() == StatusCode::kOutOfMemory && !is_last_try && device_->KeptBytes() > 0) {
+  if (allocated.status().code() == StatusCode::kOutOfMemory && !is_last_try && device_.device().KeptBytes() > 0) {
     SignalDirty();  // The pump may wait for issued work, so flush it first.
     return PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(),
-                   [device = device_.get()](PumpedRecord&) { device->GiveBackKept(); });
+                   [device = &device_.device()](PumpedRecord&) { device->GiveBackKept(); });
   }
   if (allocated.ok()) {
-    Own(stream, record.handle);
-    BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());
+    tables_.owned.AddMemory(stream.owner_id, record.handle);
+    tables_.BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(allocated).value());
     return Outcome::kIssued;
   }
   return FailAlloc(stream, ticket, record, allocated.status());
@@ -61,8 +59,8 @@ Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const 
     if (!stream.pumped->is_done) return Park(stream, ParkReason::kMemory);
     const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
     if (pumped->memory != nullptr) {
-      Own(stream, record.handle);
-      BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
+      tables_.owned.AddMemory(stream.owner_id, record.handle);
+      tables_.BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
       CloseTicket(stream, ticket);
       return Outcome::kIssued;
     }
@@ -75,7 +73,7 @@ Channel::Outcome Channel::AllocByPump(StreamState& stream, Ticket ticket, const 
   auto pumped = std::make_shared<PumpedRecord>();
   pumped->is_last_try = is_last_try;
   return PumpFor(stream, ParkReason::kMemory, std::move(pumped),
-                 [device = device_.get(), bytes = record.bytes](PumpedRecord& made) {
+                 [device = &device_.device(), bytes = record.bytes](PumpedRecord& made) {
                    auto memory = device->AllocateInterprocess(bytes);
                    made.status = memory.status();
                    if (memory.ok()) made.memory = std::move(memory).value();
@@ -87,7 +85,7 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = record.bytes;
   MemoryRef* outputs[] = {&entry};
-  const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_->FreeBytes() : 0;
+  const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_.device().FreeBytes() : 0;
   RecordFailure(stream, ticket,
                 {.status = why,
                  .cause = stream.poisoned_by,
@@ -95,42 +93,25 @@ Channel::Outcome Channel::FailAlloc(StreamState& stream, Ticket ticket, const pr
                  .requested_bytes = record.bytes,
                  .free_bytes = free_bytes},
                 {.memory = outputs});
-  Own(stream, record.handle);
-  memory_.Bind(record.handle, std::move(entry));
+  tables_.owned.AddMemory(stream.owner_id, record.handle);
+  tables_.memory.Bind(record.handle, std::move(entry));
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
 
-void Channel::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory) {
-  auto entry = std::make_shared<MemoryEntry>();
-  entry->address = memory->address();
-  entry->memory = std::move(memory);
-  entry->bytes = bytes;
-  entry->kind = kind;
-  live_memory_.fetch_add(1, std::memory_order_relaxed);
-  live_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (kind == AllocKind::kStaging) staging_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  memory_.Bind(handle, std::move(entry));
-}
-
-/// The stream's ADOPT record has found its memory.
-void Channel::EndClaim(StreamState& stream) {
-  const auto found = owners_.claims.find(std::exchange(stream.claimed, 0));
-  if (found == owners_.claims.end() || --found->second > 0) return;
-  owners_.claims.erase(found);
-  for (const uint32_t waiting : std::exchange(owners_.awaiting_claims, {})) WakeStream(waiting);
-}
-
 Channel::Outcome Channel::IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AdoptRecord record;
-  if (!reader.Read(record) || memory_.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
+  if (!reader.Read(record) || tables_.memory.Find(record.handle) != nullptr) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.source)) {
     // A FREE may stand right behind the ALLOC that this waits for.
-    if (std::exchange(stream.claimed, record.source) != record.source) ++owners_.claims[record.source];
+    if (std::exchange(stream.claimed, record.source) != record.source) tables_.claims.Add(record.source);
     return Park(stream, ParkReason::kPoint);
   }
-  if (stream.claimed == record.source) EndClaim(stream);
-  const MemoryRef* const found = memory_.Find(record.source);
+  if (stream.claimed == record.source) {
+    stream.claimed = 0;
+    for (StreamState* const waiting : tables_.claims.Remove(record.source)) inbox_.Wake(*waiting);
+  }
+  const MemoryRef* const found = tables_.memory.Find(record.source);
   const protocol::AllocRecord adopted{.handle = record.handle, .bytes = record.bytes};
   if (stream.poisoned_by != 0) {
     return FailAlloc(stream, ticket, adopted, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
@@ -140,10 +121,9 @@ Channel::Outcome Channel::IssueAdopt(StreamState& stream, Ticket ticket, RecordR
     return FailAlloc(stream, ticket, adopted,
                      Status(StatusCode::kState, "the shared array was disposed before it was adopted"));
   }
-  const MemoryRef entry = *found;
-  ++entry->handles;
-  Own(stream, record.handle);
-  memory_.Bind(record.handle, entry);
+  const MemoryRef entry = *found;  // The table may move what it holds.
+  tables_.owned.AddMemory(stream.owner_id, record.handle);
+  tables_.BindAdopted(record.handle, entry);
   CloseTicket(stream, ticket);
   return Outcome::kIssued;
 }
@@ -152,20 +132,19 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
   protocol::FreeRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
-  if (owners_.claims.contains(record.handle)) {
-    owners_.awaiting_claims.push_back(stream.index());
+  if (tables_.claims.Contains(record.handle)) {
+    tables_.claims.Await(stream);
     return Park(stream, ParkReason::kPoint);
   }
-  if (const MemoryRef* const found = memory_.Find(record.handle); found != nullptr && (*found)->handles == 1) {
+  if (const MemoryRef* const found = tables_.memory.Find(record.handle); found != nullptr && (*found)->handles == 1) {
     // Other threads freed their handles behind their uses, which must have ended too.
     for (const auto& [freeing, freed] : (*found)->freed_by) {
       if (WaitsForEnd(stream, *freeing, freed)) return Park(stream, ParkReason::kPoint);
     }
   }
-  const std::optional<MemoryRef> taken = memory_.Take(record.handle);
+  const std::optional<MemoryRef> taken = tables_.memory.Take(record.handle);
   if (!taken) return FailMalformed(stream, ticket);
-  if (const auto owned = owners_.owned.find(stream.owner_id); owned != owners_.owned.end())
-    owned->second.memory.erase(record.handle);
+  tables_.owned.RemoveMemory(stream.owner_id, record.handle);
   const MemoryRef& entry = *taken;
   if (--entry->handles > 0) {
     entry->freed_by.emplace_back(&stream, ticket);
@@ -176,9 +155,7 @@ Channel::Outcome Channel::IssueFree(StreamState& stream, Ticket ticket, RecordRe
     CloseTicket(stream, ticket);
     return Outcome::kIssued;
   }
-  live_memory_.fetch_sub(1, std::memory_order_relaxed);
-  live_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
-  if (entry->kind == AllocKind::kStaging) staging_bytes_.fetch_sub(entry->bytes, std::memory_order_relaxed);
+  tables_.CountFreed(*entry);
   if (stream.backend == nullptr) {
     // The stream could not be created. It has come to the end of all uses, since it waits for them on the host.
     entry->memory.reset();
@@ -207,7 +184,7 @@ Channel::Outcome Channel::IssueFill(StreamState& stream, Ticket ticket, RecordRe
   protocol::FillRecord record;
   if (!reader.Read(record)) return FailMalformed(stream, ticket);
   if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
-  MemoryRef* entry = memory_.Find(record.handle);
+  MemoryRef* entry = tables_.memory.Find(record.handle);
   const uint32_t size = record.element_bytes;
   if (entry == nullptr || !IsElementSize(size) || record.count > UINT64_MAX / size ||
       !Fits(record.offset, record.count * size, (*entry)->bytes) || record.offset % size != 0) {
@@ -227,7 +204,7 @@ Channel::Outcome Channel::IssueFillStrided(StreamState& stream, Ticket ticket, R
     return FailMalformed(stream, ticket);
   }
   if (WaitsForMemory(stream, record.handle)) return Park(stream, ParkReason::kPoint);
-  MemoryRef* entry = memory_.Find(record.handle);
+  MemoryRef* entry = tables_.memory.Find(record.handle);
   const uint32_t size = record.element_bytes;
   if (entry == nullptr || record.offset % size != 0 ||
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.offset, (*entry)->bytes)) {

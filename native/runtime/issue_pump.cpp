@@ -25,7 +25,7 @@ Channel::Outcome Channel::PumpFor(StreamState& stream, ParkReason reason, std::s
   const Status started = pump_.Do([this, &stream, index = stream.index(), record, work = std::move(work)] {
     work(*record);
     stream.is_pumping.store(false);
-    Post([this, index, record] {
+    inbox_.Post([this, index, record] {
       record->is_done = true;
       WakeStream(index);
     });
@@ -57,8 +57,8 @@ Channel::Outcome Channel::CopyByPump(StreamState& stream, Ticket ticket, const C
                   host = hal::HostEnds{.dst = dst.Lease(), .src = src.Lease()}](PumpedRecord& pumped) {
                    for (uint64_t done = 0; done < size && pumped.status.ok();) {
                      const uint64_t count = std::min(size - done, kPumpChunk);
-                     if (pump_.IsStopping() || is_abandoned_.load(std::memory_order_acquire)) {
-                       pumped.status = Closed();
+                     if (pump_.IsStopping() || inbox_.IsAbandoned()) {
+                       pumped.status = DeviceAccess::Closed();
                      } else if (host.IsWithdrawn()) {
                        pumped.status = Status(StatusCode::kUpstream, "the thread that owns the host memory ended");
                      } else if (backend != nullptr) {

@@ -26,8 +26,8 @@ bool Channel::WaitsForFrees(StreamState& stream) {
     return true;
   }
   bool has_parked = false;
-  for (uint32_t n = 0; n < stream_count_.load() && !has_parked; ++n) {
-    StreamState& freeing = *streams_[n].load();
+  for (uint32_t n = 0; n < streams_.count() && !has_parked; ++n) {
+    StreamState& freeing = streams_.At(n);
     has_parked = &freeing != &stream && freeing.deferred_frees > 0 && GoesOnWithout(stream, freeing);
   }
   if (has_parked && std::find(awaiting_frees_.begin(), awaiting_frees_.end(), stream.index()) == awaiting_frees_.end())
@@ -38,7 +38,7 @@ bool Channel::WaitsForFrees(StreamState& stream) {
 bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) {
   // Each step follows one wait. More steps than streams mean a cycle.
   StreamState* each = &parked;
-  for (uint32_t steps = stream_count_.load(); steps > 0; --steps) {
+  for (uint32_t steps = streams_.count(); steps > 0; --steps) {
     if (each == &allocating) return false;
     if (!each->HasDeferred()) return true;
     switch (each->park.load(std::memory_order_relaxed)) {
@@ -54,7 +54,7 @@ bool Channel::GoesOnWithout(const StreamState& allocating, StreamState& parked) 
     protocol::WaitRecord wait;
     // It names memory that another stream has not allocated yet.
     if (record.opcode() != protocol::Opcode::kWait || !reader.Read(wait)) return false;
-    const bool is_here = wait.device == id_;
+    const bool is_here = wait.device == id();
     const std::shared_ptr<Channel> other = is_here ? nullptr : Registry::Instance().Find(wait.device);
     StreamState* const target = is_here ? FindStream(wait.target) : other ? other->FindStream(wait.target) : nullptr;
     // Issued work completes by itself, and a device that is gone issues nothing more.
