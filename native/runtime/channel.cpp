@@ -14,20 +14,24 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       loss_(streams_, tables_, peers_.routes, inbox_),
       submissions_(streams_, loss_, inbox_, opening.max_pending),
       locks_(device_),
-      control_(device_, tables_, peers_.routes, locks_, inbox_) {}
+      control_(device_, tables_, peers_.routes, locks_, inbox_),
+      faults_(device_, tables_, loss_),
+      owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
+      thread_({*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, pump_},
+              locks_) {}
 
 Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Opening& opening, uint32_t id) {
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));
   MR_TRY(channel->device_.Open(opening.ordinal, opening.timeline));
   hal::Device& device = channel->device_.device();
-  Status started = channel->fault_slots_.Reserve(device);
+  Status started = channel->faults_.Reserve();
   if (started.ok() && channel->device_.needs_polling()) started = Watcher::Instance().Start();
   // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
   // close and the end of the environment), so its end is a flag and not a join.
   Thread thread;
-  if (started.ok()) started = thread.Start("mr-channel", [channel] { channel->Run(); });
+  if (started.ok()) started = thread.Start("mr-channel", [channel] { channel->thread_.Run(); });
   if (!started.ok()) {
-    channel->fault_slots_.Clear();
+    channel->faults_.Clear();
     device.Close();
     return started;
   }
@@ -53,7 +57,7 @@ bool Channel::Arm(uint32_t stream, Ticket ticket) {
 std::vector<Failure> Channel::Failures(uint32_t stream, uint32_t from) {
   StreamState* state = FindStream(stream);
   if (state == nullptr) return {};
-  if (std::atomic_ref(state->slot().fault).load(std::memory_order_acquire) != 0) CollectFaults(*state);
+  if (FaultReports::HasReport(*state)) FaultReports::Collect(*state);
   return state->failures.From(from);
 }
 
@@ -96,19 +100,7 @@ void Channel::BeginClose() {
 
 void Channel::Close() {
   BeginClose();
-  std::unique_lock lock(exit_mutex_);
-  exit_.wait(lock, [&] { return has_exited_; });
-}
-
-void Channel::OnExit(std::function<void()> told) {
-  {
-    std::lock_guard lock(exit_mutex_);
-    if (!has_exited_) {
-      told_of_exit_.push_back(std::move(told));
-      return;
-    }
-  }
-  told();
+  thread_.AwaitExit();
 }
 
 void Channel::BeginAbandon() {
@@ -122,8 +114,7 @@ void Channel::BeginAbandon() {
 
 void Channel::Abandon(std::chrono::milliseconds deadline) {
   BeginAbandon();
-  std::unique_lock lock(exit_mutex_);
-  exit_.wait_for(lock, deadline, [&] { return has_exited_; });
+  thread_.AwaitExit(deadline);
 }
 
 // ── Other threads ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,36 +12,31 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "hal/hal.h"
 #include "runtime/channel_stats.h"
+#include "runtime/channel_thread.h"
 #include "runtime/device_access.h"
 #include "runtime/device_control.h"
 #include "runtime/device_loss.h"
-#include "runtime/outputs.h"
+#include "runtime/fault_reports.h"
+#include "runtime/owner_cleanup.h"
 #include "runtime/page_locks.h"
 #include "runtime/peers.h"
 #include "runtime/pump.h"
-#include "runtime/record_reader.h"
 #include "runtime/resource_tables.h"
 #include "runtime/stream_table.h"
 #include "runtime/submission_queue.h"
 #include "runtime/thread_inbox.h"
 
 namespace millrace {
-
-struct CopyEnd;
-struct CopyWork;
 
 class Channel final : public StreamWaker, public KernelFailures, public std::enable_shared_from_this<Channel> {
  public:
@@ -122,14 +117,14 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // ── The end. Thread: control. ──
   /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
   /// are destroyed, and what it has not freed is freed. Calls `told` once then, on the channel's thread or at once.
-  void OwnerLeft(uint32_t owner_id, std::function<void()> told);
+  void OwnerLeft(uint32_t owner_id, std::function<void()> told) { owners_.OwnerLeft(owner_id, std::move(told)); }
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
   /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that
   /// does not end keeps the thread, and all that both use, for good.
   void BeginAbandon();
   /// Calls `told` once when the thread ends, on that thread, or at once. Thread: any.
-  void OnExit(std::function<void()> told);
+  void OnExit(std::function<void()> told) { thread_.OnExit(std::move(told)); }
   /// BeginClose, and waits for the thread to end.
   void Close();
   /// BeginAbandon, and waits for the thread until `deadline`.
@@ -137,7 +132,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   // ── Other channels and the watcher. Thread: any. ──
   void WakeStream(uint32_t stream) noexcept override;
-  void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept override;
+  void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept override {
+    faults_.KernelFailed(stream, ticket, failure);
+  }
   [[nodiscard]] StreamState* FindStream(uint32_t stream) { return streams_.Find(stream); }
   [[nodiscard]] DeviceAccess& access() { return device_; }
   [[nodiscard]] ResourceTables& tables() { return tables_; }
@@ -147,114 +144,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void WatchIfPolled(StreamState& stream);
 
  private:
-  enum class Outcome : uint8_t { kIssued, kParked };
-  /// A thread that submits nothing any more.
-  struct Leaving {
-    uint32_t streams = 0;  // Not destroyed yet.
-    std::vector<std::function<void()>> told;
-  };
-  enum class Sight : uint8_t { kFound, kLater, kMalformed };
-
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
-
-  // channel_loop.cpp
-  void Run();
-  bool DrainNotices();
-  void RunChanges();
-  bool DrainRing();
-  void Proceed(StreamState& stream);
-  void SignalDirty();
-  void TellProgress();
-  bool PollUnfinished();
-  bool IsDrained();
-  void Idle(bool is_recent);
-  bool HasWork();
-  void AwaitEnds();
-  bool HasBusyStream();
-  void Finish();
-
-  // channel_owners.cpp: threads that share the device.
-  void EndOwner(uint32_t owner_id, std::function<void()> told);
-  bool FreeLeftBehind(StreamState& stream);
-  void OwnedStreamEnded(uint32_t owner_id);
-  void SlotFreed();
-  void TellAllLeft();
-
-  // issue*.cpp: one record.
-  Outcome Issue(StreamState& stream, const Record& record);
-  Outcome IssueKnown(StreamState& stream, Ticket ticket, const Record& record);
-  Outcome IssueCreate(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueDestroy(StreamState& stream, Ticket ticket);
-  Outcome IssueAlloc(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
-  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
-  Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
-  Outcome IssueAdopt(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueFree(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueFill(StreamState& stream, Ticket ticket, RecordReader& reader);
-  template <typename Call>
-  Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);
-  Outcome IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueCopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueFillStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueLaunch(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueWait(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueRecordEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueFreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueWaitEvent(StreamState& stream, Ticket ticket, RecordReader& reader);
-  Outcome IssueHold(StreamState& stream, Ticket ticket);
-
-  /// The channel with this id; null when it is not open any more.
-  std::shared_ptr<Channel> HomeOf(uint32_t device);
-  /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
-  Sight FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy);
-  Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
-  /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
-  Outcome CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy);
-  Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
-  Outcome StageByPump(StreamState& stream, uint64_t bytes);
-  void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
-  /// Gives the record to the pump and parks the stream until `work` is done with it.
-  Outcome PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
-                  std::function<void(PumpedRecord&)> work);
-
-  Outcome Park(StreamState& stream, ParkReason reason);
-  /// True when `of` has not completed the ticket: it is then looked after, and the stream is woken when it has.
-  bool WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket);
-  Outcome Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs);
-  /// As Fail, unless the driver's answer is that the device is lost.
-  Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
-  /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be
-  /// created, or `cause` poisoned what it reads. Nothing when it can.
-  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
-  Outcome FailMalformed(StreamState& stream, Ticket ticket);
-  /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.
-  Outcome Poison(StreamState& stream, Ticket ticket, uint32_t device);
-  Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
-  void RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
-  /// A copy names memory of a device that is lost or closed. `device`: the channel of the one that is gone, or 0.
-  Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);
-  static Status Gone();
-  /// Parks for something that `other` will do, unless it never will.
-  Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);
-  Outcome LookAgain(StreamState& stream);
-  uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
-  static Status NoStream();
-  static Status NoSlot();
-  /// True when memory may yet come back from frees that are under way; the stream is then woken.
-  bool WaitsForFrees(StreamState& stream);
-  void ForgetEndedFrees();
-  void NotePendingFree(StreamState& stream, Ticket ticket);
-  /// Whether a stream with deferred records can go on although `allocating` does not, as far as can be told now.
-  bool GoesOnWithout(const StreamState& allocating, StreamState& parked);
-  /// Allocations that count on a parked free are tried again.
-  void LookForMemoryAgain();
-  void CloseTicket(StreamState& stream, Ticket ticket);
-  /// True when the handle may still be allocated by a record that has not been issued; the stream then waits for it.
-  bool WaitsForMemory(StreamState& stream, uint32_t handle);
-  /// Null when no memory for reports could be had.
-  protocol::FaultSlot* TakeFaultSlot(StreamState& stream);
-  void CollectFaults(StreamState& stream);
 
   const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.
   DeviceAccess device_;
@@ -266,27 +156,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   SubmissionQueue submissions_;
   PageLocks locks_;
   DeviceControl control_;
-
-  // Channel thread only.
+  FaultReports faults_;
+  OwnerCleanup owners_;
   alignas(64) Pump pump_;
-  std::unordered_map<uint32_t, Leaving> leaving_;
-  /// Threads that left memory and no stream, while every slot for streams is taken, and whom to tell of their end.
-  std::vector<std::pair<uint32_t, std::function<void()>>> awaiting_slot_;
-  std::vector<std::pair<StreamState*, Ticket>> pending_frees_;
-  std::vector<uint32_t> awaiting_frees_;  // Streams parked for memory that count on a parked stream's free.
-  std::vector<StreamState*> dirty_;       // Issued on since the last Signal.
-  std::vector<StreamState*> recent_;      // Signalled last.
-  FaultSlots fault_slots_;
-  std::vector<MemoryRef*> outputs_scratch_;
-  std::vector<uint64_t> output_names_scratch_;   // Of the same, their handles; then with their versions above them.
-  std::vector<MemoryRef*> overwritten_scratch_;  // Of these, those it does not read.
-  bool is_draining_ = false;                     // It has seen that it is to stop.
-
-  std::mutex exit_mutex_;
-  std::condition_variable exit_;
-  // Guarded by exit_mutex_.
-  bool has_exited_ = false;
-  std::vector<std::function<void()>> told_of_exit_;
+  ChannelThread thread_;
 };
 
 }  // namespace millrace

@@ -1,7 +1,6 @@
-// The channel's own thread: what it does in a turn, when it sleeps, and how it ends.
+#include "runtime/channel_thread.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -19,7 +18,21 @@ constexpr uint32_t kProceedBatch = 256;
 
 }  // namespace
 
-void Channel::Run() {
+ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks)
+    : device_(parts.device),
+      streams_(parts.streams),
+      inbox_(parts.inbox),
+      tables_(parts.tables),
+      peers_(parts.peers),
+      loss_(parts.loss),
+      submissions_(parts.submissions),
+      faults_(parts.faults),
+      owners_(parts.owners),
+      pump_(parts.pump),
+      locks_(locks),
+      issuer_(parts) {}
+
+void ChannelThread::Run() {
   bool is_recent = false;
   while (true) {
     // Looked at first: what an abandoned device still has queued is not issued any more.
@@ -37,7 +50,7 @@ void Channel::Run() {
   Finish();
 }
 
-bool Channel::DrainNotices() {
+bool ChannelThread::DrainNotices() {
   if (!inbox_.HasNotices()) return false;
   const ThreadInbox::Notices notices = inbox_.TakeAll();
   for (const auto& change : notices.changes) change();
@@ -45,15 +58,15 @@ bool Channel::DrainNotices() {
     stream->is_notified.store(false);
     Proceed(*stream);
   }
-  SignalDirty();
+  issuer_.progress().Signal();
   return true;
 }
 
-void Channel::RunChanges() {
+void ChannelThread::RunChanges() {
   for (const auto& change : inbox_.TakeChanges()) change();
 }
 
-bool Channel::DrainRing() {
+bool ChannelThread::DrainRing() {
   uint32_t read = 0;
   for (; read < protocol::kTimelineWriteEvery; ++read) {
     const std::span<const std::byte> bytes = submissions_.Front();
@@ -61,7 +74,7 @@ bool Channel::DrainRing() {
     if (bytes.empty() || inbox_.IsHeld()) break;
     const Record record = Record::First(bytes);
     StreamState& stream = streams_.At(record.header.stream);
-    if (stream.HasDeferred() || Issue(stream, record) == Outcome::kParked) stream.Defer(record);
+    if (stream.HasDeferred() || issuer_.Issue(stream, record) == Outcome::kParked) stream.Defer(record);
     submissions_.Advance(record);
     // A change posted before a record was submitted must be seen before that record is read.
     if (inbox_.HasNotices()) {
@@ -69,74 +82,33 @@ bool Channel::DrainRing() {
       break;
     }
   }
-  if (read > 0) SignalDirty();
+  if (read > 0) issuer_.progress().Signal();
   return read > 0;
 }
 
-void Channel::Proceed(StreamState& stream) {
+void ChannelThread::Proceed(StreamState& stream) {
   for (uint32_t n = 0; stream.HasDeferred(); ++n) {
     if (n == kProceedBatch) {
-      WakeStream(stream.index());
+      inbox_.Wake(stream);
       return;
     }
     const Record record = stream.FirstDeferred();
-    if (Issue(stream, record) == Outcome::kParked) return;
+    if (issuer_.Issue(stream, record) == Outcome::kParked) return;
     stream.DropDeferred(record);
   }
 }
 
-void Channel::TellProgress() {
-  for (StreamState* stream : recent_) {
-    const Ticket wanted = stream->Wanted();
-    if (wanted == 0) continue;
-    if (const Ticket completed = stream->Completed(); completed >= wanted) stream->Progress(completed);
-  }
-}
-
-void Channel::SignalDirty() {
-  if (!dirty_.empty()) recent_ = dirty_;
-  for (StreamState* stream : dirty_) {
-    stream->is_dirty = false;
-    if (stream->backend == nullptr) continue;
-    const Status status = stream->backend->Signal();
-    if (status.code() == StatusCode::kDeviceLost) loss_.Mark(status);
-  }
-  dirty_.clear();
-}
-
-bool Channel::PollUnfinished() {
-  if (!device_.needs_polling() || loss_.is_lost()) return false;
-  bool is_unfinished = false;
-  for (uint32_t n = 0; n < streams_.count(); ++n) {
-    StreamState& stream = streams_.At(n);
-    if (stream.backend == nullptr) continue;
-    if (stream.Completed() < stream.accepted) {
-      if (const Status status = stream.backend->Check(); status.code() == StatusCode::kDeviceLost) {
-        loss_.Mark(status);
-        return false;
-      }
-      // It may have had too many words on their way when it was signalled last.
-      if (const Status status = stream.backend->Signal(); status.code() == StatusCode::kDeviceLost) loss_.Mark(status);
-    }
-    // Told also when there was nothing to ask: the device may have written its word since somebody asked for a wake.
-    const Ticket completed = stream.Completed();
-    stream.Progress(completed);
-    is_unfinished |= completed < stream.accepted;
-  }
-  return is_unfinished;
-}
-
-bool Channel::IsDrained() {
+bool ChannelThread::IsDrained() {
   if (!submissions_.Empty()) return false;
   if (loss_.is_lost()) return true;
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     StreamState& stream = streams_.At(n);
-    if (stream.HasDeferred() || WaitsForEnd(stream, stream, stream.accepted)) return false;
+    if (stream.HasDeferred() || issuer_.waits().WaitsForEnd(stream, stream, stream.accepted)) return false;
   }
   return true;
 }
 
-bool Channel::HasWork() {
+bool ChannelThread::HasWork() {
   if (inbox_.HasNotices() || inbox_.IsAbandoned()) return true;
   if (!inbox_.IsHeld() && !submissions_.Empty()) return true;
   if (!inbox_.IsStopping()) return false;
@@ -144,20 +116,21 @@ bool Channel::HasWork() {
   return !is_draining_ || (loss_.is_lost() && submissions_.Empty());
 }
 
-void Channel::Idle(bool is_recent) {
+void ChannelThread::Idle(bool is_recent) {
   if (is_recent && MaySpin()) {
     for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
       if (HasWork()) return;
       // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
-      if (device_.needs_polling()) TellProgress();
+      issuer_.progress().TellWritten();
       __builtin_ia32_pause();
     }
   }
-  const auto timeout = PollUnfinished() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
+  const auto timeout =
+      issuer_.progress().Poll() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
   inbox_.Sleep([&] { return HasWork(); }, timeout);
 }
 
-bool Channel::HasBusyStream() {
+bool ChannelThread::HasBusyStream() {
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     const StreamState& stream = streams_.At(n);
     hal::Stream* const backend = stream.backend.get();
@@ -169,7 +142,7 @@ bool Channel::HasBusyStream() {
   return false;
 }
 
-void Channel::AwaitEnds() {
+void ChannelThread::AwaitEnds() {
   constexpr std::chrono::nanoseconds kFirstPause = std::chrono::microseconds(200);
   constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(20);
   for (auto pause = kFirstPause; loss_.status() != StatusCode::kDeviceLost;
@@ -182,7 +155,7 @@ void Channel::AwaitEnds() {
   }
 }
 
-void Channel::Finish() {
+void ChannelThread::Finish() {
   AwaitEnds();
   loss_.Mark(DeviceAccess::Closed());
   pump_.Stop();  // It may be using a stream.
@@ -196,7 +169,7 @@ void Channel::Finish() {
   peers_.users.Await();  // None comes any more.
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     StreamState& stream = streams_.At(n);
-    CollectFaults(stream);  // Their slots go with the device.
+    FaultReports::Collect(stream);  // Their slots go with the device.
     stream.faults.Clear();
     stream.Forget();
     stream.WakeAll();  // Waiters hold their channels, this one too.
@@ -204,14 +177,14 @@ void Channel::Finish() {
   tables_.host.TakeAll();
   locks_.UnlockAll();
   tables_.Clear();
-  fault_slots_.Clear();
+  faults_.Clear();
   // Whoever came too late to be woken when the device was marked lost holds this channel.
   tables_.WakeAll();
   peers_.routes.WakeAll();
   device_.Close([&] { tables_.modules.clear(); });
   // Somebody may wait for a change that came after the last turn.
   for (const auto& change : inbox_.TakeLastChanges()) change();
-  TellAllLeft();
+  owners_.TellAll();
   std::vector<std::function<void()>> told;
   {
     std::lock_guard lock(exit_mutex_);
@@ -220,6 +193,27 @@ void Channel::Finish() {
     exit_.notify_all();
   }
   for (auto& tell : told) tell();
+}
+
+void ChannelThread::OnExit(std::function<void()> told) {
+  {
+    std::lock_guard lock(exit_mutex_);
+    if (!has_exited_) {
+      told_of_exit_.push_back(std::move(told));
+      return;
+    }
+  }
+  told();
+}
+
+void ChannelThread::AwaitExit() {
+  std::unique_lock lock(exit_mutex_);
+  exit_.wait(lock, [&] { return has_exited_; });
+}
+
+void ChannelThread::AwaitExit(std::chrono::milliseconds deadline) {
+  std::unique_lock lock(exit_mutex_);
+  exit_.wait_for(lock, deadline, [&] { return has_exited_; });
 }
 
 }  // namespace millrace

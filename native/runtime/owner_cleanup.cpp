@@ -1,21 +1,16 @@
-// Threads that share a device which another thread opened, and what happens to their streams and memory when they go:
-// by closing, by an exception, or by worker.terminate() at any moment.
-//
-// A thread that has left submits nothing. What it submitted before runs to its end, since streams of other threads may
-// wait for it. The last of its streams that ends frees the memory and the events that the thread had not freed.
+#include "runtime/owner_cleanup.h"
 
+#include <memory>
 #include <utility>
-
-#include "runtime/channel.h"
 
 namespace millrace {
 
-void Channel::OwnerLeft(uint32_t owner_id, std::function<void()> told) {
+void OwnerCleanup::OwnerLeft(uint32_t owner_id, std::function<void()> told) {
   auto shared = std::make_shared<std::function<void()>>(std::move(told));
-  if (!inbox_.Post([this, owner_id, shared] { EndOwner(owner_id, std::move(*shared)); })) (*shared)();
+  if (!inbox_.Post([this, owner_id, shared] { End(owner_id, std::move(*shared)); })) (*shared)();
 }
 
-void Channel::EndOwner(uint32_t owner_id, std::function<void()> told) {
+void OwnerCleanup::End(uint32_t owner_id, std::function<void()> told) {
   auto [left, open] = submissions_.StreamsOf(owner_id);
   // On a lost device no record is issued any more, and everything goes with it.
   if (loss_.is_lost() || (left.empty() && !tables_.owned.HasAny(owner_id))) {
@@ -24,12 +19,12 @@ void Channel::EndOwner(uint32_t owner_id, std::function<void()> told) {
   }
   if (left.empty()) {
     // Its streams are closed, and memory is left: one more stream frees it.
-    const int64_t index = ReserveStream(nullptr, owner_id);
+    const int64_t index = submissions_.ReserveStream(nullptr, owner_id);
     if (index < 0) {
       awaiting_slot_.emplace_back(owner_id, std::move(told));
       return;
     }
-    left.push_back(FindStream(static_cast<uint32_t>(index)));
+    left.push_back(&streams_.At(static_cast<uint32_t>(index)));
     open = left;
   }
   Leaving& leaving = leaving_[owner_id];
@@ -41,11 +36,10 @@ void Channel::EndOwner(uint32_t owner_id, std::function<void()> told) {
   }
   for (StreamState* const stream : open) submissions_.SubmitOwn<protocol::StreamDestroyRecord>(*stream);
   // It may be held.
-  for (StreamState* const stream : left) WakeStream(stream->index());
+  for (StreamState* const stream : left) inbox_.Wake(*stream);
 }
 
-/// If the stream is the last one of a thread that left, submits the frees of what that left behind. False: nothing was.
-bool Channel::FreeLeftBehind(StreamState& stream) {
+bool OwnerCleanup::FreeLeftBehind(StreamState& stream) {
   if (stream.owner_id == 0) return false;
   const auto leaving = leaving_.find(stream.owner_id);
   if (leaving == leaving_.end() || leaving->second.streams > 1) return false;
@@ -55,7 +49,7 @@ bool Channel::FreeLeftBehind(StreamState& stream) {
   if (stream.backend == nullptr) submissions_.SubmitOwn<protocol::StreamCreateRecord>(stream);
   // Streams of other devices may use the memory; this channel knows only their last uses.
   if (!owned.memory.empty()) {
-    for (const auto& [device, target, ticket] : peers_.users.Unfinished()) {
+    for (const auto& [device, target, ticket] : users_.Unfinished()) {
       submissions_.SubmitOwn(stream, protocol::WaitRecord{.device = device, .target = target, .ticket = ticket});
     }
   }
@@ -66,20 +60,17 @@ bool Channel::FreeLeftBehind(StreamState& stream) {
   return true;
 }
 
-void Channel::SlotFreed() {
-  for (auto& [owner_id, told] : std::exchange(awaiting_slot_, {})) EndOwner(owner_id, std::move(told));
+void OwnerCleanup::StreamEnded(uint32_t owner_id) {
+  const auto found = owner_id == 0 ? leaving_.end() : leaving_.find(owner_id);
+  if (found != leaving_.end() && --found->second.streams == 0) {
+    const Leaving left = std::move(found->second);
+    leaving_.erase(found);
+    for (const auto& tell : left.told) tell();
+  }
+  for (auto& [waiting, told] : std::exchange(awaiting_slot_, {})) End(waiting, std::move(told));
 }
 
-void Channel::OwnedStreamEnded(uint32_t owner_id) {
-  if (owner_id == 0) return;
-  const auto found = leaving_.find(owner_id);
-  if (found == leaving_.end() || --found->second.streams > 0) return;
-  const Leaving left = std::move(found->second);
-  leaving_.erase(found);
-  for (const auto& tell : left.told) tell();
-}
-
-void Channel::TellAllLeft() {
+void OwnerCleanup::TellAll() {
   for (const auto& [owner_id, leaving] : std::exchange(leaving_, {})) {
     for (const auto& tell : leaving.told) tell();
   }
