@@ -1,10 +1,11 @@
-// The way records reach a device, and the one thread that takes them there.
+// A device's channel: what its threads share, put together from parts that each name their lock or their thread.
 //
-//   owners ── Submit ──► ring ──► Run: read, resolve handles, park or issue ──► hal::Stream
+//   owners  ──► SubmissionQueue: tickets, ring ──► ChannelThread ──► Issuer (issue/) ──► hal::Stream
+//   control ──► DeviceControl ──► hal::Device, and by ThreadInbox ──► ChannelThread ──► ResourceTables
 //
 // A channel never blocks. A record that cannot be issued yet parks its stream: it and the stream's later records wait
-// in the stream's own list, and the channel goes on with the others. Whoever takes the reason away calls WakeStream, or
-// posts a change of the channel's tables, and rings the bell.
+// in the stream's own list, and the channel goes on with the others. Whoever takes the reason away wakes the stream,
+// or posts a change of the tables, through the inbox, which rings the bell.
 //
 // Which waits are right across channels: a wait names a point that was submitted before it, possibly to a channel that
 // has not got so far. If the point is not issued there, the stream parks until it is; the oldest record that nobody
@@ -38,6 +39,7 @@
 
 namespace millrace {
 
+/// It has no state besides the parts, so no lock: each section says which thread may call it.
 class Channel final : public StreamWaker, public KernelFailures, public std::enable_shared_from_this<Channel> {
  public:
   struct Opening {

@@ -1,6 +1,7 @@
 #include "runtime/channel_thread.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -69,13 +70,12 @@ void ChannelThread::RunChanges() {
 bool ChannelThread::DrainRing() {
   uint32_t read = 0;
   for (; read < protocol::kTimelineWriteEvery; ++read) {
-    const std::span<const std::byte> bytes = submissions_.Front();
+    const std::optional<Record> record = submissions_.First();
     // Looked at after the record was found: what was submitted on a held channel is not read.
-    if (bytes.empty() || inbox_.IsHeld()) break;
-    const Record record = Record::First(bytes);
-    StreamState& stream = streams_.At(record.header.stream);
-    if (stream.HasDeferred() || issuer_.Issue(stream, record) == Outcome::kParked) stream.Defer(record);
-    submissions_.Advance(record);
+    if (!record || inbox_.IsHeld()) break;
+    StreamState& stream = streams_.At(record->header.stream);
+    if (!stream.deferred.empty() || issuer_.Issue(stream, *record) == Outcome::kParked) stream.deferred.Add(*record);
+    submissions_.Advance(*record);
     // A change posted before a record was submitted must be seen before that record is read.
     if (inbox_.HasNotices()) {
       ++read;
@@ -87,14 +87,13 @@ bool ChannelThread::DrainRing() {
 }
 
 void ChannelThread::Proceed(StreamState& stream) {
-  for (uint32_t n = 0; stream.HasDeferred(); ++n) {
+  for (uint32_t n = 0; !stream.deferred.empty(); ++n) {
     if (n == kProceedBatch) {
       inbox_.Wake(stream);
       return;
     }
-    const Record record = stream.FirstDeferred();
-    if (issuer_.Issue(stream, record) == Outcome::kParked) return;
-    stream.DropDeferred(record);
+    if (issuer_.Issue(stream, stream.deferred.First()) == Outcome::kParked) return;
+    stream.deferred.DropFirst();
   }
 }
 
@@ -103,7 +102,7 @@ bool ChannelThread::IsDrained() {
   if (loss_.is_lost()) return true;
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     StreamState& stream = streams_.At(n);
-    if (stream.HasDeferred() || issuer_.waits().WaitsForEnd(stream, stream, stream.accepted)) return false;
+    if (!stream.deferred.empty() || issuer_.waits().WaitsForEnd(stream, stream, stream.accepted)) return false;
   }
   return true;
 }

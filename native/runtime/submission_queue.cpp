@@ -1,6 +1,5 @@
 #include "runtime/submission_queue.h"
 
-#include <optional>
 #include <utility>
 
 namespace millrace {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,8 +47,11 @@ class SubmissionQueue {
   void Describe(ChannelStats& stats);
 
   // ── The channel's thread. ──
-  /// The bytes of the next record and of later ones; empty if there is none. Valid until Advance.
-  [[nodiscard]] std::span<const std::byte> Front() { return ring_.Front(); }
+  /// The next record; nothing if there is none. Valid until Advance.
+  [[nodiscard]] std::optional<Record> First() {
+    const std::span<const std::byte> bytes = ring_.Front();
+    return bytes.empty() ? std::nullopt : std::optional(Record::First(bytes));
+  }
   void Advance(const Record& record) { ring_.Advance(record.bytes.size()); }
   [[nodiscard]] bool Empty() { return ring_.Empty(); }
   /// One more record was issued or dropped.

@@ -23,7 +23,7 @@ bool PendingFrees::WaitsFor(StreamState& stream) {
   bool has_parked = false;
   for (uint32_t n = 0; n < streams_.count() && !has_parked; ++n) {
     StreamState& freeing = streams_.At(n);
-    has_parked = &freeing != &stream && freeing.deferred_frees > 0 && GoesOnWithout(stream, freeing);
+    has_parked = &freeing != &stream && freeing.deferred.frees() > 0 && GoesOnWithout(stream, freeing);
   }
   if (has_parked) waits_.AwaitParkedFree(stream);
   return has_parked || !seen.empty();
@@ -35,7 +35,7 @@ bool PendingFrees::GoesOnWithout(const StreamState& allocating, StreamState& par
   StreamState* each = &parked;
   for (uint32_t steps = streams_.count(); steps > 0; --steps) {
     if (each == &allocating) return false;
-    if (!each->HasDeferred()) return true;
+    if (each->deferred.empty()) return true;
     switch (each->park.load(std::memory_order_relaxed)) {
       case ParkReason::kMemory:
         return false;
@@ -44,7 +44,7 @@ bool PendingFrees::GoesOnWithout(const StreamState& allocating, StreamState& par
       default:
         return true;  // It does not wait for a stream.
     }
-    const Record record = each->FirstDeferred();
+    const Record record = each->deferred.First();
     RecordReader reader(record);
     protocol::WaitRecord wait;
     // It names memory that another stream has not allocated yet.
