@@ -32,6 +32,12 @@ struct Failure {
   protocol::FaultSlot fault{};
 };
 
+/// A new failure's id. Of the process: memory of one device can be poisoned by a failure on another. Thread: any.
+inline uint32_t NextFailureId() {
+  static std::atomic<uint32_t> next{1};
+  return next.fetch_add(1);
+}
+
 class FailureLog {
  public:
   /// Adds a failure of one ticket. Extends the last interval if the ticket is adjacent to it and the cause is the same.

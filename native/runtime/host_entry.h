@@ -54,12 +54,6 @@ struct HostEntry {
   [[nodiscard]] std::shared_ptr<const hal::HostLease> lease() const { return {state, &state->lease}; }
 };
 
-/// Page-locked memory, and how many handles name all or a part of it.
-struct LockedPages {
-  std::span<std::byte> bytes;
-  uint32_t handles = 0;
-};
-
 /// A part of staging memory. Without a state it is empty.
 struct HostRange {
   std::shared_ptr<HostState> state;

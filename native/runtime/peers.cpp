@@ -71,7 +71,7 @@ void PeerUsers::Await() {
       // A lost device runs nothing any more, but its pump may still copy bytes.
       if (user->LostStatus() == StatusCode::kDeviceLost && !stream->is_pumping.load()) break;
       {
-        std::lock_guard lock(user->access_mutex());
+        std::lock_guard lock(user->access().streams_mutex());
         // A closed stream was drained, and its backend stream may be gone.
         if (stream->backend == nullptr || stream->Completed() >= use.until) break;
         if (stream->Issued() >= use.until && !stream->backend->Resolve(use.until).ok()) break;

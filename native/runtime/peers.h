@@ -61,4 +61,9 @@ class PeerUsers {
   size_t prune_at_ = 64;
 };
 
+struct Peers {
+  PeerRoutes routes;
+  PeerUsers users;
+};
+
 }  // namespace millrace

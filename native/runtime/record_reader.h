@@ -1,5 +1,5 @@
-// Reads records. Submit checks a record's header, once; the channel then reads the header once more, from the ring or
-// from a stream's deferred records, and passes it on. RecordReader checks every read of the other fields against the
+// Reads records. Submit checks a record's header. The channel's thread reads the header once, from the ring, and passes
+// it on with the record; the issue functions read only what follows. RecordReader checks every read against the
 // record's size, so a malformed record is an error and never a read out of bounds.
 #pragma once
 
@@ -49,21 +49,33 @@ struct Record {
 
 class RecordReader {
  public:
-  explicit RecordReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit RecordReader(const Record& record) : record_(record) {}
 
-  /// Copies the next `T`, or returns false if the record ends before it.
+  /// Copies the fields of a `T`, a record of the protocol, or returns false if the record is shorter. Comes first.
+  template <typename T>
+  [[nodiscard]] bool ReadFields(T& fields) {
+    static_assert(std::is_trivially_copyable_v<T> && offsetof(T, header) == 0);
+    if (record_.bytes.size() < sizeof(T)) return false;
+    constexpr size_t kHeader = sizeof(T::header);
+    fields.header = record_.header;
+    std::memcpy(reinterpret_cast<std::byte*>(&fields) + kHeader, record_.bytes.data() + kHeader, sizeof(T) - kHeader);
+    at_ = sizeof(T);
+    return true;
+  }
+
+  /// Copies the next `T` behind the fields, or returns false if the record ends before it.
   template <typename T>
   [[nodiscard]] bool Read(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    if (bytes_.size() - at_ < sizeof(T)) return false;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
+    if (record_.bytes.size() - at_ < sizeof(T)) return false;
+    std::memcpy(&value, record_.bytes.data() + at_, sizeof(T));
     at_ += sizeof(T);
     return true;
   }
 
  private:
-  std::span<const std::byte> bytes_;
-  size_t at_ = 0;
+  const Record record_;
+  size_t at_ = sizeof(protocol::RecordHeader);
 };
 
 }  // namespace millrace

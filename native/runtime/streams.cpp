@@ -30,29 +30,6 @@ const char* ParkReasonName(ParkReason reason) {
   return "";
 }
 
-void StreamState::Defer(const Record& record) {
-  if (record.opcode() == protocol::Opcode::kFree) ++deferred_frees;
-  deferred.insert(deferred.end(), record.bytes.begin(), record.bytes.end());
-}
-
-void StreamState::DropDeferred(const Record& record) {
-  if (record.opcode() == protocol::Opcode::kFree) --deferred_frees;
-  // Compact only rarely, and free the memory of a long queue once it is empty.
-  constexpr size_t kCompactBytes = 1 << 20;
-  deferred_at += record.bytes.size();
-  if (deferred_at == deferred.size()) {
-    deferred_at = 0;
-    if (deferred.capacity() > kCompactBytes) {
-      std::vector<std::byte>().swap(deferred);
-    } else {
-      deferred.clear();
-    }
-  } else if (deferred_at > kCompactBytes && deferred_at > deferred.size() / 2) {
-    deferred.erase(deferred.begin(), deferred.begin() + static_cast<ptrdiff_t>(deferred_at));
-    deferred_at = 0;
-  }
-}
-
 void StreamState::Keep(Ticket ticket, std::shared_ptr<void> object) {
   const Ticket completed = Completed();
   while (!kept_.empty() && kept_.front().first <= completed) kept_.pop_front();

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/deferred_records.h"
 #include "runtime/failures.h"
 #include "runtime/faults.h"
 #include "runtime/pump.h"
-#include "runtime/record_reader.h"
 #include "runtime/waiting_streams.h"
 
 namespace millrace {
@@ -88,16 +88,8 @@ class StreamState final : public hal::ProgressSink {
   uint32_t lost_device = 0;     // The channel of that lost device.
   uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
   bool has_owner_left = false;  // No thread will release its holds.
-  std::vector<std::byte> deferred;  // Whole records, in order, from `deferred_at` on.
-  size_t deferred_at = 0;
-  uint32_t deferred_frees = 0;           // The number of FREE records among them.
+  DeferredRecords deferred;
   std::shared_ptr<PumpedRecord> pumped;  // The pump's work for the first deferred record, if there is any.
-  [[nodiscard]] bool HasDeferred() const { return deferred_at < deferred.size(); }
-  void Defer(const Record& record);
-  /// Call it only with HasDeferred. Valid until the next Defer or DropDeferred.
-  [[nodiscard]] Record FirstDeferred() const { return Record::First(std::span(deferred).subspan(deferred_at)); }
-  /// Removes `record`, the first deferred one, after it was issued.
-  void DropDeferred(const Record& record);
   /// Keeps `object` alive until the ticket has completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
   /// Drops all state of the present stream, after its backend stream ended.

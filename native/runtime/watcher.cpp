@@ -67,7 +67,7 @@ void Watcher::Run() {
     if (wanted != 0 && wanted <= stream.Issued() && item.channel->LostStatus() == StatusCode::kOk) {
       Status status;
       {
-        std::lock_guard access(item.channel->access_mutex());
+        std::lock_guard access(item.channel->access().streams_mutex());
         if (stream.backend == nullptr) {
           stream.is_watched.store(false);
           return false;

@@ -8,8 +8,8 @@
 
 #include "hal/hal.h"
 #include "runtime/host_entry.h"
+#include "runtime/issue/outputs.h"
 #include "runtime/memory_entry.h"
-#include "runtime/outputs.h"
 
 namespace millrace {
 

@@ -1,16 +1,14 @@
-// Copies: within a device, between two, to and from host memory, and by axes.
-//
-// A copy may name memory of other devices. The lookup in their channels' tables takes a lock. If the memory is not
-// there yet, the stream waits as it does for memory of its own device. The other devices do not close while the copy is
-// issued, and free their memory only when it has completed. Host memory of another device may be freed earlier, when
-// that device's owner ends; the copy then reports a fault.
+#include "runtime/issue/copy_records.h"
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "runtime/channel.h"
-#include "runtime/copy_work.h"
+#include "runtime/issue/copy_work.h"
+#include "runtime/issue/record_ends.h"
+#include "runtime/issue/stream_waits.h"
 #include "runtime/registry.h"
 #include "runtime/strided.h"
 
@@ -19,23 +17,23 @@ namespace millrace {
 using protocol::MemorySpace;
 using protocol::PeerRoute;
 
-Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordReader& reader) {
+Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyRecord record;
-  if (!reader.Read(record)) return FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
   if (stream.pumped != nullptr && !stream.pumped->is_staging) return EndPumpedCopy(stream, ticket);
-  if (stream.pumped != nullptr && !stream.pumped->is_done) return Park(stream, ParkReason::kPeer);
+  if (stream.pumped != nullptr && !stream.pumped->is_done) return waits_.Park(stream, ParkReason::kPeer);
   CopyWork copy{.bytes = record.bytes, .flags = record.flags};
-  copy.dst = {.home = this,
+  copy.dst = {.home = &channel_,
               .device = record.dst_device,
               .space = record.dst_space,
               .handle = record.dst_handle,
               .offset = record.dst_offset};
-  copy.src = {.home = this,
+  copy.src = {.home = &channel_,
               .device = record.src_device,
               .space = record.src_space,
               .handle = record.src_handle,
               .offset = record.src_offset};
-  if (record.dst_device == id_ && record.src_device == id_) return CopyBetween(stream, ticket, copy);
+  if (record.dst_device == device_.id() && record.src_device == device_.id()) return CopyBetween(stream, ticket, copy);
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
   std::unique_lock<std::mutex> locks[2];
@@ -44,28 +42,28 @@ Channel::Outcome Channel::IssueCopy(StreamState& stream, Ticket ticket, RecordRe
   for (const int n : {first, 1 - first}) {
     CopyEnd& end = n == 0 ? copy.dst : copy.src;
     end.home = homes[n].get();
-    if (end.home == nullptr || end.home == this) continue;
+    if (end.home == nullptr || end.home == &channel_) continue;
     // Any backend copies host memory; only its own backend copies device memory.
-    if (end.IsDevice() && &end.home->backend() != &backend_) return FailMalformed(stream, ticket);
-    if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access_mutex());
-    if (end.home->LostStatus() != StatusCode::kOk || end.home->device() == nullptr) end.home = nullptr;
+    if (end.IsDevice() && &end.home->backend() != &device_.backend()) return ends_.FailMalformed(stream, ticket);
+    if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access().streams_mutex());
+    if (end.home->LostStatus() != StatusCode::kOk || end.home->access().IfOpen() == nullptr) end.home = nullptr;
   }
   return CopyBetween(stream, ticket, copy);
 }
 
-std::shared_ptr<Channel> Channel::HomeOf(uint32_t device) {
-  return device == id_ ? shared_from_this() : Registry::Instance().Find(device);
+std::shared_ptr<Channel> CopyRecords::HomeOf(uint32_t device) {
+  return device == device_.id() ? channel_.shared_from_this() : Registry::Instance().Find(device);
 }
 
-Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
+CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
   if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may poison its destination.
   uint64_t size = 0;
   if (end.IsDevice()) {
-    if (end.home == this) {
-      if (WaitsForMemory(stream, end.handle)) return Sight::kLater;
-      end.entry = memory_.Find(end.handle);
+    if (end.home == &channel_) {
+      if (waits_.WaitsForMemory(stream, end.handle)) return Sight::kLater;
+      end.entry = tables_.memory.Find(end.handle);
     } else {
-      auto seen = end.home->memory_.Look(end.handle, shared_from_this(), stream.index());
+      auto seen = end.home->tables().memory.Look(end.handle, channel_.shared_from_this(), stream.index());
       if (seen.comes_later) return Sight::kLater;
       if (seen.object) end.entry = &(end.held = std::move(*seen.object));
     }
@@ -73,18 +71,18 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWor
     end.address = (*end.entry)->address;
     size = (*end.entry)->bytes;
   } else {
-    if (end.home == this) {
-      if (const HostEntry* found = host_.Find(end.handle)) {
+    if (end.home == &channel_) {
+      if (const HostEntry* found = tables_.host.Find(end.handle)) {
         end.host = *found;
-      } else if (host_.WaitsFor(end.handle, shared_from_this(), stream.index())) {
+      } else if (tables_.host.WaitsFor(end.handle, channel_.shared_from_this(), stream.index())) {
         return Sight::kLater;
       }
     } else {
-      auto seen = end.home->host_.Look(end.handle, shared_from_this(), stream.index());
+      auto seen = end.home->tables().host.Look(end.handle, channel_.shared_from_this(), stream.index());
       if (seen.comes_later) return Sight::kLater;
       if (seen.object) end.host = std::move(*seen.object);
       // The memory is page-locked only for devices of its own backend.
-      if (&end.home->backend() != &backend_) end.host.is_page_locked = false;
+      if (&end.home->backend() != &device_.backend()) end.host.is_page_locked = false;
     }
     if (end.host.state == nullptr || end.space != static_cast<uint16_t>(MemorySpace::kHost)) return Sight::kMalformed;
     end.address = end.host.bytes.data();
@@ -96,40 +94,42 @@ Channel::Sight Channel::FindEnd(StreamState& stream, CopyEnd& end, const CopyWor
   return Sight::kFound;
 }
 
-Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy) {
+Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy) {
   const std::shared_ptr<PumpedRecord> staging = std::exchange(stream.pumped, nullptr);
   for (CopyEnd* end : {&copy.dst, &copy.src}) {
     const Sight sight = FindEnd(stream, *end, copy);
-    if (sight == Sight::kMalformed) return FailMalformed(stream, ticket);
+    if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
     // The thread that submitted it left before it registered the memory.
-    const bool is_never = stream.has_owner_left && !end->IsDevice() && end->home == this;
-    if (sight == Sight::kLater && is_never) return FailGone(stream, ticket, copy.Writes(), 0);
+    const bool is_never = stream.has_owner_left && !end->IsDevice() && end->home == &channel_;
+    if (sight == Sight::kLater && is_never) return ends_.FailGone(stream, ticket, copy.Writes(), 0);
     if (sight == Sight::kLater)
-      return ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+      return waits_.ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
   }
   const auto& [bytes, flags, dst, src] = copy;
   const Outputs outputs = copy.Writes();
   for (const CopyEnd* end : {&dst, &src})
-    if (end->home == nullptr) return FailGone(stream, ticket, outputs, end->device);
-  if (const auto failed = FailUnready(stream, ticket, copy.Cause(), outputs)) return *failed;
+    if (end->home == nullptr) return ends_.FailGone(stream, ticket, outputs, end->device);
+  if (const auto failed = ends_.FailUnready(stream, ticket, copy.Cause(), outputs)) return *failed;
 
   const bool is_of_device = dst.entry != nullptr && src.entry != nullptr;
-  const bool is_of_others = dst.home != this || src.home != this;
+  const bool is_of_others = dst.home != &channel_ || src.home != &channel_;
   auto route = std::optional(PeerRoute::kDirect);
   hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
   if (is_of_device && is_of_others) {
-    if (dst.home != src.home) route = dst.home->peer_routes_.Find(src.home->id(), shared_from_this(), stream.index());
-    if (!route) return ParkFor(stream, *dst.home, ParkReason::kPeer);
+    if (dst.home != src.home)
+      route = dst.home->peers().routes.Find(src.home->id(), channel_.shared_from_this(), stream.index());
+    if (!route) return waits_.ParkFor(stream, *dst.home, ParkReason::kPeer);
     if (*route == PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
       if (staging == nullptr) return StageByPump(stream, bytes);
-      return FailDriver(stream, ticket, staging->status, 0, outputs);
+      return ends_.FailDriver(stream, ticket, staging->status, 0, outputs);
     }
   } else if (!is_of_device) {
     const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
-    if (needs_locked_memory_ && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
+    if (device_.needs_locked_memory() && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
     // The other device's owner may end while this device continues.
-    if (is_of_others) host.report = TakeFaultSlot(stream);
-    if (is_of_others && host.report == nullptr) return Fail(stream, ticket, {.status = NoSlot()}, outputs);
+    if (is_of_others) host.report = faults_.Take(stream);
+    if (is_of_others && host.report == nullptr)
+      return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot()}, outputs);
   }
   // Start a new version first: the copy's fault report applies to the contents that the copy writes.
   if (copy.IsWhole()) (*dst.entry)->poison.Overwrite();
@@ -137,60 +137,52 @@ Channel::Outcome Channel::CopyBetween(StreamState& stream, Ticket ticket, CopyWo
   if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
   const Status status = is_of_device && is_of_others
                             ? stream.backend->CopyPeer(ticket, {.dst = dst.address,
-                                                                .dst_device = dst.home->device_.get(),
+                                                                .dst_device = dst.home->access().IfOpen(),
                                                                 .src = src.address,
-                                                                .src_device = src.home->device_.get(),
+                                                                .src_device = src.home->access().IfOpen(),
                                                                 .bytes = bytes,
                                                                 .route = *route})
                             : stream.backend->Copy(ticket, dst.address, src.address, bytes, host);
-  if (status.code() == StatusCode::kUpstream) return FailGone(stream, ticket, outputs, 0);
-  if (!status.ok()) return FailDriver(stream, ticket, status, 0, outputs);
+  if (status.code() == StatusCode::kUpstream) return ends_.FailGone(stream, ticket, outputs, 0);
+  if (!status.ok()) return ends_.FailDriver(stream, ticket, status, 0, outputs);
   NoteForeignUse(stream, ticket, copy);
   return Outcome::kIssued;
 }
 
-void Channel::NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy) {
+void CopyRecords::NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy) {
   for (const CopyEnd* end : {&copy.dst, &copy.src}) {
-    if (end->home != this) end->home->peer_users_.Add(weak_from_this(), stream, ticket);
+    if (end->home != &channel_) end->home->peers().users.Add(channel_.weak_from_this(), stream, ticket);
   }
-}
-
-Status Channel::Gone() {
-  return Status(StatusCode::kDeviceLost, "a device whose memory the copy names is lost or closed");
-}
-
-Channel::Outcome Channel::FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device) {
-  return Fail(stream, ticket, {.status = Gone(), .lost_device = device}, outputs);
 }
 
 // ── Strided ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Channel::Outcome Channel::IssueCopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader) {
+Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyStridedRecord record;
   StridedAxes axes;
-  if (!reader.Read(record) || !IsElementSize(record.element_bytes) ||
+  if (!reader.ReadFields(record) || !IsElementSize(record.element_bytes) ||
       !ReadAxes(reader, record.rank, record.element_bytes, axes)) {
-    return FailMalformed(stream, ticket);
+    return ends_.FailMalformed(stream, ticket);
   }
-  if (WaitsForMemory(stream, record.dst_handle) || WaitsForMemory(stream, record.src_handle))
-    return Park(stream, ParkReason::kPoint);
-  MemoryRef* const dst = memory_.Find(record.dst_handle);
-  MemoryRef* const src = memory_.Find(record.src_handle);
+  if (waits_.WaitsForMemory(stream, record.dst_handle) || waits_.WaitsForMemory(stream, record.src_handle))
+    return waits_.Park(stream, ParkReason::kPoint);
+  MemoryRef* const dst = tables_.memory.Find(record.dst_handle);
+  MemoryRef* const src = tables_.memory.Find(record.src_handle);
   const uint32_t size = record.element_bytes;
   if (dst == nullptr || src == nullptr || record.dst_offset % size != 0 || record.src_offset % size != 0 ||
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.dst_offset, (*dst)->bytes) ||
       !StridesFit(axes, &hal::StridedAxis::src_stride, size, record.src_offset, (*src)->bytes)) {
-    return FailMalformed(stream, ticket);
+    return ends_.FailMalformed(stream, ticket);
   }
   MemoryRef* const written[] = {dst};
   const Outputs outputs{.memory = written};
   uint32_t cause = (*src)->poison.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
-  if (const auto failed = FailUnready(stream, ticket, cause, outputs)) return *failed;
+  if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
   if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->poison.Overwrite();
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
-  return status.ok() ? Outcome::kIssued : FailDriver(stream, ticket, status, 0, outputs);
+  return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);
 }
 
 }  // namespace millrace

@@ -1,0 +1,32 @@
+// The parts of one channel, for those of them that use several others. Each part's header names its lock or its thread.
+#pragma once
+
+namespace millrace {
+
+class Channel;
+class DeviceAccess;
+class DeviceLoss;
+class FaultReports;
+class OwnerCleanup;
+class Pump;
+class ResourceTables;
+class StreamTable;
+class SubmissionQueue;
+class ThreadInbox;
+struct Peers;
+
+struct ChannelParts {
+  Channel& channel;  // Other channels and the watcher know the channel, and keep it.
+  DeviceAccess& device;
+  StreamTable& streams;
+  ThreadInbox& inbox;
+  ResourceTables& tables;
+  Peers& peers;
+  DeviceLoss& loss;
+  SubmissionQueue& submissions;
+  FaultReports& faults;
+  OwnerCleanup& owners;
+  Pump& pump;
+};
+
+}  // namespace millrace

@@ -1,0 +1,69 @@
+// The thread of a channel: what it does in a turn, when it sleeps, and how it ends.
+//
+// It takes records out of the ring and what other threads left in the inbox, and has each record issued. A record that
+// cannot be issued yet parks its stream: it and the stream's later records wait in the stream's own list. When it is to
+// end, it lets issued work run to its end, closes the device, and tells who waits for that.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "runtime/channel_parts.h"
+#include "runtime/issue/issuer.h"
+#include "runtime/page_locks.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+/// exit_mutex_ guards who waits for the end; everything else is the channel's thread's.
+class ChannelThread {
+ public:
+  ChannelThread(const ChannelParts& parts, PageLocks& locks);
+
+  /// The thread's function. Returns when the device is closed.
+  void Run();
+
+  // ── Any thread. ──
+  /// Calls `told` once when the thread ends, on that thread, or at once.
+  void OnExit(std::function<void()> told);
+  void AwaitExit();
+  void AwaitExit(std::chrono::milliseconds deadline);
+
+ private:
+  bool DrainNotices();
+  void RunChanges();
+  bool DrainRing();
+  /// Issues the stream's deferred records until one parks.
+  void Proceed(StreamState& stream);
+  bool IsDrained();
+  bool HasWork();
+  void Idle(bool is_recent);
+  void AwaitEnds();
+  bool HasBusyStream();
+  void Finish();
+
+  DeviceAccess& device_;
+  StreamTable& streams_;
+  ThreadInbox& inbox_;
+  ResourceTables& tables_;
+  Peers& peers_;
+  DeviceLoss& loss_;
+  SubmissionQueue& submissions_;
+  FaultReports& faults_;
+  OwnerCleanup& owners_;
+  Pump& pump_;
+  PageLocks& locks_;
+  Issuer issuer_;
+  bool is_draining_ = false;  // It has seen that it is to stop.
+
+  std::mutex exit_mutex_;
+  std::condition_variable exit_;
+  // Guarded by exit_mutex_.
+  bool has_exited_ = false;
+  std::vector<std::function<void()>> told_of_exit_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,150 @@
+#include "runtime/device_control.h"
+
+#include <memory>
+#include <utility>
+
+#include "runtime/failures.h"
+#include "runtime/registry.h"
+
+namespace millrace {
+
+using hal::IpcHandle;
+using protocol::EventKind;
+using protocol::PeerRoute;
+
+namespace {
+
+Status NoEvent() {
+  return Status(StatusCode::kState, "the handle names no event");
+}
+
+}  // namespace
+
+// ── Host memory ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Status DeviceControl::RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
+  Status status;
+  if (page_lock) status = locks_.Lock(bytes);
+  const bool is_locked = page_lock && status.ok();
+  // Memory that could not be page-locked still copies, only slower; the owner is told.
+  inbox_.Post([this, handle, bytes, is_locked] {
+    tables_.host.Bind(handle, {.bytes = bytes, .is_page_locked = is_locked, .state = std::make_shared<HostState>()});
+  });
+  return status;
+}
+
+Status DeviceControl::UnregisterHost(uint32_t handle) {
+  std::optional<HostEntry> entry;
+  inbox_.RunOnThread([&] { entry = tables_.host.Take(handle); });
+  if (!entry || !entry->is_page_locked) return {};
+  return locks_.Unlock(entry->bytes);
+}
+
+// ── Peers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Result<PeerRoute> DeviceControl::ProbePeer(uint32_t from) {
+  auto probed = Probe(from);
+  // Whatever went wrong, bytes that go through the host's memory arrive.
+  const PeerRoute route = probed.ok() ? probed.value() : PeerRoute::kStaged;
+  routes_.Set(from, route);
+  return probed.ok() ? Result<PeerRoute>(route) : Result<PeerRoute>(probed.status());
+}
+
+Result<PeerRoute> DeviceControl::Probe(uint32_t from) {
+  const std::shared_ptr<Channel> other = Registry::Instance().Find(from);
+  if (other == nullptr || &other->backend() != &device_.backend())
+    return Status(StatusCode::kState, "there is no such open device");
+  return from == device_.id() ? PeerRoute::kDirect : device_.ProbePeer(other->access());
+}
+
+// ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Result<double> DeviceControl::Elapsed(uint32_t start, uint32_t end) {
+  Result<double> elapsed = DeviceAccess::Closed();
+  inbox_.RunOnThread([&] {
+    if (device_.is_shut()) return;
+    const EventEntry* entries[2] = {};
+    for (int n = 0; const uint32_t handle : {start, end}) {
+      const EventRef* const found = tables_.events.Find(handle);
+      if (found == nullptr || (*found)->kind != EventKind::kTiming) {
+        elapsed = NoEvent();
+        return;
+      }
+      const EventEntry& entry = **found;
+      if (entry.stream == nullptr || entry.stream->Completed() < entry.ticket) {
+        elapsed = Status(StatusCode::kState, "the device has not reached the event yet");
+        return;
+      }
+      entries[n++] = &entry;
+    }
+    elapsed = device_.device().Elapsed(*entries[0]->event_handle, *entries[1]->event_handle);
+  });
+  return elapsed;
+}
+
+Result<IpcHandle> DeviceControl::ExportEvent(uint32_t event_handle) {
+  Result<EventRef> entry = DeviceAccess::Closed();
+  inbox_.RunOnThread([&] {
+    if (device_.is_shut()) return;
+    EventRef* const found = tables_.events.Find(event_handle);
+    entry = found != nullptr ? Result<EventRef>(*found)
+                             : tables_.CreateEvent(device_.device(), event_handle, EventKind::kInterprocess);
+  });
+  if (!entry.ok()) return entry.status();
+  if (entry.value()->kind != EventKind::kInterprocess) return NoEvent();
+  auto exported = device_.With([&](hal::Device& device) { return device.ExportEvent(*entry.value()->event_handle); });
+  // Its last owner may be this one by now, and events are destroyed by the channel.
+  inbox_.Post([entry = std::move(entry).value()] {});
+  return exported;
+}
+
+Status DeviceControl::OpenEvent(uint32_t event_handle, const IpcHandle& ipc) {
+  auto opened = device_.With([&](hal::Device& device) { return device.OpenEvent(ipc); });
+  if (!opened.ok()) return opened.status();
+  auto entry = std::make_shared<EventEntry>();
+  entry->event_handle = std::move(opened).value();
+  entry->kind = EventKind::kInterprocess;
+  Status bound = DeviceAccess::Closed();
+  inbox_.RunOnThread([&] {
+    if (device_.is_shut()) return;
+    tables_.events.Bind(event_handle, std::move(entry));
+    bound = {};
+  });
+  return bound;
+}
+
+// ── Memory of other processes ──────────────────────────────────────────────────────────────────────────────────────
+
+Result<IpcHandle> DeviceControl::ExportMemory(uint32_t memory) {
+  Result<IpcHandle> exported = DeviceAccess::Closed();
+  // On the channel, which alone knows that nobody frees the memory meanwhile.
+  inbox_.RunOnThread([&] {
+    if (device_.is_shut()) return;
+    const MemoryRef* const found = tables_.memory.Find(memory);
+    if (found == nullptr || (*found)->memory == nullptr) {
+      exported = Status(StatusCode::kState, "the handle names no memory");
+    } else {
+      exported = device_.device().ExportMemory(*(*found)->memory);
+    }
+  });
+  return exported;
+}
+
+Status DeviceControl::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t bytes) {
+  auto opened = device_.With([&](hal::Device& device) { return device.OpenMemory(ipc, bytes); });
+  Status bound = opened.ok() ? DeviceAccess::Closed() : opened.status();
+  inbox_.RunOnThread([&] {
+    if (device_.is_shut()) return;
+    if (tables_.memory.Find(memory) != nullptr) {
+      bound = Status(StatusCode::kArgument, "the handle names memory already");
+    } else if (opened.ok()) {
+      tables_.BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(opened).value());
+      bound = {};
+    } else {
+      tables_.BindPoisoned(memory, bytes, NextFailureId());
+    }
+  });
+  return bound;
+}
+
+}  // namespace millrace

@@ -1,0 +1,74 @@
+// What a device's control thread asks of it: kernels, modules and their variables, host memory, routes between devices,
+// and what other processes share. Most of it goes to the device itself, beside the channel's thread, which issues
+// records meanwhile and only waits with closing; the result is bound to its handle by that thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "hal/hal.h"
+#include "runtime/device_access.h"
+#include "runtime/page_locks.h"
+#include "runtime/peers.h"
+#include "runtime/resource_tables.h"
+#include "runtime/thread_inbox.h"
+
+namespace millrace {
+
+struct KernelInstall {
+  hal::KernelRequest request;
+  bool is_checked = false;
+  /// It is of this module, whatever the request's image is.
+  std::optional<uint32_t> module;
+};
+
+/// Thread: control; it may block for the driver and for the channel's thread. No lock of its own: DeviceAccess keeps
+/// the device open, and the tables are changed by the channel's thread.
+class DeviceControl {
+ public:
+  DeviceControl(DeviceAccess& device, ResourceTables& tables, PeerRoutes& routes, PageLocks& locks, ThreadInbox& inbox)
+      : device_(device), tables_(tables), routes_(routes), locks_(locks), inbox_(inbox) {}
+
+  // ── Kernels, modules and their variables (module_control.cpp). ──
+  Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
+  void FailKernel(uint32_t handle, Status why);
+  /// Keeps it under a number that the owner chose, until the device closes.
+  Status LoadModule(uint32_t module, std::span<const std::byte> image);
+  /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.
+  Result<uint64_t> BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes);
+  /// There is no such variable: its memory is poisoned by this failure.
+  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure);
+
+  // ── Host memory. ──
+  Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);
+  /// Lets go of host memory that no queued record names any more. Blocks for the channel and the driver.
+  Status UnregisterHost(uint32_t handle);
+
+  // ── Other devices and processes, events. ──
+  /// Tries the route from an open device of the same backend to this one; copies between them wait until then. Blocks.
+  Result<protocol::PeerRoute> ProbePeer(uint32_t from);
+  /// Milliseconds between two complete timing events.
+  Result<double> Elapsed(uint32_t start, uint32_t end);
+  /// Binds the event if it was never recorded.
+  Result<hal::IpcHandle> ExportEvent(uint32_t event_handle);
+  Status OpenEvent(uint32_t event_handle, const hal::IpcHandle& ipc);
+  Result<hal::IpcHandle> ExportMemory(uint32_t memory);
+  /// Records that name the handle wait for it; when it cannot be opened, they fail.
+  Status OpenMemory(uint32_t memory, const hal::IpcHandle& ipc, uint64_t bytes);
+
+ private:
+  Result<protocol::PeerRoute> Probe(uint32_t from);
+  /// Binds memory that is there already to a handle, unless that names memory already, which may be in use.
+  void BindLater(uint32_t handle, MemoryRef entry);
+
+  DeviceAccess& device_;
+  ResourceTables& tables_;
+  PeerRoutes& routes_;
+  PageLocks& locks_;
+  ThreadInbox& inbox_;
+};
+
+}  // namespace millrace

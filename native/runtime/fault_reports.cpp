@@ -1,0 +1,72 @@
+#include "runtime/fault_reports.h"
+
+#include <atomic>
+#include <optional>
+
+#include "runtime/device_access.h"
+#include "runtime/device_loss.h"
+#include "runtime/resource_tables.h"
+
+namespace millrace {
+
+Status FaultReports::Reserve() {
+  return slots_.Reserve(device_.device());
+}
+
+protocol::FaultSlot* FaultReports::Take(StreamState& stream) {
+  stream.faults.Retire(stream.Completed(), slots_);
+  return slots_.Take(device_.device());
+}
+
+bool FaultReports::HasReport(StreamState& stream) {
+  return std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0;
+}
+
+void FaultReports::Collect(StreamState& stream) {
+  // Keep the word set until the reports are failures: an owner that saw it cleared would treat the launch as a success.
+  constexpr uint32_t kCollecting = 2;
+  const std::atomic_ref flag(stream.slot().fault);
+  flag.store(kCollecting, std::memory_order_seq_cst);
+  stream.faults.Collect([&](FaultWatch::Watched& watched) {
+    const bool is_copy = watched.kernel == 0;
+    const Failure failure{.id = NextFailureId(),
+                          .first = watched.ticket,
+                          .last = watched.ticket,
+                          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
+                          .kernel = watched.kernel,
+                          .has_fault = !is_copy,
+                          .fault = *watched.slot};
+    const uint32_t id = stream.failures.Add(failure, stream.slot());
+    for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
+    watched.outputs.clear();
+  });
+  // Clear it, unless another kernel has set it meanwhile.
+  uint32_t collecting = kCollecting;
+  flag.compare_exchange_strong(collecting, 0);
+}
+
+void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) {
+  const Failure failure{.id = NextFailureId(),
+                        .first = ticket,
+                        .last = ticket,
+                        .status = failed.status,
+                        .kernel = failed.kernel,
+                        .has_fault = true,
+                        .fault = failed.report};
+  const uint32_t id = stream.failures.Add(failure, stream.slot());
+  for (const uint64_t output : failed.outputs) {
+    const std::optional<MemoryRef> found = tables_.memory.Look(static_cast<uint32_t>(output));
+    if (found) (*found)->poison.SetIf(static_cast<uint32_t>(output >> 32), id);
+  }
+  if (failed.status.code() == StatusCode::kDeviceLost) loss_.Mark(failed.status);
+}
+
+Status FaultReports::NoSlot() {
+  return Status(StatusCode::kOutOfMemory, "no memory for fault reports");
+}
+
+Status FaultReports::Gone() {
+  return Status(StatusCode::kDeviceLost, "a device whose memory the copy names is lost or closed");
+}
+
+}  // namespace millrace

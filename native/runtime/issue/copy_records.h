@@ -1,0 +1,66 @@
+// Issues copies: within a device, between two, to and from host memory, and by axes.
+//
+// A copy may name memory of other devices. The lookup in their channels' tables takes a lock. If the memory is not
+// there yet, the stream waits as it does for memory of its own device. The other devices do not close while the copy is
+// issued, and free their memory only when it has completed. Host memory of another device may be freed earlier, when
+// that device's owner ends; the copy then reports a fault.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/issue/issue_parts.h"
+#include "runtime/record_reader.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+struct CopyEnd;
+struct CopyWork;
+
+/// Thread: channel. While a copy that names other devices is issued, it holds the streams_mutex() of each, in the order
+/// of the channels' ids.
+class CopyRecords {
+ public:
+  explicit CopyRecords(const IssueParts& parts)
+      : channel_(parts.channel),
+        device_(parts.device),
+        tables_(parts.tables),
+        inbox_(parts.inbox),
+        faults_(parts.faults),
+        pump_(parts.pump),
+        progress_(parts.progress),
+        waits_(parts.waits),
+        ends_(parts.ends) {}
+
+  Outcome Copy(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome CopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
+
+ private:
+  enum class Sight : uint8_t { kFound, kLater, kMalformed };
+
+  /// The channel with this id; null when it is not open any more.
+  std::shared_ptr<Channel> HomeOf(uint32_t device);
+  /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
+  Sight FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy);
+  Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
+  void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
+
+  // pumped_copies.cpp
+  /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
+  Outcome CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy);
+  Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
+  Outcome StageByPump(StreamState& stream, uint64_t bytes);
+
+  Channel& channel_;
+  DeviceAccess& device_;
+  ResourceTables& tables_;
+  ThreadInbox& inbox_;
+  FaultReports& faults_;
+  Pump& pump_;
+  DeviceProgress& progress_;
+  StreamWaits& waits_;
+  RecordEnds& ends_;
+};
+
+}  // namespace millrace

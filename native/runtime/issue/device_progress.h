@@ -1,0 +1,38 @@
+// How far the device has come with what was issued: on a device that reports by a word that it writes, the word must be
+// asked for, and somebody must look at it.
+#pragma once
+
+#include <vector>
+
+#include "runtime/channel_parts.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+/// Thread: channel.
+class DeviceProgress {
+ public:
+  explicit DeviceProgress(const ChannelParts& parts)
+      : channel_(parts.channel), device_(parts.device), streams_(parts.streams), loss_(parts.loss) {}
+
+  /// A record of the stream was issued.
+  void NoteIssued(StreamState& stream);
+  /// The device writes the words of all streams that had records issued since the last call.
+  void Signal();
+  /// Wakes who waits for a word of Signal's last call that has been written.
+  void TellWritten();
+  /// Asks the device about every stream. True if one has not come to its end.
+  bool Poll();
+
+ private:
+  void SignalStream(StreamState& stream);
+
+  Channel& channel_;
+  DeviceAccess& device_;
+  StreamTable& streams_;
+  DeviceLoss& loss_;
+  std::vector<StreamState*> dirty_;   // Issued on since the last Signal.
+  std::vector<StreamState*> recent_;  // Signalled last.
+};
+
+}  // namespace millrace

@@ -1,0 +1,80 @@
+#include "runtime/issue/issuer.h"
+
+#include "runtime/channel.h"
+
+namespace millrace {
+
+using protocol::Opcode;
+
+Issuer::Issuer(const ChannelParts& parts)
+    : loss_(parts.loss),
+      submissions_(parts.submissions),
+      progress_(parts),
+      waits_(parts, progress_),
+      ends_(parts),
+      frees_(parts, waits_),
+      streams_({parts, progress_, waits_, ends_, frees_}),
+      memory_({parts, progress_, waits_, ends_, frees_}),
+      copies_({parts, progress_, waits_, ends_, frees_}),
+      launches_({parts, progress_, waits_, ends_, frees_}),
+      events_({parts, progress_, waits_, ends_, frees_}) {}
+
+Outcome Issuer::Issue(StreamState& stream, const Record& record) {
+  const Ticket ticket = stream.Issued() + 1;
+  // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
+  if (!loss_.is_lost()) {
+    if (FaultReports::HasReport(stream)) FaultReports::Collect(stream);
+    if (Dispatch(stream, ticket, record) == Outcome::kParked) return Outcome::kParked;
+    stream.accepted = ticket;
+  }
+  stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
+  submissions_.Retire();
+  stream.MarkIssued(ticket);
+  progress_.NoteIssued(stream);
+  return Outcome::kIssued;
+}
+
+Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& record) {
+  const Opcode opcode = record.opcode();
+  RecordReader reader(record);
+  if (opcode == Opcode::kStreamCreate) return streams_.Create(stream, ticket, reader);
+  if (opcode == Opcode::kStreamDestroy) return streams_.Destroy(stream, ticket);
+  if (ticket > protocol::kStreamWindow && stream.Completed() < ticket - protocol::kStreamWindow &&
+      waits_.WaitsForEnd(stream, stream, ticket - protocol::kStreamWindow / 2)) {
+    return waits_.Park(stream, ParkReason::kWindow);
+  }
+  switch (opcode) {
+    case Opcode::kWait:
+      return streams_.Wait(stream, ticket, reader);
+    case Opcode::kHold:
+      return streams_.Hold(stream, ticket);
+    case Opcode::kNop:
+      return streams_.Nop(stream, ticket);
+    case Opcode::kAlloc:
+      return memory_.Alloc(stream, ticket, reader);
+    case Opcode::kAdopt:
+      return memory_.Adopt(stream, ticket, reader);
+    case Opcode::kFree:
+      return memory_.Free(stream, ticket, reader);
+    case Opcode::kFill:
+      return memory_.Fill(stream, ticket, reader);
+    case Opcode::kFillStrided:
+      return memory_.FillStrided(stream, ticket, reader);
+    case Opcode::kCopy:
+      return copies_.Copy(stream, ticket, reader);
+    case Opcode::kCopyStrided:
+      return copies_.CopyStrided(stream, ticket, reader);
+    case Opcode::kLaunch:
+      return launches_.Launch(stream, ticket, reader);
+    case Opcode::kRecordEvent:
+      return events_.RecordEvent(stream, ticket, reader);
+    case Opcode::kFreeEvent:
+      return events_.FreeEvent(stream, ticket, reader);
+    case Opcode::kWaitEvent:
+      return events_.WaitEvent(stream, ticket, reader);
+    default:
+      return ends_.FailMalformed(stream, ticket);
+  }
+}
+
+}  // namespace millrace

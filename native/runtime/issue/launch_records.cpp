@@ -1,0 +1,140 @@
+#include "runtime/issue/launch_records.h"
+
+#include <optional>
+#include <utility>
+
+#include "runtime/device_access.h"
+#include "runtime/fault_reports.h"
+#include "runtime/issue/outputs.h"
+#include "runtime/issue/record_ends.h"
+#include "runtime/issue/stream_waits.h"
+#include "runtime/resource_tables.h"
+
+namespace millrace {
+
+using protocol::Access;
+using protocol::ArgKind;
+
+namespace {
+
+constexpr bool Reads(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kRead)) != 0;
+}
+constexpr bool Writes(uint8_t access) {
+  return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
+}
+
+bool IsCooperative(const protocol::LaunchRecord& record) {
+  return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
+}
+
+/// A failure if the launch exceeds the kernel's limits. The owner could not check them, because the kernel was not
+/// built yet at the call.
+std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::Kernel& kernel) {
+  const hal::KernelLimits& limits = kernel.limits();
+  const auto beyond = [&](const char* what, uint64_t requested, uint64_t limit) -> std::optional<Failure> {
+    if (requested <= limit) return std::nullopt;
+    return Failure{.status = Status(StatusCode::kLaunchFailed, what),
+                   .requested = requested,
+                   .limit = limit,
+                   .kernel = record.kernel};
+  };
+  const uint64_t threads = uint64_t{record.block_x} * record.block_y * record.block_z;
+  if (auto failure = beyond("threads of a block", threads, limits.max_threads_per_block)) return failure;
+  if (auto failure = beyond("bytes of dynamic shared memory", record.shared_bytes, limits.max_dynamic_shared_bytes)) {
+    return failure;
+  }
+  if (!IsCooperative(record)) return std::nullopt;
+  const auto refused = [&](Status status) { return Failure{.status = status, .kernel = record.kernel}; };
+  if (limits.max_blocks_together == 0) return refused({StatusCode::kUnsupported, "cooperative launches"});
+  Result<uint64_t> together = kernel.BlocksTogether(static_cast<uint32_t>(threads), record.shared_bytes);
+  if (!together.ok()) return refused(together.status());
+  const uint64_t blocks = uint64_t{record.grid_x} * record.grid_y * record.grid_z;
+  return beyond("blocks of a cooperative launch", blocks, together.value());
+}
+
+}  // namespace
+
+Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::LaunchRecord record;
+  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs)
+    return ends_.FailMalformed(stream, ticket);
+  KernelEntry& kernel = tables_.kernels.FindOrBind(record.kernel);
+  if (kernel.state == KernelEntry::State::kPending) {
+    kernel.parked.push_back(&stream);
+    return waits_.Park(stream, ParkReason::kBuild);
+  }
+
+  uint64_t values[protocol::kMaxLaunchArgs + 2];
+  void* params[protocol::kMaxLaunchArgs + 2];
+  uint32_t count = 0;
+  uint32_t cause = 0;
+  outputs_.clear();
+  overwritten_.clear();
+  output_names_.clear();
+  for (uint32_t n = 0; n < record.arg_count; ++n) {
+    protocol::LaunchArg arg;
+    if (!reader.Read(arg)) return ends_.FailMalformed(stream, ticket);
+    const auto kind = static_cast<ArgKind>(arg.kind);
+    if (kind == ArgKind::kScalar) {
+      params[count] = &values[count];
+      values[count++] = arg.value;
+      continue;
+    }
+    if (waits_.WaitsForMemory(stream, arg.handle)) return waits_.Park(stream, ParkReason::kPoint);
+    MemoryRef* entry = tables_.memory.Find(arg.handle);
+    if (entry == nullptr || arg.value > (*entry)->bytes) return ends_.FailMalformed(stream, ticket);
+    if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
+    if (Writes(arg.access)) {
+      outputs_.push_back(entry);
+      if (!device_.needs_polling()) output_names_.push_back(arg.handle);
+    }
+    const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
+    if (cause == 0 && is_needed) cause = (*entry)->poison.by();
+    if (!is_needed) overwritten_.push_back(entry);
+    if (kind == ArgKind::kVariable) continue;
+    params[count] = &values[count];
+    values[count] = arg.value;
+    if ((*entry)->memory != nullptr) values[count] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
+    ++count;
+  }
+  const Outputs outputs{.memory = outputs_};
+  if (kernel.state == KernelEntry::State::kFailed)
+    return ends_.Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
+  if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
+
+  if (const auto beyond = BeyondLimits(record, *kernel.kernel)) return ends_.Fail(stream, ticket, *beyond, outputs);
+
+  protocol::FaultSlot* slot = nullptr;
+  if (kernel.is_checked) {
+    slot = faults_.Take(stream);
+    if (slot == nullptr)
+      return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot(), .kernel = record.kernel}, outputs);
+    values[count] = reinterpret_cast<uintptr_t>(slot);
+    values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
+    params[count] = &values[count];
+    params[count + 1] = &values[count + 1];
+    count += 2;
+  }
+  for (MemoryRef* entry : overwritten_) (*entry)->poison.Overwrite();
+  for (size_t n = 0; n < output_names_.size(); ++n) {
+    output_names_[n] |= uint64_t{(*outputs_[n])->poison.version()} << 32;
+  }
+  const hal::LaunchRequest request{
+      .kernel = kernel.kernel.get(),
+      .grid = {record.grid_x, record.grid_y, record.grid_z},
+      .block = {record.block_x, record.block_y, record.block_z},
+      .shared_bytes = record.shared_bytes,
+      .params = {params, count},
+      .is_cooperative = IsCooperative(record),
+      .kernel_id = record.kernel,
+      .outputs = output_names_,
+  };
+  // Add the watch before the launch: a report may arrive before the backend's call returns.
+  if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_);
+  const Status status = stream.backend->Launch(ticket, request);
+  if (!status.ok()) return ends_.FailDriver(stream, ticket, status, record.kernel, outputs);
+  return Outcome::kIssued;
+}
+
+}  // namespace millrace

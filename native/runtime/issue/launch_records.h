@@ -1,0 +1,34 @@
+// Issues kernel launches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/issue/issue_parts.h"
+#include "runtime/memory_entry.h"
+#include "runtime/record_reader.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+/// Thread: channel.
+class LaunchRecords {
+ public:
+  explicit LaunchRecords(const IssueParts& parts)
+      : device_(parts.device), tables_(parts.tables), faults_(parts.faults), waits_(parts.waits), ends_(parts.ends) {}
+
+  Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader);
+
+ private:
+  DeviceAccess& device_;
+  ResourceTables& tables_;
+  FaultReports& faults_;
+  StreamWaits& waits_;
+  RecordEnds& ends_;
+  // Of the launch that is being issued; they keep their memory.
+  std::vector<MemoryRef*> outputs_;
+  std::vector<uint64_t> output_names_;   // Of the same, their handles; then with their versions above them.
+  std::vector<MemoryRef*> overwritten_;  // Of these, those it does not read.
+};
+
+}  // namespace millrace

@@ -1,0 +1,46 @@
+// Issues the records that allocate, adopt, free and fill device memory.
+#pragma once
+
+#include "hal/hal.h"
+#include "runtime/issue/issue_parts.h"
+#include "runtime/memory_entry.h"
+#include "runtime/record_reader.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+/// Thread: channel.
+class MemoryRecords {
+ public:
+  explicit MemoryRecords(const IssueParts& parts)
+      : device_(parts.device),
+        tables_(parts.tables),
+        inbox_(parts.inbox),
+        progress_(parts.progress),
+        waits_(parts.waits),
+        ends_(parts.ends),
+        frees_(parts.frees) {}
+
+  Outcome Alloc(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Adopt(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Free(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Fill(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome FillStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
+
+ private:
+  Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
+  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
+  Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
+  template <typename Call>
+  Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);
+
+  DeviceAccess& device_;
+  ResourceTables& tables_;
+  ThreadInbox& inbox_;
+  DeviceProgress& progress_;
+  StreamWaits& waits_;
+  RecordEnds& ends_;
+  PendingFrees& frees_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,82 @@
+#include "runtime/issue/record_ends.h"
+
+#include "runtime/device_loss.h"
+#include "runtime/fault_reports.h"
+
+namespace millrace {
+
+Outcome RecordEnds::CloseTicket(StreamState& stream, Ticket ticket) {
+  if (stream.backend == nullptr) {
+    stream.CompleteOnHost(ticket);
+    return Outcome::kIssued;
+  }
+  const Status status = stream.backend->Nop(ticket);
+  if (!status.ok()) loss_.Mark(Status(StatusCode::kDeviceLost, status.note(), status.driver_code()));
+  return Outcome::kIssued;
+}
+
+Outcome RecordEnds::Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs) {
+  RecordFailure(stream, ticket, failure, outputs);
+  return CloseTicket(stream, ticket);
+}
+
+Outcome RecordEnds::FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel,
+                               const Outputs& outputs) {
+  if (status.code() != StatusCode::kDeviceLost)
+    return Fail(stream, ticket, {.status = status, .kernel = kernel}, outputs);
+  loss_.Mark(status);
+  return Outcome::kIssued;
+}
+
+std::optional<Outcome> RecordEnds::FailUnready(StreamState& stream, Ticket ticket, uint32_t cause,
+                                               const Outputs& outputs) {
+  if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, outputs);
+  if (cause != 0) {
+    const Status status(StatusCode::kUpstream, "it reads what an earlier failure poisoned");
+    return Fail(stream, ticket, {.status = status, .cause = cause}, outputs);
+  }
+  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
+  return std::nullopt;
+}
+
+Outcome RecordEnds::FailMalformed(StreamState& stream, Ticket ticket) {
+  return Fail(stream, ticket, {.status = Status(StatusCode::kInternal, "malformed record")}, {});
+}
+
+Outcome RecordEnds::FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
+  RecordPoisoned(stream, ticket, outputs);
+  return CloseTicket(stream, ticket);
+}
+
+Outcome RecordEnds::FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device) {
+  return Fail(stream, ticket, {.status = FaultReports::Gone(), .lost_device = device}, outputs);
+}
+
+Outcome RecordEnds::Poison(StreamState& stream, Ticket ticket, uint32_t device) {
+  if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
+  const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
+  stream.lost_device = device;
+  stream.poisoned_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
+  return CloseTicket(stream, ticket);
+}
+
+uint32_t RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs) {
+  failure.id = NextFailureId();
+  failure.first = failure.last = ticket;
+  const uint32_t id = stream.failures.Add(failure, stream.slot());
+  // Readers learn the first cause, however long the chain.
+  outputs.Poison(failure.cause != 0 ? failure.cause : id);
+  return id;
+}
+
+void RecordEnds::RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
+  const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
+  RecordFailure(stream, ticket, {.status = status, .cause = stream.poisoned_by, .lost_device = stream.lost_device},
+                outputs);
+}
+
+Status RecordEnds::NoStream() {
+  return Status(StatusCode::kState, "the stream could not be created");
+}
+
+}  // namespace millrace

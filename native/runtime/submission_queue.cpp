@@ -1,0 +1,90 @@
+#include "runtime/submission_queue.h"
+
+#include <utility>
+
+namespace millrace {
+
+Submission SubmissionQueue::Submit(std::span<const std::byte> bytes) {
+  const std::optional<Record> record = Record::Check(bytes);
+  if (!record) return {0, StatusCode::kInternal};
+  if (const StatusCode lost = loss_.status(); lost != StatusCode::kOk) return {0, lost};
+  Ticket ticket = 0;
+  {
+    std::lock_guard lock(ring_.producer_mutex());
+    StreamState* stream = streams_.Find(record->header.stream);
+    if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
+    // Behind its end nothing of a stream is issued in order.
+    if (is_closing_ || stream->is_ending) return {0, StatusCode::kState};
+    if (submitted_ - known_retired_ >= max_pending_) {
+      known_retired_ = retired_.load(std::memory_order_relaxed);
+      if (submitted_ - known_retired_ >= max_pending_) return {0, StatusCode::kLimit};
+    }
+    ++submitted_;
+    ticket = ++stream->last_ticket;
+    if (record->opcode() == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
+    ring_.Publish(bytes);
+  }
+  inbox_.Ring();
+  return {ticket, StatusCode::kOk};
+}
+
+int64_t SubmissionQueue::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id) {
+  std::lock_guard lock(ring_.producer_mutex());
+  const uint32_t slots = streams_.slots();
+  for (uint32_t tried = 0; tried < slots; ++tried) {
+    const uint32_t index = (free_search_ + tried) % slots;
+    StreamState& stream = streams_.FindOrAdd(index);
+    if (stream.is_reserved) continue;
+    stream.is_reserved = true;
+    stream.is_ending = false;
+    stream.owner_id = owner_id;
+    stream.failures.Restart();
+    stream.SetOwner(std::move(owner));
+    free_search_ = index + 1;
+    return index;
+  }
+  return -1;
+}
+
+Ticket SubmissionQueue::LastTicket(uint32_t stream) {
+  std::lock_guard lock(ring_.producer_mutex());
+  const StreamState* const state = streams_.Find(stream);
+  return state == nullptr ? 0 : state->last_ticket;
+}
+
+void SubmissionQueue::Close() {
+  std::lock_guard lock(ring_.producer_mutex());
+  is_closing_ = true;
+}
+
+void SubmissionQueue::Describe(ChannelStats& stats) {
+  stats.ring_bytes = ring_.HeldBytes();
+  std::lock_guard lock(ring_.producer_mutex());
+  stats.pending_records = submitted_ - retired_.load(std::memory_order_relaxed);
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    const StreamState& stream = streams_.At(n);
+    if (!stream.is_reserved) continue;
+    ++stats.streams;
+    const ParkReason reason = stream.park.load(std::memory_order_relaxed);
+    if (reason != ParkReason::kNone) stats.parked.push_back({n, reason, stream.last_ticket - stream.Issued()});
+  }
+}
+
+void SubmissionQueue::FreeSlot(StreamState& stream) {
+  std::lock_guard lock(ring_.producer_mutex());
+  stream.is_reserved = false;
+}
+
+SubmissionQueue::OwnedStreams SubmissionQueue::StreamsOf(uint32_t owner_id) {
+  OwnedStreams owned;
+  std::lock_guard lock(ring_.producer_mutex());
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    StreamState& stream = streams_.At(n);
+    if (!stream.is_reserved || stream.owner_id != owner_id) continue;
+    owned.all.push_back(&stream);
+    if (!stream.is_ending) owned.open.push_back(&stream);
+  }
+  return owned;
+}
+
+}  // namespace millrace
